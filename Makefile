@@ -9,7 +9,7 @@ UV_VERSION := 0.13.8
 TEST_PROCESSES ?= 3
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help setup bootstrap demo up test quick check lint types contracts bench chaos attack repositories lock clean histories golden docs sandbox-image
+.PHONY: help setup bootstrap demo up test quick check lint types contracts bench chaos attack long repositories lock clean histories golden docs sandbox-image
 
 help: ## list these habits
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -45,7 +45,7 @@ test: setup ## all tests, several at a time; TEST_PROCESSES=0 one after the othe
 QUICK = core contracts calls callbacks roles validation house/test_names.py house/test_texts.py house/test_promises.py house/test_workflow_imports.py docs/test_pages.py
 
 quick: setup ## the tests that start no service, in less than a minute: before each commit
-	@$(PY) -m pytest -q -n 2 --dist loadfile --ignore tests/roles/test_local_model.py $(addprefix tests/,$(QUICK)) $(ARGS)
+	@$(PY) -m pytest -q -n 2 --dist loadfile $(addprefix tests/,$(QUICK)) $(ARGS)
 
 check: setup lint types contracts test ## what .ci/run runs: format, lint, types, import contracts, tests
 
@@ -70,6 +70,10 @@ repositories: setup ## have tools made of the drawn public repositories; DIR=FOL
 
 attack: setup ## every attack on services of its own, with a monitor beside it; ARGS="--only bombs" some (at most 45 minutes, results in tests/attacks/results)
 	@exec $(PY) -m tests.attacks $(ARGS)
+
+long: setup ## what `make test` shows in short, at full size (results in tests/long/results); ARGS="-k attempt" some
+	@# Nothing that this machine can have may be skipped.
+	@CI=true exec $(PY) -m tests.long $(ARGS)
 
 histories: setup ## play every path of every workflow on a real server and record it (tests/workflows/histories)
 	@$(PY) -m tests.workflows.record

@@ -13,8 +13,6 @@ from engine.calls.steps import MOST_LOST, Steps
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Placement, PlaceRequest
 
-__all__ = ["Admit"]
-
 
 class Admit:
     """Joins what is decided of a call with the call that is made at once."""
@@ -40,9 +38,9 @@ class Admit:
         admission, entry = decision.admission, decision.entry
         if not isinstance(admission, Admitted) or entry is None or not self._fast.takes(admission.plan, entry):
             return admission
-        async with beating() as pulse:
+        async with beating() as turn:
             try:
-                made = await self._fast.make(admission.plan, entry, request, pulse)
+                made = await self._fast.make(admission.plan, entry, request, turn)
             except Interrupted:
                 raise ended_from_outside() from None
         return admission if made is None else Answered(result=made)

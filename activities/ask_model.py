@@ -31,8 +31,6 @@ from toolagent_service.agents.tool_uses import key_of_use
 from toolagent_service.contracts.agent import ModelAsk, ModelTurnNote
 from toolagent_service.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOutcome, ToolUse, Usage
 
-__all__ = ["AskModel"]
-
 _LINE_S = 30.0
 """Between lines of the log about one turn: a model may think for minutes."""
 
@@ -76,7 +74,7 @@ class AskModel:
             await turns.record_lost(ask.conversation_id, key, _attempt(), spent, began, datetime.now(UTC), position=answer, asked=asked)
 
         try:
-            async with beating() as pulse, telling(self._kept.tasks, ask.conversation_id, pulse.say, line_s=_LINE_S) as tell:
+            async with beating() as turn, telling(self._kept.tasks, ask.conversation_id, turn.say, line_s=_LINE_S) as tell:
                 turn = self._models.prices.priced(well_formed_contract(await provider.ask(request, tell)), provider.model)
         except ModelBusy as busy:
             if busy.usage is not None:

@@ -12,8 +12,6 @@ from toolagent_service.contracts.agent import AgentLimits, AgentRequest
 from toolagent_service.contracts.making_steps import BriefStep
 from toolagent_service.making.task_reasons import why_a_model
 
-__all__ = ["BriefAgent"]
-
 
 class BriefAgent:
     """`allowed` is what a task may take at most."""

@@ -3,15 +3,13 @@
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.heartbeats import beating
+from activities.heartbeats import beating, is_stopped
 from engine.calling.joined_call import JoinedCall
 from engine.calling.queued_call import QueuedCall
 from engine.calling.turn import Again, Interrupted
 from toolagent.client import names
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import CallRequest, Finished
-
-__all__ = ["CallTool", "ended_from_outside"]
 
 _EXPECTED = ApplicationErrorCategory.BENIGN
 """Temporal logs and counts these as what they are: part of the plan."""
@@ -28,13 +26,14 @@ class CallTool:
     @activity.defn(name=step_names.CALL)
     async def call_tool(self, request: CallRequest) -> Finished:
         """What the tool or the caller got wrong is returned; what may be tried again is raised."""
-        async with beating() as pulse:
+        async with beating() as turn:
             try:
-                return await self._call.attempt(request.plan, pulse)
+                return await self._call.attempt(request.plan, turn)
             except Again as again:
                 raise ApplicationError(str(again), type=_TYPES[again.kind], category=_EXPECTED, next_retry_delay=again.pause) from again
             except Interrupted:
-                pulse.interrupted()
+                if is_stopped():
+                    turn.only_waited()
                 raise ended_from_outside() from None
 
 

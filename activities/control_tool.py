@@ -19,8 +19,6 @@ from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
 from toolagent_service import step_names
 from toolagent_service.calls.shared_processes import place_of, place_of_process, place_of_volumes
 
-__all__ = ["ControlTool"]
-
 
 class ControlTool:
     """Each action may be repeated. In each of `folders` a tool, or the process that tools share, has one of its own; in `volumes` too."""
@@ -36,10 +34,10 @@ class ControlTool:
     @activity.defn(name=step_names.CONTROL)
     async def control_tool(self, control: ToolControl) -> ToolRoute:
         """The tool's route afterwards. Fails for good, with the error type of the cause, when the tool cannot be started."""
-        async with beating() as pulse:
+        async with beating() as turn:
             match control.action:
                 case ControlAction.START:
-                    return await self._start(control.tool_id, pulse.say)
+                    return await self._start(control.tool_id, turn.say)
                 case ControlAction.STOP:
                     return await self._supervisor.stop(control.tool_id)
                 case ControlAction.DESTROY:

@@ -14,8 +14,6 @@ from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote, C
 from toolagent.core.calls.callbacks import callback_event
 from toolagent_service import step_names
 
-__all__ = ["DeliverCallback"]
-
 _LONGEST = timedelta(minutes=15)
 _DOUBLINGS = 32
 """After so many any wait is the longest one."""

@@ -12,8 +12,6 @@ from engine.calls.endings import told_of
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
 
-__all__ = ["MOST_FAULTS", "Earlier", "Faults"]
-
 MOST_FAULTS = 10
 """Within a minute, as the pauses between them get longer."""
 

@@ -21,8 +21,6 @@ from toolagent_service.agents.coding_log import shown_text
 from toolagent_service.contracts.making_steps import EndStep, HostStep, Slot, StageStep
 from toolagent_service.making.task_views import begun
 
-__all__ = ["FollowTask"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _LONGEST_REASON = 500

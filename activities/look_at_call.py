@@ -9,8 +9,6 @@ from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.batches import CallLook, LookRequest, LookState
 from toolagent_service import step_names
 
-__all__ = ["LookAtCall"]
-
 
 class LookAtCall:
     """A workflow can await only its own children; this asks Temporal after the others."""

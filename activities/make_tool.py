@@ -34,8 +34,6 @@ from toolagent_service.contracts.making_steps import (
 )
 from toolagent_service.making.task_reasons import abridged
 
-__all__ = ["MakeTool"]
-
 _PATIENCE = 3
 """Attempts, when something of ours is away, before the task is told so."""
 
@@ -51,14 +49,14 @@ class MakeTool:
 
     @activity.defn(name=step_names.INSPECT_TASK)
     async def inspect_task(self, step: TaskStep) -> Inspected:
-        async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
+        async with beating() as turn, telling(self._tasks, step.task_id, turn.say) as tell:
             inspected = await self._maker.inspect(step, tell)
             await self._notes.write(step.task_id, _dropped(inspected))
             return inspected
 
     @activity.defn(name=step_names.DIAGNOSE)
     async def diagnose(self, step: TaskStep) -> Diagnosis:
-        async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
+        async with beating() as turn, telling(self._tasks, step.task_id, turn.say) as tell:
             found = await self._maker.diagnose(step, tell)
             if found.last_error:
                 await self._alerted(step.task_id, subject_of(step.spec))
@@ -78,7 +76,7 @@ class MakeTool:
 
     @activity.defn(name=step_names.BUILD_CANDIDATE)
     async def build_candidate(self, step: BuildStep) -> BuildOutcome:
-        async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell:
+        async with beating() as turn, telling(self._tasks, step.task_id, turn.say) as tell:
             await self._notes.write(step.task_id, _begun(step))
             async with _waiting():
                 outcome = await self._maker.build(step, tell, is_patient=_is_patient())
@@ -87,7 +85,7 @@ class MakeTool:
 
     @activity.defn(name=step_names.VERIFY_CANDIDATE)
     async def verify_candidate(self, step: VerifyStep) -> Assessed:
-        async with beating() as pulse, telling(self._tasks, step.task_id, pulse.say) as tell, _waiting():
+        async with beating() as turn, telling(self._tasks, step.task_id, turn.say) as tell, _waiting():
             return await self._maker.verify(step, tell, is_patient=_is_patient())
 
     @activity.defn(name=step_names.REGISTER_CANDIDATE)

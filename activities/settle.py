@@ -10,8 +10,6 @@ from toolagent.contracts.calls import ToolResult
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import SettleRequest
 
-__all__ = ["Settle"]
-
 
 class Settle:
     """What fails for a reason that nobody foresaw is tried MAX_TRIES times, and the shortest of records as often."""

@@ -15,8 +15,6 @@ from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.agents.coding_log import log_line, shown_text
 
-__all__ = ["telling"]
-
 _QUIET_S = 0.5
 """What ends before this says nothing, as with heartbeats."""
 

@@ -23,8 +23,6 @@ from toolagent_service.agents.tool_uses import key_of_use
 from toolagent_service.contracts.agent import ToolNote, ToolRun
 from toolagent_service.contracts.model import ToolOutcome, ToolUse
 
-__all__ = ["UseTool", "shown"]
-
 _PATIENCE = 3
 """Attempts, when something of ours does not work, before the model is told so."""
 
@@ -49,7 +47,7 @@ class UseTool:
         begun = now()
         line = tool_use_line(begun, run.name, given)
         await self._kept.notes.write(run.conversation_id, (NewNote(f"{key}:begun", TaskNoteKind.TOOL_USE, line, None, begun),))
-        async with beating() as pulse, telling(self._kept.tasks, run.conversation_id, pulse.say) as tell:
+        async with beating() as turn, telling(self._kept.tasks, run.conversation_id, turn.say) as tell:
             used, is_error = await self._done(given, PendingUse(run, key, _remaining_s(run), tell))
         return await self._told(run, key, used, is_error=is_error)
 

@@ -2,28 +2,25 @@
 
 import re
 from dataclasses import dataclass
-from email.message import Message
 from typing import Annotated
 
 from fastapi import Depends, Request
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from api.calls import CallHeaders, ChosenId, end_of, require_callback, taken_call
-from api.dependencies import Injected
 from api.errors import Refusal
-from api.forms import message_of
-from api.ports import Dependencies
+from api.ports import Dependencies, Injected
 from api.problems import ProblemKind
 from api.reading.action_xml import observation_xml, parsed_element
-from api.reading.bodies import CallerBody
-from api.reading.strict_json import parsed_json
+from api.reading.bodies import CallerBody, strict
+from api.reading.strict_json import parsed_json, require_type
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.actions import ActionAnswer, Observation
 from toolagent.contracts.callbacks import CallbackUrl
 from toolagent.contracts.calls import Caller, CallMode, ToolCall
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.http import ProblemField
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.core.calls.action import Action, ActionRefused, Block, action_of, block_of, not_called, observation_of, refused, started
 from toolagent.core.suggestions import nearest
@@ -32,7 +29,7 @@ from toolagent_service.calls.action_values import typed_inputs
 __all__ = ["XML", "ActionBody", "Said", "TakenText", "action_answer"]
 
 XML = "application/xml"
-_TEXTS = frozenset({XML, "text/xml", "text/plain"})
+_TEXTS = (XML, "text/xml", "text/plain")
 _JSON = "application/json"
 _LONGEST_ID = 128
 _ADDRESS: TypeAdapter[str] = TypeAdapter(CallbackUrl)
@@ -42,13 +39,7 @@ _NO_BLOCK = "There is no <ACTION> block in the text; nothing was called."
 class ActionBody(Contract):
     """What an agent said, an `<ACTION>` block in it, and who it is."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        json_schema_extra={
-            "examples": [{"text": "I look it up. <ACTION><calculator><expression>6 * 7</expression></calculator></ACTION>"}]
-        },
-    )
+    model_config = strict({"text": "I look it up. <ACTION><calculator><expression>6 * 7</expression></calculator></ACTION>"})
 
     text: Annotated[str, Field(min_length=1)]
     caller: CallerBody = CallerBody()
@@ -71,8 +62,8 @@ class Said:
 
 
 async def _take(request: Request, dependencies: Injected, chosen: CallHeaders) -> Said:
-    """Raises Refusal for a body that is no text."""
-    body, media_type = await request.body(), _media_type(request)
+    """Raises Refusal for a body that is no text, RequestValidationError."""
+    body, media_type = await request.body(), require_type(request, *_TEXTS, _JSON)
     wants_json = _JSON in request.headers.get("accept", "")
     if media_type == _JSON:
         given = await _body_of(body, dependencies.limits.max_values)
@@ -156,29 +147,9 @@ def _is_id(text: str) -> bool:
     return len(text) <= _LONGEST_ID and re.fullmatch(TOOL_ID_PATTERN, text) is not None
 
 
-def _media_type(request: Request) -> str:
-    """Raises Refusal for one that holds no text."""
-    header = Message()
-    header["content-type"] = request.headers.get("content-type", "")
-    found = header.get_content_type()
-    if found not in {*_TEXTS, _JSON} or "content-type" not in request.headers:
-        said = request.headers.get("content-type")
-        listed = ", ".join(sorted({*_TEXTS, _JSON}))
-        raise Refusal(
-            ProblemKind.UNSUPPORTED_MEDIA_TYPE,
-            f"The Content-Type must be one of {listed}; {f'it is {said[:100]!r}' if said else 'there is none'}.",
-        )
-    return found
-
-
 async def _body_of(body: bytes, max_values: int) -> ActionBody:
     value = await parsed_json(body, max_values)
     try:
         return ActionBody.model_validate(value)
     except ValidationError as error:
-        errors = tuple(
-            ProblemField(field=".".join(map(str, one["loc"]))[:200] or "body", message=message_of(one))
-            for one in error.errors(include_url=False, include_input=False)[:50]
-        )
-        listed = "; ".join(f"{one.field}: {one.message}" for one in errors[:3])
-        raise Refusal(ProblemKind.INVALID_REQUEST, f"The request is not of the right form: {listed}", errors=errors) from error
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()]) from error

@@ -3,18 +3,23 @@
 import asyncio
 
 from fastapi import FastAPI
+from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
 
 from api.documentation import DESCRIPTION, TAGS, Documented
 from api.errors import handle_errors
-from api.pages import add_pages
 from api.ports import Dependencies
 from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
-from api.reading.conflicting_headers import ConflictingHeaders
 from api.routes import ROUTERS
 from api.security import Gate
 
 __all__ = ["create_app", "end_streams"]
+
+_SCRIPTS = "/docs/static"
+"""The page that shows the API has its scripts from here: a machine without internet has one too."""
 
 
 def create_app(dependencies: Dependencies) -> FastAPI:
@@ -34,14 +39,13 @@ def create_app(dependencies: Dependencies) -> FastAPI:
         redoc_url=None,
         middleware=[
             Middleware(Gate, api_key=dependencies.api_key, allowed_hosts=dependencies.allowed_hosts),
-            Middleware(ConflictingHeaders),
             Middleware(BodyLimit, default=dependencies.limits.max_params_bytes + BODY_SLACK, by_path=large),
         ],
     )
     app.state.dependencies = dependencies
     app.state.stopping = asyncio.Event()
     handle_errors(app)
-    add_pages(app)
+    _add_pages(app)
     for router in ROUTERS:
         app.include_router(router)
     return app
@@ -52,3 +56,20 @@ def end_streams(app: FastAPI) -> None:
     stopping: asyncio.Event | None = getattr(app.state, "stopping", None)
     if stopping is not None:
         stopping.set()
+
+
+def _add_pages(app: FastAPI) -> None:
+    """Serve `/docs`, drawn by Swagger UI, from `/openapi.json`."""
+
+    async def page(_request: Request) -> Response:
+        html: HTMLResponse = get_swagger_ui_html(
+            openapi_url=app.openapi_url or "",
+            title=app.title,
+            swagger_js_url=f"{_SCRIPTS}/swagger-ui-bundle.js",
+            swagger_css_url=f"{_SCRIPTS}/swagger-ui.css",
+            swagger_favicon_url=f"{_SCRIPTS}/favicon.png",
+        )
+        return html
+
+    app.add_route("/docs", page, include_in_schema=False)
+    app.mount(_SCRIPTS, StaticFiles(packages=[("fastapi_offline", "static")]))

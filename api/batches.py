@@ -5,16 +5,15 @@ from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Depends, Header
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 from starlette.responses import Response
 
-from api.calls import require_callback
-from api.dependencies import Injected
-from api.errors import Refusal
+from api.calls import TWO_KEYS, require_callback
+from api.errors import Refusal, bad_field
 from api.forms import NO_CONTROLS
-from api.ports import Dependencies
+from api.ports import Dependencies, Injected
 from api.problems import ProblemKind
-from api.reading.bodies import CallerBody
+from api.reading.bodies import STRICT, CallerBody, strict
 from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES
 from api.views.tasks import result_of_call
 from toolagent.client.batches import collected
@@ -23,14 +22,13 @@ from toolagent.contracts.batches import MAX_BATCH_CALLS, BatchedCall, ToolBatch
 from toolagent.contracts.callbacks import CallbackUrl
 from toolagent.contracts.calls import CallMode, IdempotencyKey, ToolResult
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.http import ProblemField, TaskAccepted
+from toolagent.contracts.http import TaskAccepted
 from toolagent.contracts.identifiers import ToolId
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.results import failed
 
 __all__ = ["TakenBatch", "batch_answer"]
 
-_STRICT = ConfigDict(extra="forbid", strict=True)
 _EXAMPLE: JsonValue = {
     "calls": [
         {"tool_id": "calculator", "params": {"expression": "6 * 7"}},
@@ -38,13 +36,12 @@ _EXAMPLE: JsonValue = {
     ],
     "stop_on_error": True,
 }
-_TWO_KEYS = "The header and `idempotency_key` in the body differ; give one of them."
 
 
 class BatchedCallBody(Contract):
     """A call of a batch: as for `/run_tool`, without `mode`."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     tool_id: ToolId
     params: dict[str, JsonValue] = {}
@@ -60,7 +57,7 @@ class BatchedCallBody(Contract):
 class RunToolsBody(Contract):
     """Up to 100 calls. The header `Idempotency-Key` may stand for `idempotency_key`, which names the whole batch."""
 
-    model_config = _STRICT | ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+    model_config = strict(_EXAMPLE)
 
     # Not strict only in that JSON has no tuples.
     calls: Annotated[tuple[BatchedCallBody, ...], Field(min_length=1, max_length=MAX_BATCH_CALLS, strict=False)]
@@ -83,8 +80,7 @@ async def _take(
 ) -> ToolBatch:
     """Raises Refusal when header and body name two keys, and when a call or the whole is too large."""
     if idempotency_key is not None and body.idempotency_key not in {None, idempotency_key}:
-        field = ProblemField(field="Idempotency-Key", message=_TWO_KEYS)
-        raise Refusal(ProblemKind.INVALID_REQUEST, f"Idempotency-Key: {_TWO_KEYS}", errors=(field,))
+        raise bad_field("Idempotency-Key", TWO_KEYS)
     await require_callback(body.callback_url, body.mode, dependencies)
     asked = body.model_dump(exclude_unset=True) | {"idempotency_key": idempotency_key or body.idempotency_key}
     return _bounded(ToolBatch.model_validate(asked), dependencies)

@@ -6,20 +6,20 @@ from typing import Annotated
 from fastapi import Depends, Header
 from starlette.responses import Response
 
-from api.dependencies import Injected
-from api.errors import Refusal, result_response
-from api.ports import Calls, Dependencies, Limits
+from api.errors import Refusal, bad_field, result_response
+from api.ports import Calls, Dependencies, Injected, Limits
 from api.problems import ProblemKind
 from api.reading.bodies import RunToolBody, SelectToolBody
 from api.reading.body_limit import BODY_SLACK
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import Caller, CallMode, IdempotencyKey, ToolCall, ToolResult
-from toolagent.contracts.http import ProblemField, Selection, TaskAccepted
+from toolagent.contracts.http import Selection, TaskAccepted
 from toolagent.contracts.identifiers import CallId
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.idempotency import call_id_for_key
 
 __all__ = [
+    "TWO_KEYS",
     "CallHeaders",
     "ChosenId",
     "Selected",
@@ -35,7 +35,7 @@ __all__ = [
 
 _DERIVED = "With an idempotency key the call id follows from the key; leave out X-Call-Id."
 _SYNC = "A callback belongs to `mode: async`; a synchronous call is answered with its result."
-_TWO_KEYS = "The header and `idempotency_key` in the body differ; give one of them."
+TWO_KEYS = "The header and `idempotency_key` in the body differ; give one of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,10 @@ async def _select(body: SelectToolBody, dependencies: Injected, chosen: CallHead
 def taken_call(call: ToolCall, dependencies: Dependencies, chosen: ChosenId) -> TakenCall:
     """Raises Refusal when header and body, or the two headers, disagree on the id."""
     if chosen.key is not None and call.idempotency_key not in {None, chosen.key}:
-        raise _bad_header("Idempotency-Key", _TWO_KEYS)
+        raise bad_field("Idempotency-Key", TWO_KEYS)
     key = chosen.key if chosen.key is not None else call.idempotency_key
     if key is not None and chosen.call_id not in {None, call_id_for_key(call.caller.caller_id, key)}:
-        raise _bad_header("X-Call-Id", _DERIVED)
+        raise bad_field("X-Call-Id", _DERIVED)
     return TakenCall(_bounded(call.model_copy(update={"idempotency_key": key}), dependencies.limits), chosen.call_id)
 
 
@@ -93,8 +93,7 @@ async def require_callback(url: str | None, mode: CallMode, dependencies: Depend
         return
     refusal = _SYNC if mode is CallMode.SYNC else await dependencies.callback_refusal(url)
     if refusal is not None:
-        field = ProblemField(field="callback_url", message=refusal)
-        raise Refusal(ProblemKind.INVALID_REQUEST, f"callback_url: {refusal}", errors=(field,))
+        raise bad_field("callback_url", refusal)
 
 
 Taken = Annotated[TakenCall, Depends(_take)]
@@ -137,7 +136,3 @@ def _bounded(call: ToolCall, limits: Limits) -> ToolCall:
     if (size := len(call.model_dump_json().encode())) > limit:
         raise Refusal(ProblemKind.BODY_TOO_LARGE, f"The call is {size} bytes of JSON when written out; at most {limit} are taken.")
     return call
-
-
-def _bad_header(name: str, message: str) -> Refusal:
-    return Refusal(ProblemKind.INVALID_REQUEST, f"{name}: {message}", errors=(ProblemField(field=name, message=message),))

@@ -15,7 +15,7 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import Problem
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, KEY_CONFLICT, TOO_LARGE, failed, succeeded
 
-__all__ = ["DESCRIPTION", "SUCCESS", "TAGS", "Documented", "Responses", "call_responses", "problem_responses"]
+__all__ = ["DESCRIPTION", "JSON_BODY", "SUCCESS", "TAGS", "Documented", "Responses", "call_responses", "problem_responses"]
 
 Responses = dict[int | str, dict[str, Any]]
 """As FastAPI declares its parameter `responses`."""
@@ -35,6 +35,14 @@ TAGS = [
     {"name": "files", "description": "Files for tools whose parameters have `format: file-path`."},
     {"name": "service", "description": "The service itself."},
 ]
+
+JSON_BODY = (
+    ProblemKind.MALFORMED_JSON,
+    ProblemKind.INVALID_REQUEST,
+    ProblemKind.BODY_TOO_LARGE,
+    ProblemKind.UNSUPPORTED_MEDIA_TYPE,
+)
+"""What can be wrong with the body of a request that sends JSON."""
 
 _PROBLEM = {"schema": {"$ref": "#/components/schemas/Problem"}}
 _AT = datetime(2026, 3, 26, 10, 30, tzinfo=UTC)

@@ -25,10 +25,10 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from api.forms import message_of
-from api.problems import Kind, ProblemKind, problem_response
+from api.problems import MEDIA_TYPE, Kind, ProblemKind
 from toolagent.client.failures import ControlFailedError, MakingUnreachableError, ToolAgentError
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
-from toolagent.contracts.http import ProblemField
+from toolagent.contracts.http import Problem, ProblemField
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
 from toolagent.core.failures import (
     ContentDamagedError,
@@ -39,7 +39,17 @@ from toolagent.core.failures import (
     StoreUnwritableError,
 )
 
-__all__ = ["REASON_STATUS", "STATUS", "Refusal", "handle_errors", "refusal_response", "result_response", "status_of", "unanswered"]
+__all__ = [
+    "REASON_STATUS",
+    "STATUS",
+    "Refusal",
+    "bad_field",
+    "handle_errors",
+    "refusal_response",
+    "result_response",
+    "status_of",
+    "unanswered",
+]
 
 STATUS: Mapping[Kind, HTTPStatus] = {
     ErrorType.TOOL_NOT_FOUND: HTTPStatus.NOT_FOUND,
@@ -114,6 +124,11 @@ class Refusal(Exception):
         self.headers = headers
 
 
+def bad_field(name: str, message: str, kind: Kind = ProblemKind.INVALID_REQUEST) -> Refusal:
+    """Of a request in which one thing is wrong."""
+    return Refusal(kind, f"{name}: {message}", errors=(ProblemField(field=name, message=message),))
+
+
 def status_of(result: ToolResult) -> HTTPStatus:
     """The HTTP status of an ended call."""
     if result.error is None:
@@ -127,15 +142,12 @@ def result_response(result: ToolResult, body: str | None = None) -> Response:
     return Response(body or result.model_dump_json(), status_of(result), headers, "application/json")
 
 
-def refusal_response(refusal: Refusal) -> Response:
-    return problem_response(
-        refusal.kind,
-        STATUS[refusal.kind],
-        refusal.detail,
-        errors=refusal.errors,
-        details=refusal.details,
-        headers=refusal.headers,
-    )
+def refusal_response(refusal: Refusal, status: HTTPStatus | None = None) -> Response:
+    """`status` is that of its kind, unless another is said."""
+    kind, status = refusal.kind.value, status or STATUS[refusal.kind]
+    title = kind.replace("_", " ").capitalize()
+    problem = Problem(type=kind, title=title, status=status, detail=refusal.detail, errors=refusal.errors, details=refusal.details)
+    return Response(problem.model_dump_json(exclude_defaults=True), status, refusal.headers, MEDIA_TYPE)
 
 
 def unanswered(error: MakingUnreachableError, remedy: str, **details: JsonValue) -> Refusal:
@@ -173,8 +185,8 @@ async def _http_problem(request: Request, refused: Exception) -> Response:
     detail = "There is no such path; /docs lists what there is." if kind is ProblemKind.ROUTE_NOT_FOUND else error.detail
     if kind is ProblemKind.METHOD_NOT_ALLOWED:
         # A path may have several routes, and the error names the methods of the first.
-        return problem_response(kind, status, detail, headers={"Allow": ", ".join(_methods(request))})
-    return problem_response(kind, status, detail, headers=error.headers)
+        return refusal_response(Refusal(kind, detail, headers={"Allow": ", ".join(_methods(request))}), status)
+    return refusal_response(Refusal(kind, detail, headers=error.headers), status)
 
 
 def _methods(request: Request) -> list[str]:
@@ -201,7 +213,7 @@ def _field(location: tuple[int | str, ...]) -> str:
 
 
 def _control_problem(error: ToolError) -> Response:
-    return problem_response(error.type, STATUS[error.type], error.message, details=error.details, headers=_retry_headers(error))
+    return refusal_response(Refusal(error.type, error.message, details=error.details, headers=_retry_headers(error)))
 
 
 def _store_problem(error: StoreUnavailableError) -> Response:

@@ -10,14 +10,12 @@ from fastapi import Depends, Header
 from pydantic import JsonValue
 from starlette.responses import Response
 
-from api.dependencies import Injected
 from api.errors import Refusal, unanswered
-from api.ports import Dependencies
+from api.ports import Dependencies, Injected
 from api.problems import ProblemKind
 from api.reading.making_bodies import CreateToolBody, RepairToolBody
 from api.reading.strict_json import parse_json
-from api.repairs import require_only_repair, require_repairable
-from api.views.found_tools import unknown_tool
+from api.views.found_tools import found_tool, unknown_tool
 from toolagent.client.failures import MakingUnreachableError
 from toolagent.contracts.calls import IdempotencyKey
 from toolagent.contracts.http import ProblemField
@@ -25,6 +23,7 @@ from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.making import MakeRequest, MakeTask
 from toolagent.contracts.making_views import TaskSubmitted
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
+from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import StoreUnavailableError, TaskConflictError
 from toolagent.core.task_requests import (
     SpecError,
@@ -37,6 +36,7 @@ from toolagent.core.task_requests import (
     task_id_for,
 )
 from toolagent.validation.tool_names import tool_name_for
+from toolagent_service.making.mendable import unmendable
 from toolagent_service.making.task_views import begun
 
 __all__ = ["Key", "TakenRepair", "TakenRequest", "require_one_request", "submitted"]
@@ -101,8 +101,8 @@ async def submitted(dependencies: Dependencies, asked: MakeRequest) -> Response:
 async def _started(dependencies: Dependencies, request: MakeRequest) -> MakeTask:
     """Raises as `submitted`, and TaskConflictError."""
     if isinstance(request.spec, RepairTool):
-        await require_repairable(dependencies, request.spec.tool_id)
-        await require_only_repair(dependencies, request.spec)
+        await _require_repairable(dependencies, request.spec.tool_id)
+        await _require_only_repair(dependencies, request.spec)
     try:
         await dependencies.client.making.start(request)
     except MakingUnreachableError as away:
@@ -169,3 +169,19 @@ def _used_key() -> Refusal:
     message = "This key was used for another request: other specification, description or caller. Choose a new one."
     field = ProblemField(field="Idempotency-Key", message=message)
     return Refusal(ProblemKind.IDEMPOTENCY_CONFLICT, message, errors=(field,))
+
+
+async def _require_repairable(dependencies: Dependencies, tool_id: str) -> None:
+    """Raises Refusal for a tool that is not there, or whose files are not: a task would only end with the same words."""
+    why_not = unmendable(await found_tool(dependencies, tool_id, dependencies.registry.entry))
+    if why_not:
+        raise Refusal(ProblemKind.NOT_REPAIRABLE, why_not)
+
+
+async def _require_only_repair(dependencies: Dependencies, spec: RepairTool) -> None:
+    """Raises Refusal while another task repairs the tool. Of two asked for at the same moment both begin; one takes over in the end."""
+    for status in (TaskState.RUNNING, TaskState.PENDING):
+        for task in await dependencies.tasks.page(status=status, spec_type=spec.type, tool_id=spec.tool_id, limit=1, before=None):
+            message = f"{spec.tool_id!r} is being repaired already, by {task.task_id}."
+            remedy = f"GET /tasks/{task.task_id} says how far it is, POST /tasks/{task.task_id}/messages tells it what you know."
+            raise Refusal(ProblemKind.REPAIR_RUNNING, f"{message} {remedy}", details={"task_id": task.task_id})

@@ -1,11 +1,15 @@
 """What the front door needs of the rest of the house; `workers` puts the real things in."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
+from fastapi import Depends
 from pydantic import JsonValue
+from starlette.requests import Request
 
 from engine.registry.registry import ToolRegistry
 from toolagent.client.handles import BatchHandle, CallHandle
@@ -23,7 +27,7 @@ from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredF
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
 
-__all__ = ["Calls", "Check", "Dependencies", "LackingError", "Limits", "NotReadyError"]
+__all__ = ["Calls", "Check", "Dependencies", "Injected", "LackingError", "Limits", "NotReadyError"]
 
 Check = Callable[[], Awaitable[None]]
 """Returns when a part of the service is ready; raises when it is not. Only the text of a NotReadyError is shown to everybody."""
@@ -35,14 +39,6 @@ class NotReadyError(Exception):
 
 class LackingError(NotReadyError):
     """A part is not there that only some tools need; everything else is ready."""
-
-
-class UnwritableError(NotReadyError):
-    """Nothing can be written where a part keeps what it knows; `cause` is a word for it, such as `disk_full`."""
-
-    def __init__(self, cause: str, told: str) -> None:
-        super().__init__(told)
-        self.cause = cause
 
 
 class Making(Protocol):
@@ -67,6 +63,12 @@ class Calls(Protocol):
     def batch(self, batch_id: str) -> BatchHandle: ...
     async def batch_end(self, batch_id: str) -> BatchEnd: ...
     async def control(self, control: ToolControl) -> ToolRoute: ...
+
+
+class Settled(Protocol):
+    """Of the calls whose records are committed in this process."""
+
+    def expected(self, call_id: str) -> AbstractContextManager[asyncio.Future[ToolResult]]: ...
 
 
 class AuditTrail(Protocol):
@@ -174,3 +176,13 @@ class Dependencies:
     longest_pause: Callable[[], LoopPause | None] = lambda: None
     api_key: str | None = None
     allowed_hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
+
+
+async def _dependencies_of(request: Request) -> Dependencies:
+    # Async, though it waits for nothing: FastAPI runs other dependencies in a thread, which costs more than all they do.
+    dependencies: Dependencies = request.app.state.dependencies
+    return dependencies
+
+
+Injected = Annotated[Dependencies, Depends(_dependencies_of)]
+"""How a handler gets at them."""

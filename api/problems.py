@@ -1,16 +1,10 @@
 """What a refused request looks like: `application/problem+json` (RFC 9457)."""
 
-from collections.abc import Mapping
 from enum import StrEnum
-from http import HTTPStatus
-
-from pydantic import JsonValue
-from starlette.responses import Response
 
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.http import Problem, ProblemField
 
-__all__ = ["MEDIA_TYPE", "Kind", "ProblemKind", "problem_response"]
+__all__ = ["MEDIA_TYPE", "Kind", "ProblemKind"]
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -43,17 +37,3 @@ class ProblemKind(StrEnum):
 
 Kind = ProblemKind | ErrorType
 """What may stand as `type` of a problem."""
-
-
-def problem_response(
-    kind: Kind,
-    status: HTTPStatus,
-    detail: str,
-    *,
-    errors: tuple[ProblemField, ...] = (),
-    details: JsonValue = None,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    title = kind.value.replace("_", " ").capitalize()
-    problem = Problem(type=kind.value, title=title, status=status, detail=detail, errors=errors, details=details)
-    return Response(problem.model_dump_json(exclude_defaults=True), status, headers, MEDIA_TYPE)

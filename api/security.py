@@ -1,4 +1,4 @@
-"""Who may knock: the bearer key, and without one only this machine's own programs."""
+"""Who may knock: the bearer key, and without one only this machine's own programs; and that a request says one thing in one way."""
 
 import secrets
 from collections.abc import Collection
@@ -7,13 +7,16 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.errors import Refusal, refusal_response
+from api.errors import Refusal, bad_field, refusal_response
 from api.problems import ProblemKind
 
 __all__ = ["Gate"]
 
 _OPEN_PATH = "/health"
 _POLICY_VIOLATION = 1008
+_SAID_ONCE = ("Idempotency-Key", "X-Call-Id", "Authorization", "Content-Type", "Origin", "Range", "If-Range", "Last-Event-ID")
+"""Headers that are read here, of which only one value can count: whoever reads the other one would take it for another request."""
+
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tool-agent"'}
 
 
@@ -33,6 +36,8 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Only the server itself opens the lifespan; everything else comes from outside.
         refusal = self._refusal(scope) if scope["type"] != "lifespan" else None
+        if refusal is None and scope["type"] == "http":
+            refusal = _conflict(Headers(scope=scope))
         if refusal is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
@@ -60,6 +65,14 @@ def _refusal_without_key(headers: Headers, key: bytes) -> Refusal | None:
     if scheme.lower() == "bearer" and secrets.compare_digest(given.strip(" ").encode("latin-1"), key):
         return None
     return Refusal(ProblemKind.UNAUTHORIZED, "This service wants its API key: `Authorization: Bearer <key>`.", headers=_CHALLENGE)
+
+
+def _conflict(headers: Headers) -> Refusal | None:
+    """400 when one of them stands there twice, with values that differ."""
+    name = next((name for name in _SAID_ONCE if len(set(headers.getlist(name))) > 1), None)
+    if name is None:
+        return None
+    return bad_field(name, "It stands there twice, with different values. Send one.", ProblemKind.CONFLICTING_HEADERS)
 
 
 def _host_of(authority: str) -> str | None:

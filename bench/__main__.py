@@ -30,10 +30,11 @@ from bench.rounds import Measurements, Plan, measure
 from bench.scale import Sizes, measure_scale
 from bench.service import ROOT, Tree
 from bench.stage import OURS, PEERS, THEN, Stage, side_by_side
+from bench.starts import measure_starts
 
 __all__ = ["main"]
 
-PIECES = ("calls", "cold", "isolation", "making", "scale", "memory")
+PIECES = ("calls", "cold", "isolation", "making", "starts", "scale", "memory")
 _CALLERS = (1, 16, 64)
 
 
@@ -117,15 +118,15 @@ class Run:
                         self.results.singles += measure_cold_starts(stage.service, self.folder, self.extent.cold_starts)
                 if "isolation" in pieces:
                     self._isolation(stage)
-        if "making" in pieces:
-            with self._telling("making"):
-                self._making()
-        if "scale" in pieces:
-            with self._telling("scale"):
-                self._scale()
-        if "memory" in pieces:
-            with self._telling("memory"):
-                self.results.singles += measure_memory(self.generator, self.folder, self.extent.memory_calls, self.extent.rest_s)
+        for piece, measured in (
+            ("making", self._making),
+            ("starts", self._starts),
+            ("scale", self._scale),
+            ("memory", self._memory),
+        ):
+            if piece in pieces:
+                with self._telling(piece):
+                    measured()
 
     def _calls(self, stage: Stage, targets: str | None) -> None:
         wanted = targets.split(",") if targets else [""]
@@ -155,11 +156,17 @@ class Run:
                 with self._telling(piece):
                     self.results.singles += measured()
 
+    def _starts(self) -> None:
+        self.results.singles += measure_starts(self.folder / "starts", self.extent.turns)
+
     def _scale(self) -> None:
         plan = replace(self.extent.plan, callers=(1,))
         made, singles = measure_scale(self.generator, self.folder, plan, self.extent.sizes)
         self._take(made)
         self.results.singles += singles
+
+    def _memory(self) -> None:
+        self.results.singles += measure_memory(self.generator, self.folder, self.extent.memory_calls, self.extent.rest_s)
 
     def _take(self, made: Measurements) -> None:
         self.results.rows += made.rows

@@ -82,6 +82,8 @@ _BOUNDS = (
     Bound("warm call of a program over one of a script", _AT_MOST, 1.5, _single("program.call"), _single("program.script")),
     Bound("the same over one of a script with side effects", _AT_MOST, 1.5, _single("program.call"), _single("program.acting")),
     Bound("history of a task of 200 tool calls, all runs", _AT_MOST, 5, _single("history.200.all"), unit="MB"),
+    Bound("`toolagent --help` over a bare typer app's", _AT_MOST, 1.5, _single("start.help.ours"), _single("start.help.bare")),
+    Bound("`import toolagent` over `import pydantic`", _AT_MOST, 1.5, _single("start.import.ours"), _single("start.import.bare")),
     Bound("p50 with many tools and records over few and none", _AT_MOST, 1.2, _p50("scale.both"), _p50("scale.few")),
     Bound("resident when idle, everything", _AT_MOST, 500, _single("memory.idle"), unit="MiB"),
     Bound("resident after all calls over after half of them", _AT_MOST, 1.25, _single("memory.full"), _single("memory.half")),

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import psutil
 
-from workers.settings import environment
+from workers.settings.environment import environment
 
 __all__ = ["Child", "NotReadyError", "bare_environment", "cpu_seconds", "end_in_order", "resident_mib", "until"]
 

@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import pytest
 
-from workers.settings import environment
+from workers.settings.environment import environment
 
 __all__ = ["lacking"]
 

@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 import uvloop
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
 from rich.console import Console
 
 from workers.failures import CannotRun
 from workers.logs import configure_logging
-from workers.settings import Settings, environment, unread
+from workers.settings.environment import environment
+from workers.settings.whole import Settings, unread, unusable
 
 __all__ = ["main"]
 
@@ -61,7 +60,7 @@ def main(arguments: list[str]) -> int:
     if command is None:
         console.print(_USAGE, markup=False)
         return 2
-    configure_logging(settings.log_level, settings.log_format)
+    configure_logging(settings.log.log_level, settings.log.log_format)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_run(command, settings))
@@ -72,19 +71,13 @@ def main(arguments: list[str]) -> int:
 
 def _settings(console: Console) -> Settings | None:
     """None where one cannot be used, which is told."""
-    try:
-        settings = Settings()
-    except SettingsError as error:
-        console.print(f"{error}: {error.__cause__}", style="red", markup=False)
-        return None
-    except ValidationError as error:
-        for issue in error.errors(include_url=False, include_input=False):
-            name = "_".join(map(str, issue["loc"])).upper()
-            console.print(f"TOOL_AGENT_{name}: {issue['msg']}", style="red", markup=False)
+    if problems := [*unusable()]:
+        for problem in problems:
+            console.print(problem, style="red", markup=False)
         return None
     for warning in unread(environment()):
         console.print(warning, style="yellow", markup=False, soft_wrap=True)
-    return settings
+    return Settings()
 
 
 def _command(arguments: list[str]) -> Command | None:

@@ -3,6 +3,7 @@
 import asyncio
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -14,7 +15,7 @@ from toolagent.contracts.tasks import TaskState, TaskView
 from workers.demo_making import deploy_a_repository, modelled, write_a_tool
 from workers.failures import CannotRun
 from workers.service import Running, running_service
-from workers.settings import Settings
+from workers.settings.whole import Settings
 
 __all__ = ["demo"]
 
@@ -28,8 +29,12 @@ _OUTPUT = Path("demo-output")
 async def demo(settings: Settings) -> int:
     """Returns the exit code. Its state stays in `.demo`, so that a second run finds the tool's environment ready."""
     console = Console(stderr=True)
-    ports = {"fastapi_port": 0, "temporal_port": 0, "temporal_ui_port": 0}
-    own = settings.model_copy(update={"state_dir": Path(".demo"), "api_key": None, "fastapi_host": "127.0.0.1", **ports})
+    own = replace(
+        settings,
+        state=settings.state.model_copy(update={"state_dir": Path(".demo")}),
+        front=settings.front.model_copy(update={"api_key": None, "fastapi_host": "127.0.0.1", "fastapi_port": 0}),
+        temporal=settings.temporal.model_copy(update={"temporal_port": 0, "temporal_ui_port": 0}),
+    )
     console.print("[bold]1[/bold] starting the service: embedded Temporal, workers, HTTP API …")
     async with modelled(own, console) as own, running_service(own) as service:
         console.print(f"  API {service.api_url}, Temporal UI {service.temporal.ui_url or service.temporal.address}")

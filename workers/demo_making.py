@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -21,7 +22,7 @@ from toolagent.contracts.tasks import TaskState
 from toolagent.testing.servers.model_server import ModelServer
 from toolagent.testing.servers.scenario import load_scenario
 from workers.failures import CannotRun
-from workers.settings import Settings
+from workers.settings.whole import Settings
 
 __all__ = ["deploy_a_repository", "modelled", "write_a_tool"]
 
@@ -58,24 +59,26 @@ def celsius(fahrenheit: float) -> Degrees:
 @asynccontextmanager
 async def modelled(settings: Settings, console: Console) -> AsyncGenerator[Settings]:
     """The settings with a model: the one that is set, else one whose turns are replayed, which is said."""
-    schemes = tuple(dict.fromkeys((*settings.repo_schemes, "file")))
-    if settings.model is not None:
-        limit = "no limit is set" if settings.coding_limit_usd is None else f"${settings.coding_limit_usd:g} at most"
-        where = settings.model_base_url or "Anthropic"
+    schemes = {"repo_schemes": tuple(dict.fromkeys((*settings.repositories.repo_schemes, "file")))}
+    settings = replace(settings, repositories=settings.repositories.model_copy(update=schemes))
+    if (named := settings.model.model) is not None:
+        most = settings.coding.coding_limit_usd
+        limit = "no limit is set" if most is None else f"${most:g} at most"
+        where = settings.model.model_base_url or "Anthropic"
         console.print(
-            f"  The model is {settings.model}, at {where}. Its turns are real, and are paid for: {limit} a task "
+            f"  The model is {named}, at {where}. Its turns are real, and are paid for: {limit} a task "
             "(TOOL_AGENT_CODING_LIMIT_USD). Unset TOOL_AGENT_MODEL to have them replayed.",
             markup=False,
         )
-        yield settings.model_copy(update={"repo_schemes": schemes})
+        yield settings
         return
     console.print(
         "  No model is set (TOOL_AGENT_MODEL): the turns of the model are [bold]replayed[/bold] from a file. Environment, code, checks, "
         "registration and calls are real."
     )
     async with ModelServer(load_scenario(_SCENARIO), strict=False) as model:
-        told = {"model": "replayed", "model_api_key": SecretStr("none"), "model_base_url": model.url, "repo_schemes": schemes}
-        yield settings.model_copy(update=told)
+        told = {"model": "replayed", "model_api_key": SecretStr("none"), "model_base_url": model.url}
+        yield replace(settings, model=settings.model.model_copy(update=told))
 
 
 async def write_a_tool(http: httpx.AsyncClient, console: Console) -> None:

@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from engine.registry.export import CatalogExport
-from engine.store.database import Database, UnusableDatabaseError
 from toolagent.core.failures import StoreUnavailableError
 from workers.failures import CannotRun
-from workers.settings import Settings
+from workers.settings.whole import Settings
+from workers.state.database import kept_database
+from workers.state.directory import StateDirectory
 
 __all__ = ["export", "export_command"]
 
@@ -42,13 +43,7 @@ async def export(settings: Settings, folder: Path, *, force: bool) -> int:
 
 
 async def _documents(settings: Settings) -> dict[str, dict[str, JsonValue]]:
-    file = settings.state_dir.absolute() / "tool-agent.db"
-    if settings.database_url is None and not await asyncio.to_thread(file.is_file):
-        raise CannotRun(f"There is no database at {str(file)!r}. Set TOOL_AGENT_STATE_DIR or TOOL_AGENT_DATABASE_URL to the service's.")
-    try:
-        database = Database(settings.database_url or f"sqlite+aiosqlite:///{file}")
-    except UnusableDatabaseError as error:
-        raise CannotRun(f"The database of TOOL_AGENT_DATABASE_URL cannot be used: {error}.") from error
+    database = await kept_database(settings.database, StateDirectory(settings.state.state_dir.absolute()))
     try:
         return await CatalogExport(database).documents()
     except StoreUnavailableError as error:

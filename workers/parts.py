@@ -12,19 +12,17 @@ from api.ports import Calls, Check, Dependencies, Limits
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
-from engine.calling.lane_call import LaneCalls
+from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
 from engine.calls.admission import Admissions
 from engine.calls.call_folders import CallFolders
 from engine.calls.checks.asked import CallLimits, Sources
-from engine.calls.effects.ended import Places
+from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.calls.placements import Placements
-from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
-from engine.calls.step_trace import StepTrace
-from engine.calls.steps import Steps
+from engine.calls.steps import Steps, StepTrace
 from engine.calls.usual_durations import UsualDurations
 from engine.registry.archives import ProjectArchives
 from engine.registry.cached_tools import CachedTools
@@ -58,9 +56,14 @@ from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
+from engine.upkeep.loop_watch import LoopWatch
 from workers.failures import CannotRun
-from workers.loop_watch import LoopWatch
-from workers.settings import SHIPPED_DATA, Settings, environment
+from workers.settings.environment import environment
+from workers.settings.front import LimitSettings
+from workers.settings.hosts import CallSettings
+from workers.settings.kept import DatabaseSettings
+from workers.settings.tools import SHIPPED_DATA, CatalogSettings
+from workers.settings.whole import Settings
 from workers.state.content import content_of
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
@@ -75,16 +78,16 @@ class Store:
     def __init__(self, database: Database, settings: Settings, state: StateDirectory) -> None:
         self.database = database
         self.tools = ToolTable(database)
-        self.routes = RouteTable(database, settings.host_lease_s)
-        self.hosts = HostTable(database, settings.host_lease_s)
+        self.routes = RouteTable(database, settings.host.host_lease_s)
+        self.hosts = HostTable(database, settings.host.host_lease_s)
         self.groups = GroupTable(database)
         self.faults = FaultTable(database)
         self.calls = CallTable(database)
         self.claims = ClaimTable(database)
-        self.doors = DoorTable(database, settings.host_lease_s)
+        self.doors = DoorTable(database, settings.host.host_lease_s)
         self.events = EventTable(database)
-        self.content = content_of(database, settings, state)
-        self.files = FileStore(database, self.content, state.content, settings.max_file_bytes)
+        self.content = content_of(database, settings.content, state)
+        self.files = FileStore(database, self.content, state.content, settings.limits.max_file_bytes)
         self.archives = ProjectArchives(self.files)
         self.tasks = TaskTable(database)
         self.notes = TaskNoteTable(database)
@@ -92,7 +95,7 @@ class Store:
         self.outcomes = ToolOutcomeTable(database, self.files)
         self.turns = ModelTurnTable(database, self.messages)
         self.evidence = EvidenceTable(database)
-        self.placements = Placements(state.host or None, frozenset(settings.bucket_limits), self.hosts, self.routes)
+        self.placements = Placements(state.host or None, frozenset(settings.calls.bucket_limits), self.hosts, self.routes)
         self.registry = ToolRegistry(self.tools, self.routes)
         self.cached_tools = CachedTools(self.registry, CatalogState(database))
         self.durations = UsualDurations()
@@ -101,15 +104,15 @@ class Store:
         self.audit = AuditLog(state.root / "audit")
 
 
-def builtins_of(settings: Settings) -> Mapping[str, BuiltinTool]:
+def builtins_of(settings: CallSettings, limits: LimitSettings) -> Mapping[str, BuiltinTool]:
     """Raises CannotRun when a setting of theirs cannot be used."""
     try:
-        return builtin_tools(BuiltinOptions(settings.http_request_allow, settings.max_result_bytes))
+        return builtin_tools(BuiltinOptions(settings.http_request_allow, limits.max_result_bytes))
     except ValueError as error:
         raise CannotRun(str(error)) from error
 
 
-def poster_of(settings: Settings, state: StateDirectory) -> CallbackPoster:
+def poster_of(settings: CallSettings, state: StateDirectory) -> CallbackPoster:
     """Raises CannotRun when a setting of its own cannot be used."""
     secrets = SecretSource(environment(), state.root / "secrets")
     try:
@@ -118,15 +121,22 @@ def poster_of(settings: Settings, state: StateDirectory) -> CallbackPoster:
         raise CannotRun(str(error)) from error
 
 
-def catalog_of(store: Store, settings: Settings, state: StateDirectory, tools: Mapping[str, BuiltinTool]) -> ImportCatalog:
+def catalog_of(
+    store: Store, settings: CatalogSettings, database: DatabaseSettings, state: StateDirectory, tools: Mapping[str, BuiltinTool]
+) -> ImportCatalog:
     """What brings the built-in tools and the catalog files into the registry; it returns what was wrong with them."""
     vault = SecretSource(environment(), state.root / "secrets")
     archives = store.archives
-    folders = ToolFolders(settings.tool_folders, settings.script_folder, settings.tool_dirs is not None, SHIPPED_DATA / "tools" / "core")
+    folders = ToolFolders(
+        settings.tool_folders,
+        settings.script_folder,
+        settings.tool_dirs is not None,
+        SHIPPED_DATA / "tools" / "core",
+    )
     tool_files = ToolFilesImport(store.database, archives, state.host, folders)
     catalog = CatalogImport(store.database, archives, vault, state.host, tool_files)
     # A host that joins others by their database runs their tools; only who has none to join, or names a folder, misses it.
-    expected = settings.database_url is None or "data_dir" in settings.model_fields_set
+    expected = database.database_url is None or "data_dir" in settings.model_fields_set
     return lambda: catalog.run(settings.data_dir, entries(tools), expected=expected)
 
 
@@ -134,19 +144,19 @@ def activities_of(
     store: Store, supervisor: Supervisor, executable: frozenset[str], settings: Settings, state: StateDirectory, folders: CallFolders
 ) -> Activities:
     """What this host can do."""
-    files = FileParameters(store.files, settings.files_folder.absolute())
+    sizes, files = settings.limits, FileParameters(store.files, settings.state.files_folder.absolute())
     limits = CallLimits(
         executable=executable,
-        max_params_bytes=settings.max_params_bytes,
-        max_values=settings.max_values,
-        start_timeout_s=settings.tool_start_timeout_s,
-        queue_timeout_s=settings.queue_timeout_s,
+        max_params_bytes=sizes.max_params_bytes,
+        max_values=sizes.max_values,
+        start_timeout_s=settings.running.tool_start_timeout_s,
+        queue_timeout_s=settings.calls.queue_timeout_s,
     )
     results = LargeResults(
         store.files,
-        inline_bytes=settings.inline_result_bytes,
-        max_bytes=settings.max_result_bytes,
-        max_values=settings.max_result_values,
+        inline_bytes=sizes.inline_result_bytes,
+        max_bytes=sizes.max_result_bytes,
+        max_values=sizes.max_result_values,
     )
     exchange = Exchange(supervisor, files, results, folders)
     places = Places(store.calls, store.settled, store.durations)
@@ -163,15 +173,15 @@ def activities_of(
         queued=queued,
         settle=Settle(settlements, steps),
         control=ControlTool(store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes"),
-        callbacks=DeliverCallback(poster_of(settings, state), store.events),
-        lane=LaneCalls(
+        callbacks=DeliverCallback(poster_of(settings.calls, state), store.events),
+        lane=LaneMaking(
             store.cached_tools,
             Admissions(Sources(store.cached_tools, store.calls, files, limits, store.claims, store.doors), store.placements, places),
             supervisor,
             exchange,
             settlements,
             store.calls,
-            settings.bucket_limits,
+            settings.calls.bucket_limits,
             state.host,
         ),
     )
@@ -186,6 +196,7 @@ def doors_of(
     watch: LoopWatch,
 ) -> Dependencies:
     """What the front door stands before."""
+    front, sizes = settings.front, settings.limits
     return Dependencies(
         client=client,
         registry=store.registry,
@@ -201,11 +212,11 @@ def doors_of(
         files=store.files,
         hosts=store.hosts,
         placements=store.placements,
-        callback_refusal=poster_of(settings, state).refusal,
+        callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,
-        limits=Limits(max_params_bytes=settings.max_params_bytes, max_values=settings.max_values, max_file_bytes=settings.max_file_bytes),
+        limits=Limits(max_params_bytes=sizes.max_params_bytes, max_values=sizes.max_values, max_file_bytes=sizes.max_file_bytes),
         checks=checks,
         longest_pause=watch.longest,
-        api_key=settings.api_key.get_secret_value() if settings.api_key else None,
-        allowed_hosts=settings.allowed_hosts,
+        api_key=front.api_key.get_secret_value() if front.api_key else None,
+        allowed_hosts=front.allowed_hosts,
     )

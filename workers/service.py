@@ -7,25 +7,29 @@ from functools import partial
 from pathlib import Path
 
 from api.app import create_app
+from api.client.guarded_calls import GuardedCalls
+from api.client.prompt_calls import PromptCalls
+from api.client.recording import Recording
 from api.ports import Check, NotReadyError
 from api.views.readiness import Remembered
+from engine.disk.room import require_room, require_writing
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from engine.store.database import Database
 from engine.store.hosts import HostTable
+from engine.upkeep.leftovers import swept_state
+from engine.upkeep.loop_watch import watched_loop
 from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
 from workers.front.door import bound_socket, never_ended, serving
-from workers.front.guarded_calls import GuardedCalls
-from workers.front.lane import running_door
-from workers.front.prompt_calls import PromptCalls
+from workers.front.lanes import running_door
 from workers.grace import Grace
-from workers.host.hosting import RunningHost, running_host, swept_state
-from workers.loop_watch import watched_loop
+from workers.host.hosting import RunningHost, running_host
 from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
-from workers.recording import Recording, require_room, require_writing
-from workers.settings import Settings
+from workers.settings.kept import ContentSettings
+from workers.settings.temporal import TemporalSettings
+from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory, open_state, owned_state
 from workers.state.shared_files import require_shared_files
 from workers.storage import opened_store
@@ -51,21 +55,21 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
     """Everything, until the block ends. Raises CannotRun with what is wrong and what to do about it."""
     async with AsyncExitStack() as stack:
         watch = await stack.enter_async_context(watched_loop())
-        builtins_of(settings)  # a setting that cannot be used is said before anything is started
-        state = stack.enter_context(owned_state(settings.state_dir, settings.host_id))
-        poster_of(settings, state)
-        listener = bound_socket(settings)
+        builtins_of(settings.calls, settings.limits)  # a setting that cannot be used is said before anything is started
+        state = stack.enter_context(owned_state(settings.state.state_dir, settings.host.host_id))
+        poster_of(settings.calls, state)
+        listener = bound_socket(settings.front)
         stack.callback(listener.close)
-        await swept_state(state)
+        await swept_state(state.root, state.calls)
         store = await stack.enter_async_context(opened_store(settings, state))
-        grace = Grace(settings.shutdown_grace_s)
+        grace = Grace(settings.calls.shutdown_grace_s)
         temporal, host = await _host(stack, settings, state, store, grace)
         parts = _parts(temporal, store, state, host.workers.check)
         checks = {**_checks(parts, temporal, store, state), **_remembered(host.lacking)}
         recording = await _watched(stack, parts, temporal, store)
-        calls = PromptCalls(temporal.client, store.settled, recording, patience_s=settings.temporal_patience_s)
+        calls = PromptCalls(temporal.client, store.settled, recording, patience_s=settings.temporal.temporal_patience_s)
         stack.push_async_callback(calls.close)
-        client = await stack.enter_async_context(running_door(settings, state, store, temporal.client, calls, host.lane, host.queued))
+        client = await stack.enter_async_context(running_door(settings, store, state.host, temporal.client, calls, host.lane, host.queued))
         app = create_app(doors_of(store, client, settings, state, checks, watch))
         await stack.enter_async_context(serving(app, listener, grace))
         yield Running(temporal, state, host.ended, url_of(listener), host.faults)
@@ -74,40 +78,39 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
 @asynccontextmanager
 async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
     """A host alone: workflows, activities and tools, until the block ends. Raises CannotRun."""
-    address = _named_address(settings)
+    _named_address(settings.temporal)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(watched_loop())
-        builtins_of(settings)
-        state = stack.enter_context(owned_state(settings.state_dir, settings.host_id))
-        await swept_state(state)
+        builtins_of(settings.calls, settings.limits)
+        state = stack.enter_context(owned_state(settings.state.state_dir, settings.host.host_id))
+        await swept_state(state.root, state.calls)
         store = await stack.enter_async_context(opened_store(settings, state))
-        at_address = settings.model_copy(update={"temporal_address": address})
-        temporal, host = await _host(stack, at_address, state, store, Grace(settings.shutdown_grace_s))
+        temporal, host = await _host(stack, settings, state, store, Grace(settings.calls.shutdown_grace_s))
         yield Running(temporal, state, host.ended, faults=host.faults)
 
 
 @asynccontextmanager
 async def running_api(settings: Settings) -> AsyncGenerator[Running]:
     """The front door alone, until the block ends: it runs no tools and owns no state. Raises CannotRun."""
-    address = _named_address(settings)
-    if settings.database_url is None:
+    address = _named_address(settings.temporal)
+    if settings.database.database_url is None:
         raise CannotRun(
             "TOOL_AGENT_DATABASE_URL is not set: the front door would look into an empty database. Set it to that of the workers: "
             "postgresql+asyncpg://…, or on one machine sqlite+aiosqlite:////<state directory of the worker>/tool-agent.db."
         )
     async with AsyncExitStack() as stack:
         watch = await stack.enter_async_context(watched_loop())
-        state = open_state(settings.state_dir)
-        listener = bound_socket(settings)
+        state = open_state(settings.state.state_dir)
+        listener = bound_socket(settings.front)
         stack.callback(listener.close)
         store = await stack.enter_async_context(opened_store(settings, state))
-        temporal = await named_temporal(settings, address)
-        parts = _parts(temporal, store, state, partial(_require_a_host, store.hosts, settings, state))
+        temporal = await named_temporal(settings.temporal, address)
+        parts = _parts(temporal, store, state, partial(_require_a_host, store.hosts, settings.content, state))
         checks = _checks(parts, temporal, store, state)
         recording = await _watched(stack, parts, temporal, store)
-        calls = GuardedCalls(temporal.client, recording, patience_s=settings.temporal_patience_s)
+        calls = GuardedCalls(temporal.client, recording, patience_s=settings.temporal.temporal_patience_s)
         app = create_app(doors_of(store, calls, settings, state, checks, watch))
-        await stack.enter_async_context(serving(app, listener, Grace(settings.shutdown_grace_s)))
+        await stack.enter_async_context(serving(app, listener, Grace(settings.calls.shutdown_grace_s)))
         yield Running(temporal, state, never_ended, url_of(listener))
 
 
@@ -116,12 +119,12 @@ async def _host(
 ) -> tuple[TemporalAccess, RunningHost]:
     owner = Owner.of_this_process(state.root)
     guardian = stack.enter_context(Guardian(owner))
-    temporal = await stack.enter_async_context(some_temporal(settings, state, guardian, owner))
+    temporal = await stack.enter_async_context(some_temporal(settings.temporal, state, guardian, owner))
     host = await stack.enter_async_context(running_host(settings, state, store, temporal.client, guardian, owner, grace))
     return temporal, host
 
 
-def _named_address(settings: Settings) -> str:
+def _named_address(settings: TemporalSettings) -> str:
     if settings.temporal_address is None:
         raise CannotRun(
             "TOOL_AGENT_TEMPORAL_ADDRESS is not set: hosts and front doors meet at one Temporal server. Set it to its `host:port`, "
@@ -170,12 +173,13 @@ def _disk_of_temporal(temporal: TemporalAccess) -> Mapping[str, Path]:
 
 async def _watched(stack: AsyncExitStack, parts: Mapping[str, Remembered], temporal: TemporalAccess, store: Store) -> Recording:
     """Of where calls are recorded: the database, and the server that has them in hand."""
-    recording = Recording((parts["database"], parts["temporal"]), {**_disk_of(store.database), **_disk_of_temporal(temporal)})
+    disks = {**_disk_of(store.database), **_disk_of_temporal(temporal)}
+    recording = Recording((parts["database"], parts["temporal"]), partial(require_room, disks))
     await stack.enter_async_context(recording.watched())
     return recording
 
 
-async def _require_a_host(hosts: HostTable, settings: Settings, state: StateDirectory) -> None:
+async def _require_a_host(hosts: HostTable, settings: ContentSettings, state: StateDirectory) -> None:
     if not await hosts.list_alive():
         raise NotReadyError("No host that runs tools is alive: start one with `python -m workers worker`.")
     await require_shared_files(hosts, settings, state)

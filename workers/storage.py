@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 from engine.store.database import Database, UnusableDatabaseError, migrate
+from engine.upkeep.kept_files import sweeping_files
 from toolagent.core.failures import StoreUnwritableError
 from workers.failures import CannotRun
 from workers.parts import Store
-from workers.settings import Settings
-from workers.state.content import sweeping
+from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 
 __all__ = ["opened_store"]
@@ -18,16 +19,17 @@ __all__ = ["opened_store"]
 @asynccontextmanager
 async def opened_store(settings: Settings, state: StateDirectory) -> AsyncGenerator[Store]:
     """The tables, brought to what the code means. Raises CannotRun."""
-    url = settings.database_url or state.database_url
+    named = settings.database.database_url
+    url = named or state.database_url
     try:
-        await asyncio.to_thread(settings.files_folder.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(settings.state.files_folder.mkdir, parents=True, exist_ok=True)
         await asyncio.to_thread(state.content.mkdir, parents=True, exist_ok=True)
         await asyncio.to_thread(migrate, url, state.migration_lock)
-        database = Database(url, pool_size=settings.database_pool_size)
+        database = Database(url, pool_size=settings.database.database_pool_size)
     except UnusableDatabaseError as error:
         if isinstance(error.__cause__, StoreUnwritableError):
             raise CannotRun(str(error)) from error
-        place = "of TOOL_AGENT_DATABASE_URL" if settings.database_url else f"{str(state.database)!r}"
+        place = "of TOOL_AGENT_DATABASE_URL" if named else f"{str(state.database)!r}"
         raise CannotRun(f"The database {place} cannot be used: {str(error).rstrip('.')}.") from error
     except OSError as error:
         place = error.filename or state.root
@@ -37,7 +39,9 @@ async def opened_store(settings: Settings, state: StateDirectory) -> AsyncGenera
         ) from error
     try:
         store = Store(database, settings, state)
-        async with sweeping(database, store.content, state.content, settings.file_retention_hours, settings.task_retention_hours):
+        kept = settings.retention
+        retention, of_tasks = timedelta(hours=kept.file_retention_hours), timedelta(hours=kept.task_retention_hours)
+        async with sweeping_files(database, store.content, state.content, retention, of_tasks):
             try:
                 yield store
             finally:

@@ -12,7 +12,7 @@ from rich.table import Table
 from toolagent.validation.checkers import end_checks
 from workers.collector import spare_what_stays
 from workers.service import Running, running_api, running_service, running_worker
-from workers.settings import Settings
+from workers.settings.whole import Settings
 
 __all__ = ["api", "up", "worker"]
 
@@ -57,7 +57,7 @@ async def _running(title: str, start: Callable[[Settings], AbstractAsyncContextM
             console.print(f"catalog: {fault.file} {fault.field}: {fault.reason}", style="yellow", markup=False)
         broken = await _wait(asked_to_stop, running)
         # Calls that are not done by then end, whatever is being checked for them.
-        asyncio.get_running_loop().call_later(settings.shutdown_grace_s, end_checks)
+        asyncio.get_running_loop().call_later(settings.calls.shutdown_grace_s, end_checks)
         if broken is None:
             console.print("Stopping: running calls are given a moment …")
         else:

@@ -12,14 +12,14 @@ from rich.table import Table
 from engine.disk.temporary import temporary_folder
 from engine.store.catalog_entries import CatalogEntryTable
 from engine.store.content.store import ContentStore
-from engine.store.database import Database, UnusableDatabaseError
+from engine.store.database import Database
 from engine.store.files import FileStore
 from engine.store.verification import Damage, Verified, verify_content, verify_database, verify_references, verify_sqlite_file
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentMissingError, StoreUnavailableError
-from workers.failures import CannotRun
-from workers.settings import Settings
+from workers.settings.whole import Settings
 from workers.state.content import content_of
+from workers.state.database import kept_database
 from workers.state.directory import StateDirectory
 from workers.temporal.dev_server import TEMPORAL_REMEDY
 
@@ -28,16 +28,10 @@ __all__ = ["verify"]
 
 async def verify(settings: Settings) -> int:
     """Print what was looked at and what is damaged. Returns the exit code: 1 when anything is. Raises CannotRun."""
-    state = StateDirectory(settings.state_dir.absolute())
-    if settings.database_url is None and not await asyncio.to_thread(state.database.is_file):
-        place = str(state.database)
-        raise CannotRun(f"There is no database at {place!r}. Set TOOL_AGENT_STATE_DIR or TOOL_AGENT_DATABASE_URL to the service's.")
+    state = StateDirectory(settings.state.state_dir.absolute())
+    database = await kept_database(settings.database, state)
     try:
-        database = Database(settings.database_url or state.database_url)
-    except UnusableDatabaseError as error:
-        raise CannotRun(f"The database of TOOL_AGENT_DATABASE_URL cannot be used: {error}.") from error
-    try:
-        found = await _verified(database, content_of(database, settings, state), state)
+        found = await _verified(database, content_of(database, settings.content, state), state)
     finally:
         await database.close()
     return _told(found)

@@ -14,8 +14,6 @@ from toolagent.contracts.making import Guidance
 from toolagent_service.agents import loop
 from toolagent_service.contracts.agent import AgentRequest, AgentResult, LoopState, ModelAsk, ModelTurnNote, ToolNote, ToolRun
 
-__all__ = ["AgentLoop"]
-
 
 class AgentLoop:
     """`ask` has a turn of the model, in the time that is `left`, and raises ActivityError; `use` has a tool used."""

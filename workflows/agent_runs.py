@@ -16,8 +16,6 @@ from workflows import making_options as options
 from workflows.cancelling import heed_cancellation
 from workflows.inputs import guidance_of
 
-__all__ = ["AgentRuns"]
-
 
 class AgentRuns:
     """One at a time."""

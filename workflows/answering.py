@@ -14,8 +14,6 @@ from toolagent.core.catalog.expectations import unexpected
 from toolagent_service.contracts.making_steps import EndStep, Inspected, Taker
 from toolagent_service.making.task_reasons import there_already
 
-__all__ = ["answered"]
-
 _CALL_S = 10.0
 """What one call may take: a guess is not worth more."""
 

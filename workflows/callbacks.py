@@ -10,8 +10,6 @@ from toolagent.client import names
 from toolagent.contracts.callbacks import Callback
 from toolagent.core.calls.callbacks import delivery_id
 
-__all__ = ["announce"]
-
 
 async def announce(callback: Callback | None) -> None:
     """Returns when Temporal has the delivery. Whoever cancels us now does not stop it: it says what became of the call."""

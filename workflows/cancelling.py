@@ -7,8 +7,6 @@ from typing import TypeVar
 from temporalio import workflow
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-__all__ = ["heed_cancellation", "surely"]
-
 R = TypeVar("R")
 
 

@@ -16,8 +16,7 @@ from workflows import making_options as options
 from workflows.agent_loop import AgentLoop
 from workflows.inputs import guidance_of, input_of, require_host
 from workflows.lost_hosts import HostLost, on_host
-
-__all__ = ["CodingAgent"]
+from workflows.options import ActivityOptions
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -67,7 +66,7 @@ class CodingAgent:
     async def _use(self, run: ToolRun) -> ToolNote:
         return await self._on_host(stubs.use_tool, run, lambda: options.use_tool(self._start.slot, run.summary))
 
-    async def _on_host(self, stub: Callable[[S], Awaitable[R]], step: S, chosen: Callable[[], options.MakingOptions]) -> R:
+    async def _on_host(self, stub: Callable[[S], Awaitable[R]], step: S, chosen: Callable[[], ActivityOptions]) -> R:
         """Its steps are done where the files of the task are."""
         seek = HostStep(task_id=self._start.request.conversation_id, host=self._start.slot.host, moves=False)
         try:

@@ -9,8 +9,6 @@ from toolagent_service import step_names, stubs
 from workflows import options
 from workflows.inputs import input_of, require_host
 
-__all__ = ["ControlTool"]
-
 
 @workflow.defn(name=names.CONTROL_TOOL)
 class ControlTool:

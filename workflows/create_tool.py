@@ -7,8 +7,6 @@ from toolagent.client import names
 from toolagent_service.contracts.making_steps import MakeEnd
 from workflows.making import Making
 
-__all__ = ["CreateTool"]
-
 
 @workflow.defn(name=names.CREATE_TOOL)
 class CreateTool:

@@ -11,8 +11,6 @@ from toolagent_service import stubs
 from workflows import options
 from workflows.inputs import input_of
 
-__all__ = ["DeliverCallback"]
-
 
 @workflow.defn(name=names.DELIVER_CALLBACK_WORKFLOW)
 class DeliverCallback:

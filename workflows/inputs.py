@@ -14,8 +14,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.making import Guidance
 
-__all__ = ["guidance_of", "input_of", "require_host", "said_of"]
-
 C = TypeVar("C", bound=Contract)
 
 _LISTED = 5

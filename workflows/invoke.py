@@ -23,8 +23,6 @@ from toolagent_service.contracts.steps import (
 from workflows import options
 from workflows.cancelling import surely
 
-__all__ = ["invoke"]
-
 _CANCELLED_BEFORE = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
 
 

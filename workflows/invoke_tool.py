@@ -12,9 +12,6 @@ from toolagent.core.json_paths import json_path
 from workflows.callbacks import announce
 from workflows.invoke import invoke
 
-__all__ = ["InvokeTool"]
-
-
 _MOST_ISSUES = 50
 
 

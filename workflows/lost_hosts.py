@@ -10,8 +10,7 @@ from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
 from toolagent_service import stubs
 from toolagent_service.contracts.making_steps import HostStep, Slot
 from workflows import making_options as options
-
-__all__ = ["HostLost", "found_host", "is_not_taken", "on_host"]
+from workflows.options import ActivityOptions
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -28,7 +27,7 @@ class HostLost(Exception):
         self.found = found
 
 
-async def on_host(stub: Callable[[S], Awaitable[R]], step: S, chosen: Callable[[], options.MakingOptions], seek: HostStep) -> R:
+async def on_host(stub: Callable[[S], Awaitable[R]], step: S, chosen: Callable[[], ActivityOptions], seek: HostStep) -> R:
     """Its answer, however long the host is away, unless another one is alive by then: then raises HostLost."""
     is_told = workflow.cancellation_reason() is not None
     while True:

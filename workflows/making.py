@@ -27,8 +27,6 @@ from workflows.cancelling import heed_cancellation, surely
 from workflows.inputs import input_of
 from workflows.lost_hosts import HostLost, found_host, is_not_taken, on_host
 
-__all__ = ["Making"]
-
 _EVERY_WAY = "every-way-is-tried"
 _MOST_LOOKS = 4
 """How often the time is doubled that a busy host is left in peace for."""

@@ -9,20 +9,7 @@ from temporalio.workflow import ActivityCancellationType, ParentClosePolicy
 from toolagent.client import names
 from toolagent_service import step_names
 from toolagent_service.contracts.making_steps import Slot
-from workflows.options import LocalOptions
-
-__all__ = [
-    "MakingOptions",
-    "SlotOptions",
-    "ask_model",
-    "await_slot",
-    "clearing",
-    "coding_agent",
-    "find_host",
-    "making",
-    "task_note",
-    "use_tool",
-]
+from workflows.options import ActivityOptions, LocalOptions
 
 _HEARTBEAT = timedelta(seconds=15)
 """A worker that was killed is noticed after this long."""
@@ -37,24 +24,6 @@ _BUSY = timedelta(seconds=120)
 """The longest pause before a busy model is asked again, unless it names one itself."""
 
 
-class SlotOptions(LocalOptions):
-    task_queue: str
-
-
-class MakingOptions(TypedDict):
-    task_queue: str
-    schedule_to_start_timeout: timedelta
-    start_to_close_timeout: timedelta
-    heartbeat_timeout: timedelta
-    retry_policy: RetryPolicy
-    cancellation_type: ActivityCancellationType
-    summary: str
-
-
-class ModelOptions(MakingOptions):
-    schedule_to_close_timeout: timedelta
-
-
 class AgentOptions(TypedDict):
     id: str
     id_reuse_policy: WorkflowIDReusePolicy
@@ -62,7 +31,7 @@ class AgentOptions(TypedDict):
     static_summary: str
 
 
-def await_slot() -> SlotOptions:
+def await_slot() -> ActivityOptions:
     """Each attempt asks once; those that are told to wait leave nothing in the history. It may take days."""
     return {
         "task_queue": names.MAKING_QUEUE,
@@ -86,7 +55,7 @@ def find_host(host: str) -> LocalOptions:
     return task_note(f"is {host} alive?")
 
 
-def making(slot: Slot, summary: str) -> MakingOptions:
+def making(slot: Slot, summary: str) -> ActivityOptions:
     """Every step may be repeated, and goes on from what is there. What is the task's fault is an answer; the rest is ours, and tried again.
 
     A cancelled step is waited for: what it holds is to be gone before anybody clears up behind it. A step that no worker takes in
@@ -103,13 +72,13 @@ def making(slot: Slot, summary: str) -> MakingOptions:
     }
 
 
-def clearing(slot: Slot, looks: int) -> MakingOptions:
+def clearing(slot: Slot, looks: int) -> ActivityOptions:
     """`looks`: how often the host was asked for before."""
     patience = min(timedelta(seconds=slot.patience_s), _CLEARING) * 2**looks
     return {**making(slot, "clear up"), "schedule_to_start_timeout": patience}
 
 
-def ask_model(slot: Slot, turn: int, over: timedelta) -> ModelOptions:
+def ask_model(slot: Slot, turn: int, over: timedelta) -> ActivityOptions:
     """A busy model is asked again until the agent's own time is `over`; one that refuses is not."""
     return {
         **making(slot, f"turn {turn}"),
@@ -118,7 +87,7 @@ def ask_model(slot: Slot, turn: int, over: timedelta) -> ModelOptions:
     }
 
 
-def use_tool(slot: Slot, summary: str) -> MakingOptions:
+def use_tool(slot: Slot, summary: str) -> ActivityOptions:
     """What came of it is written down before it is told, so that a repeated attempt finds it."""
     return making(slot, summary)
 

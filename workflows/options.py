@@ -1,7 +1,7 @@
 """Time-outs and retries of every step, each with its reason."""
 
 from datetime import timedelta
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from temporalio.common import Priority, RetryPolicy
 from temporalio.workflow import ActivityCancellationType
@@ -10,21 +10,6 @@ from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.routes import ToolControl
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import CallPlan
-
-__all__ = [
-    "CALLBACK_PATIENCE",
-    "HOST_PATIENCE",
-    "admit",
-    "await_call",
-    "call",
-    "control",
-    "deliver_callback",
-    "look",
-    "make_batch",
-    "note_callback",
-    "place",
-    "settle",
-]
 
 HOST_PATIENCE = timedelta(seconds=30)
 """How long a host's queue may leave a call waiting before we ask whether the host is still there; doubled each time."""
@@ -47,55 +32,31 @@ _LIVES = 3
 
 
 class LocalOptions(TypedDict):
+    """A worker that stops waits for its local attempts; beyond the threshold pauses are Temporal's timers, which outlive it.
+
+    Only between two timers does Temporal look whether the time of a local activity is over: without them it never is.
+    """
+
     start_to_close_timeout: timedelta
     retry_policy: RetryPolicy
     summary: str
+    local_retry_threshold: NotRequired[timedelta]
+    schedule_to_close_timeout: NotRequired[timedelta]
 
 
-class PausingOptions(LocalOptions):
-    """A worker that stops waits for its local attempts; longer pauses are Temporal's timers, which outlive it."""
-
-    local_retry_threshold: timedelta
-
-
-class BoundedLocalOptions(PausingOptions):
-    """Only between two timers does Temporal look whether the time of a local activity is over: without them it never is."""
-
-    schedule_to_close_timeout: timedelta
-
-
-class AwaitOptions(LocalOptions):
+class ActivityOptions(TypedDict):
     task_queue: str
-    priority: Priority
-
-
-class CallbackOptions(LocalOptions):
-    task_queue: str
-    schedule_to_close_timeout: timedelta | None
-
-
-class CallOptions(TypedDict):
-    task_queue: str
-    schedule_to_start_timeout: timedelta
     start_to_close_timeout: timedelta
-    schedule_to_close_timeout: timedelta
-    heartbeat_timeout: timedelta
-    retry_policy: RetryPolicy
-    cancellation_type: ActivityCancellationType
-    priority: Priority
-    summary: str
-
-
-class ControlOptions(TypedDict):
-    task_queue: str
-    schedule_to_start_timeout: timedelta
-    start_to_close_timeout: timedelta
-    heartbeat_timeout: timedelta
     retry_policy: RetryPolicy
     summary: str
+    schedule_to_start_timeout: NotRequired[timedelta]
+    schedule_to_close_timeout: NotRequired[timedelta]
+    heartbeat_timeout: NotRequired[timedelta]
+    cancellation_type: NotRequired[ActivityCancellationType]
+    priority: NotRequired[Priority]
 
 
-def admit(tool_id: str) -> BoundedLocalOptions:
+def admit(tool_id: str) -> LocalOptions:
     """Has no effects but on the call's own record, so it may be tried again. Whoever waits for longer is told that we are not well."""
     return {
         "start_to_close_timeout": timedelta(seconds=10),
@@ -115,12 +76,12 @@ def make_batch(summary: str) -> LocalOptions:
     }
 
 
-def place(plan: CallPlan) -> BoundedLocalOptions:
+def place(plan: CallPlan) -> LocalOptions:
     """Decides in memory; as patient as `admit`."""
     return {**admit(plan.tool_id), "summary": f"place {plan.tool_id}"}
 
 
-def call(plan: CallPlan, patience: timedelta) -> CallOptions:
+def call(plan: CallPlan, patience: timedelta) -> ActivityOptions:
     """Attempts after the first are for workers that died, restarted or were in trouble, as many as there is time for.
 
     What may have been sent is not sent again (see `engine.calling.queued_call`).
@@ -149,7 +110,7 @@ def look(tool_id: str) -> LocalOptions:
     }
 
 
-def await_call(call: ToolCall) -> AwaitOptions:
+def await_call(call: ToolCall) -> ActivityOptions:
     """Each attempt is a look at another workflow, which may take days; attempts that find it running leave nothing in the history."""
     return {
         "task_queue": step_names.LOOKS_QUEUE,
@@ -160,7 +121,7 @@ def await_call(call: ToolCall) -> AwaitOptions:
     }
 
 
-def deliver_callback(task_id: str) -> CallbackOptions:
+def deliver_callback(task_id: str) -> ActivityOptions:
     """At least once: an attempt that dies is made again. The post itself is bounded by the activity, well below this."""
     return {
         "task_queue": step_names.CALLBACKS_QUEUE,
@@ -171,18 +132,17 @@ def deliver_callback(task_id: str) -> CallbackOptions:
     }
 
 
-def note_callback() -> CallbackOptions:
+def note_callback() -> ActivityOptions:
     """Writes by a derived id; tried until the database is there."""
     return {
         "task_queue": step_names.CALLBACKS_QUEUE,
         "start_to_close_timeout": timedelta(seconds=30),
-        "schedule_to_close_timeout": None,
         "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(minutes=1)),
         "summary": "write down how it ended",
     }
 
 
-def settle(plan: CallPlan) -> PausingOptions:
+def settle(plan: CallPlan) -> LocalOptions:
     """Tried until the database is there: a call that was made must end with a record. The activity bounds what else may go wrong."""
     return {
         "start_to_close_timeout": timedelta(seconds=30),
@@ -192,7 +152,7 @@ def settle(plan: CallPlan) -> PausingOptions:
     }
 
 
-def control(control: ToolControl, queue: str) -> ControlOptions:
+def control(control: ToolControl, queue: str) -> ActivityOptions:
     """Starting may build an environment first; each action may be repeated."""
     return {
         "task_queue": queue,

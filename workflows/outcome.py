@@ -16,8 +16,6 @@ from toolagent.contracts.batches import BatchedState, BatchEnd
 from toolagent.contracts.calls import ToolResult
 from toolagent_service.contracts.making_steps import MakeEnd
 
-__all__ = ["OutcomeInterceptor", "outcome_of"]
-
 _PATCH = "outcome"
 
 

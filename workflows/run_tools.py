@@ -20,8 +20,6 @@ from workflows import options
 from workflows.callbacks import announce
 from workflows.inputs import input_of
 
-__all__ = ["LANES", "RunTools"]
-
 LANES = 16
 """How many calls of one batch are under way at a time."""
 

@@ -11,8 +11,6 @@ from activities.agent_tools.run_in_uv import RUN_IN_UV
 from activities.agent_tools.uv_add_dependency import UV_ADD_DEPENDENCY
 from activities.agent_tools.write_file import WRITE_FILE
 
-__all__ = ["CODING_TOOLS"]
-
 CODING_TOOLS = (
     CREATE_DOCKER_ENV,
     RUN_IN_DOCKER,

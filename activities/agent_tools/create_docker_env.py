@@ -8,8 +8,6 @@ from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
 from engine.runtimes.docker.building.wishes import Wishes
 
-__all__ = ["CREATE_DOCKER_ENV", "MemLimit", "NanoCpus", "Ports"]
-
 MemLimit = Annotated[str | None, Field(pattern=r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$", description="Such as 512m or 2g.")]
 NanoCpus = Annotated[int | None, Field(ge=1, description="Billionths of a core.")]
 Ports = Annotated[tuple[Annotated[int, Field(ge=1, le=65_535)], ...], Field(max_length=16, description="Ports of the container.")]
@@ -26,16 +24,7 @@ class CreateDockerEnv(Arguments):
 
 
 async def create_docker_env(arguments: CreateDockerEnv, site: Site) -> Used:
-    wishes = Wishes(
-        site.own_tool,
-        image=arguments.image,
-        ports=arguments.ports,
-        volumes=arguments.volumes,
-        mem_limit=arguments.mem_limit,
-        nano_cpus=arguments.nano_cpus,
-        use_gpu=arguments.use_gpu,
-        gpu_count=arguments.gpu_count,
-    )
+    wishes = Wishes(site.own_tool, **dict(arguments))
     site.beat(f"making a container of {arguments.image[:80]}")
     made = await site.bench.containers.create(wishes, site.use, site.beat)
     return Used({"container_id": made.container_id, "port_mapping": cast("dict[str, JsonValue]", made.port_mapping)})

@@ -7,8 +7,6 @@ from pydantic import Field
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, AgentToolRefused, Arguments, Used
 
-__all__ = ["CREATE_UV_PROJECT"]
-
 
 class CreateUvProject(Arguments):
     name: Annotated[str, Field(description="Of the folder below /work: small letters, digits, '-' and '_'.")]

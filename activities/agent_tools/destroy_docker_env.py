@@ -7,8 +7,6 @@ from pydantic import Field
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
 
-__all__ = ["DESTROY_DOCKER_ENV"]
-
 
 class DestroyDockerEnv(Arguments):
     container_id: Annotated[str, Field(description="As create_docker_env returned it.")]

@@ -10,8 +10,6 @@ from activities.agents.tool import AgentTool, Arguments, Used
 from engine.making.workbench.places import place_of
 from toolagent_service.agents.trimming import LONGEST_SHOWN
 
-__all__ = ["READ_FILE"]
-
 
 class ReadFile(Arguments):
     path: Annotated[str, Field(description="Below /work, or a log below /logs.")]

@@ -8,8 +8,6 @@ from activities.agent_tools.create_docker_env import MemLimit, NanoCpus, Ports
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
 
-__all__ = ["REBUILD_DOCKER_PORTS"]
-
 
 class RebuildDockerPorts(Arguments):
     container_id: Annotated[str, Field(description="As create_docker_env returned it.")]

@@ -11,7 +11,9 @@ from toolagent.contracts.manifest import SideEffectScope
 from toolagent.contracts.sources import HttpMethod
 from toolagent_service.agents.coding import CODING
 
-__all__ = ["REGISTER_TOOL"]
+_OF_MANIFEST = {
+    "name", "description", "category", "input_schema", "output_schema", "group_ids", "side_effect_scope", "timeout_s",
+}  # fmt: skip
 
 
 class RegisterTool(Arguments):
@@ -48,14 +50,7 @@ async def register_tool(arguments: RegisterTool, site: Site) -> Used:
         endpoint_path=arguments.endpoint_path,
         http_method=arguments.http_method,
         manifest={
-            "name": arguments.name,
-            "description": arguments.description,
-            "category": arguments.category,
-            "input_schema": arguments.input_schema,
-            "output_schema": arguments.output_schema,
-            "group_ids": arguments.group_ids,
-            "side_effect_scope": arguments.side_effect_scope,
-            "timeout_s": arguments.timeout_s,
+            **arguments.model_dump(include=_OF_MANIFEST),
             "securityContext": {"networkAccess": {"allowHosts": arguments.allow_hosts}, "environment": arguments.environment},
         },
     )

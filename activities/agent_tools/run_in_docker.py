@@ -12,8 +12,6 @@ from engine.making.workbench.finishing import finished
 from engine.making.workbench.notes import use_digest
 from toolagent_service.agents.coding_log import shown_text
 
-__all__ = ["RUN_IN_DOCKER"]
-
 
 class RunInDocker(Arguments):
     container_id: Annotated[str, Field(description="As create_docker_env returned it.")]

@@ -8,8 +8,6 @@ from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
 from toolagent_service.agents.coding_log import shown_text
 
-__all__ = ["LONGEST_S", "RUN_IN_UV", "USUAL_S", "Timeout"]
-
 USUAL_S = 120.0
 LONGEST_S = 1_800.0
 Timeout = Annotated[

@@ -7,8 +7,6 @@ from engine.making.workbench.proposals import Judge, Proposals
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.task_specs import MakeRuntime
 
-__all__ = ["Site"]
-
 
 @dataclass(frozen=True, slots=True)
 class Site:

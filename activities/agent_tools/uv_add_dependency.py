@@ -8,8 +8,6 @@ from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, AgentToolRefused, Arguments, Used
 from engine.making.workbench.proposals import require_answers
 
-__all__ = ["UV_ADD_DEPENDENCY"]
-
 _LONGEST_S = 600.0
 
 

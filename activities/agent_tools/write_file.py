@@ -9,8 +9,6 @@ from activities.agents.tool import AgentTool, Arguments, Used
 from engine.making.workbench.finishing import finished
 from engine.making.workbench.places import place_of
 
-__all__ = ["WRITE_FILE"]
-
 
 class WriteFile(Arguments):
     path: Annotated[str, Field(description="Below /work; folders on the way are made.")]

@@ -18,8 +18,6 @@ from toolagent.core.failures import UnknownTaskError
 from toolagent_service.agents import coding
 from toolagent_service.contracts.agent import CODING
 
-__all__ = ["CodingRole"]
-
 _REPAIR = RepairTool.model_fields["type"].default
 
 

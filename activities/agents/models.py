@@ -10,8 +10,6 @@ from engine.roles.prompts import Prompt, PromptMissing, Prompts
 from engine.roles.provider import ModelProvider
 from toolagent_service import step_names
 
-__all__ = ["Models", "refusal"]
-
 
 @dataclass(frozen=True, slots=True)
 class Models:

@@ -12,8 +12,6 @@ from toolagent_service.agents.conversation import OPENING
 from toolagent_service.contracts.agent import AgentLimits, AgentRequest
 from toolagent_service.contracts.model import Message, Price, Text
 
-__all__ = ["Openings"]
-
 
 class Openings:
     """Of any role."""

@@ -14,8 +14,6 @@ from toolagent_service.agents.loop import Rules
 from toolagent_service.contracts.agent import ToolRun
 from toolagent_service.contracts.model import ToolOffer, ToolUse
 
-__all__ = ["AgentRole", "AnyRole", "PendingUse"]
-
 S = TypeVar("S")
 
 

@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from toolagent.core.suggestions import nearest
 from toolagent_service.contracts.model import ToolOffer
 
-__all__ = ["AgentTool", "AgentToolRefused", "AgentToolUnavailable", "Arguments", "Used"]
-
 A = TypeVar("A", bound="Arguments")
 S = TypeVar("S")
 

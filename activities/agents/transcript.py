@@ -8,8 +8,6 @@ from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 
-__all__ = ["Transcript"]
-
 
 @dataclass(frozen=True, slots=True)
 class Transcript:

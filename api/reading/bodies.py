@@ -9,22 +9,22 @@ from toolagent.contracts.calls import Caller, CallMode, ToolCall
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
 
-__all__ = ["CallerBody", "RunToolBody", "SearchToolsBody", "SelectToolBody"]
+__all__ = ["STRICT", "CallerBody", "RunToolBody", "SearchToolsBody", "SelectToolBody", "strict"]
 
-_STRICT = ConfigDict(extra="forbid", strict=True)
+STRICT = ConfigDict(extra="forbid", strict=True)
 # A control character is of no use in a name, and NUL is one that databases refuse.
 _Plain = Field(pattern=NO_CONTROLS)
 _PARAMS: JsonValue = {"text": "春天来了。花开了,燕子也从南方飞回来了。", "max_length": 20}
 
 
-def _strict(*examples: JsonValue) -> ConfigDict:
-    return _STRICT | ConfigDict(json_schema_extra={"examples": [*examples]})
+def strict(*examples: JsonValue) -> ConfigDict:
+    return STRICT | ConfigDict(json_schema_extra={"examples": [*examples]})
 
 
 class CallerBody(Caller):
     """Who asks, and on whose behalf."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     caller_id: Annotated[str | None, Field(max_length=200), _Plain] = None
     caller_type: Annotated[str, Field(max_length=64, description="conversation_agent, workflow_node, direct or unknown"), _Plain] = (
@@ -36,7 +36,7 @@ class CallerBody(Caller):
 class RunToolBody(ToolCall):
     """A call. The header `Idempotency-Key` may stand for `idempotency_key`."""
 
-    model_config = _strict(
+    model_config = strict(
         {"tool_id": "text_summarizer_api", "params": _PARAMS},
         {"tool_id": "echo", "params": {"message": "hello"}, "mode": "async", "idempotency_key": "order-17", "timeout_s": 10},
     )
@@ -53,7 +53,7 @@ class RunToolBody(ToolCall):
 class SelectToolBody(Contract):
     """A call."""
 
-    model_config = _strict({"tool_id": "text_summarizer_api", "params": _PARAMS})
+    model_config = strict({"tool_id": "text_summarizer_api", "params": _PARAMS})
 
     tool_id: ToolId
     params: dict[str, JsonValue] = {}
@@ -63,7 +63,7 @@ class SelectToolBody(Contract):
 class SearchToolsBody(Contract):
     """Every word of `keyword` must occur in a tool's id, name, tags, category or description."""
 
-    model_config = _strict({"keyword": "图片", "category": "cv"})
+    model_config = strict({"keyword": "图片", "category": "cv"})
 
     keyword: Annotated[str | None, Field(max_length=500)] = None
     category: Annotated[str | None, Field(max_length=64), _Plain] = None

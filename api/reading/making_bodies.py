@@ -2,17 +2,16 @@
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 from pydantic_core import PydanticCustomError
 
 from api.forms import NO_NUL, SOMETHING
-from api.reading.bodies import CallerBody
+from api.reading.bodies import CallerBody, strict
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES
 
 __all__ = ["CreateToolBody", "MessageBody", "RepairToolBody", "RollbackBody"]
 
-_STRICT = ConfigDict(extra="forbid", strict=True)
 # NUL is what no database takes.
 _Words = Field(max_length=LONGEST_WORDS, pattern=NO_NUL)
 _EXAMPLES: JsonValue = [{"input": {"text": "one two"}, "expected_output": {"words": 2}}]
@@ -32,14 +31,10 @@ def _object_or_text(given: JsonValue) -> JsonValue:
     return given
 
 
-def _strict(*examples: JsonValue) -> ConfigDict:
-    return _STRICT | ConfigDict(json_schema_extra={"examples": [*examples]})
-
-
 class CreateToolBody(Contract):
     """What is wanted. `description` stands in where the specification has none; one of both must be there."""
 
-    model_config = _strict(
+    model_config = strict(
         {"description": "Count the words of a text.", "task_spec": _BUILD},
         {"description": "", "task_spec": _DEPLOY},
         {"description": "需要一个图片压缩工具", "task_spec": "详细任务描述..."},
@@ -62,7 +57,7 @@ class CreateToolBody(Contract):
 class RepairToolBody(Contract):
     """What is wrong with a tool, as far as it is known."""
 
-    model_config = _strict({"error": "HTTP 503: Service Unavailable"})
+    model_config = strict({"error": "HTTP 503: Service Unavailable"})
 
     error: Annotated[str, _Words] = ""
     description: Annotated[str, _Words] = ""
@@ -76,12 +71,12 @@ class RepairToolBody(Contract):
 class RollbackBody(Contract):
     """Which version is to be left. With it a request that is sent twice goes back once."""
 
-    model_config = _strict({"from_version": "1.1.0"})
+    model_config = strict({"from_version": "1.1.0"})
 
     from_version: Annotated[str | None, Field(max_length=64, description="Nothing happens unless this is the active one.")] = None
 
 
 class MessageBody(Contract):
-    model_config = _strict({"text": "Count hyphenated words as one."})
+    model_config = strict({"text": "Count hyphenated words as one."})
 
     text: Annotated[str, Field(min_length=1, max_length=4_000, pattern=SOMETHING)]

@@ -20,7 +20,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.http import ProblemField
 from toolagent.core.calls.json_size import MAX_DEPTH, MAX_STARTED_VALUES, excess_of
 
-__all__ = ["LARGE_BYTES", "StrictRoute", "parse_json", "parsed_json"]
+__all__ = ["LARGE_BYTES", "StrictRoute", "parse_json", "parsed_json", "require_type"]
 
 LARGE_BYTES = 65_536
 """What is longer is read in a thread, so that others are answered in between."""
@@ -41,7 +41,7 @@ class StrictRoute(APIRoute):
         is_form = isinstance(self.body_field.field_info, params.Form)
 
         async def handle_form(request: Request) -> Response:
-            _require_type(request, "multipart/form-data")
+            require_type(request, "multipart/form-data")
             return await handle(request)
 
         async def handle_json(request: Request) -> Response:
@@ -58,7 +58,7 @@ class _JsonRequest(Request):
     async def load(self) -> None:
         body = await self.body()
         if body:
-            _require_type(self, "application/json")
+            require_type(self, "application/json")
             self.value = await parsed_json(body, self.app.state.dependencies.limits.max_values)
 
     async def json(self) -> JsonValue:
@@ -107,11 +107,15 @@ def _finite(text: str) -> float:
     return number
 
 
-def _require_type(request: Request, wanted: str) -> None:
+def require_type(request: Request, *wanted: str) -> str:
+    """Which of these media types the body has. Raises Refusal."""
     header = Message()
     given = request.headers.get("content-type")
     if given is not None:
         header["content-type"] = given
-    if given is None or header.get_content_type() != wanted:
+    found = header.get_content_type()
+    if given is None or found not in wanted:
         said = f"it is {given[:100]!r}" if given is not None else "there is none"
-        raise Refusal(ProblemKind.UNSUPPORTED_MEDIA_TYPE, f"The Content-Type must be {wanted}; {said}.")
+        listed = wanted[0] if len(wanted) == 1 else f"one of {', '.join(sorted(wanted))}"
+        raise Refusal(ProblemKind.UNSUPPORTED_MEDIA_TYPE, f"The Content-Type must be {listed}; {said}.")
+    return found

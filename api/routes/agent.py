@@ -4,8 +4,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from api.actions import XML, ActionBody, TakenText, action_answer
-from api.dependencies import Injected
-from api.documentation import problem_responses
+from api.documentation import JSON_BODY, problem_responses
+from api.ports import Injected
 from api.problems import ProblemKind
 from api.reading.action_xml import observation_xml
 from toolagent.contracts.actions import ActionAnswer, Observation
@@ -35,13 +35,7 @@ _TEXT = {"schema": {"type": "string"}, "example": _ACTION}
     summary="Do what an agent's `<ACTION>` asks for",
     response_model=ActionAnswer,
     responses={
-        **problem_responses(
-            ProblemKind.MALFORMED_BODY,
-            ProblemKind.MALFORMED_JSON,
-            ProblemKind.INVALID_REQUEST,
-            ProblemKind.BODY_TOO_LARGE,
-            ProblemKind.UNSUPPORTED_MEDIA_TYPE,
-        ),
+        **problem_responses(ProblemKind.MALFORMED_BODY, *JSON_BODY),
         200: {
             "description": "An observation: what came of the action, also when nothing could be called. JSON where `Accept` asks for it.",
             "content": {

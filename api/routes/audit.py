@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.dependencies import Injected
 from api.documentation import problem_responses
 from api.forms import Moment
+from api.ports import Injected
 from api.problems import ProblemKind
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.identifiers import ToolId

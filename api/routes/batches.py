@@ -4,9 +4,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from api.batches import TakenBatch, batch_answer
-from api.dependencies import Injected
-from api.documentation import SUCCESS, problem_responses
-from api.problems import ProblemKind
+from api.documentation import JSON_BODY, SUCCESS, problem_responses
+from api.ports import Injected
 from api.reading.strict_json import StrictRoute
 from toolagent.contracts.batches import BatchResult
 from toolagent.contracts.calls import ErrorType, ToolResult
@@ -25,12 +24,7 @@ _ENDED = BatchResult(batch_id=_BATCH_ID, total=1, succeeded=1, failed=0, results
     summary="Call many tools",
     response_model=BatchResult,
     responses={
-        **problem_responses(
-            ProblemKind.MALFORMED_JSON,
-            ProblemKind.INVALID_REQUEST,
-            ProblemKind.BODY_TOO_LARGE,
-            ProblemKind.UNSUPPORTED_MEDIA_TYPE,
-        ),
+        **problem_responses(*JSON_BODY),
         200: {
             "model": BatchResult,
             "description": "All calls have ended, in whatever way: each result says how.",

@@ -4,9 +4,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from api.calls import Selected, Taken, answer, selection, selection_of
-from api.dependencies import Injected
-from api.documentation import SUCCESS, call_responses
-from api.problems import ProblemKind
+from api.documentation import JSON_BODY, SUCCESS, call_responses
+from api.ports import Injected
 from api.reading.strict_json import StrictRoute
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.http import Selection, TaskAccepted
@@ -15,12 +14,6 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["calls"], route_class=StrictRoute)
 
-_BODY_PROBLEMS = (
-    ProblemKind.MALFORMED_JSON,
-    ProblemKind.INVALID_REQUEST,
-    ProblemKind.BODY_TOO_LARGE,
-    ProblemKind.UNSUPPORTED_MEDIA_TYPE,
-)
 _ACCEPTED = {"task_id": SUCCESS.call_id, "status": "pending"}
 
 
@@ -29,7 +22,7 @@ _ACCEPTED = {"task_id": SUCCESS.call_id, "status": "pending"}
     summary="Call a tool",
     response_model=ToolResult,
     responses={
-        **call_responses(ToolResult, SUCCESS, lambda result: result, *_BODY_PROBLEMS),
+        **call_responses(ToolResult, SUCCESS, lambda result: result, *JSON_BODY),
         202: {
             "model": TaskAccepted,
             "description": "`mode: async`: the call goes on under this id (also in `Location`).",
@@ -46,7 +39,7 @@ async def run_tool(taken: Taken, dependencies: Injected) -> Response:
     "/select_tool",
     summary="Call a tool, in the form of the first interface",
     response_model=Selection,
-    responses=call_responses(Selection, selection_of(SUCCESS), selection_of, *_BODY_PROBLEMS),
+    responses=call_responses(Selection, selection_of(SUCCESS), selection_of, *JSON_BODY),
 )
 async def select_tool(taken: Selected, dependencies: Injected) -> Response:
     """As `/run_tool`, with the result reduced to status, result and error."""

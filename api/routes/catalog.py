@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 from pydantic import JsonValue
 
-from api.dependencies import Injected
 from api.documentation import problem_responses
+from api.ports import Injected
 from toolagent.contracts.calls import ErrorType
 
 __all__ = ["router"]

@@ -6,8 +6,8 @@ from fastapi import APIRouter, File, Header, UploadFile
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from api.dependencies import Injected
 from api.documentation import problem_responses
+from api.ports import Injected
 from api.problems import ProblemKind
 from api.reading.strict_json import StrictRoute
 from api.views.files import stored, stored_file

@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from api.dependencies import Injected
 from api.documentation import problem_responses
+from api.ports import Injected
 from api.views.readiness import health
 from toolagent.contracts.http import Health
 

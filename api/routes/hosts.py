@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
-from api.dependencies import Injected
 from api.documentation import problem_responses
+from api.ports import Injected
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.hosts import HostListing
 

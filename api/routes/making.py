@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 from starlette.responses import Response
 
-from api.dependencies import Injected
-from api.documentation import problem_responses
+from api.documentation import JSON_BODY, problem_responses
 from api.making import TakenRepair, TakenRequest, submitted
+from api.ports import Injected
 from api.problems import ProblemKind
 from api.reading.making_bodies import RollbackBody
 from api.reading.strict_json import StrictRoute
@@ -22,10 +22,7 @@ __all__ = ["router"]
 router = APIRouter(tags=["making"], route_class=StrictRoute)
 
 _BODY_PROBLEMS = (
-    ProblemKind.MALFORMED_JSON,
-    ProblemKind.INVALID_REQUEST,
-    ProblemKind.BODY_TOO_LARGE,
-    ProblemKind.UNSUPPORTED_MEDIA_TYPE,
+    *JSON_BODY,
     ProblemKind.IDEMPOTENCY_CONFLICT,
     ProblemKind.NOT_REPAIRABLE,
     ProblemKind.REPAIR_RUNNING,

@@ -2,9 +2,8 @@
 
 from fastapi import APIRouter
 
-from api.dependencies import Injected
-from api.documentation import problem_responses
-from api.problems import ProblemKind
+from api.documentation import JSON_BODY, problem_responses
+from api.ports import Injected
 from api.reading.bodies import SearchToolsBody
 from api.reading.strict_json import StrictRoute
 from api.views.tools import matches_for
@@ -20,10 +19,7 @@ router = APIRouter(tags=["tools"], route_class=StrictRoute)
     "/search_tools",
     summary="Find tools by words and category",
     responses=problem_responses(
-        ProblemKind.MALFORMED_JSON,
-        ProblemKind.INVALID_REQUEST,
-        ProblemKind.BODY_TOO_LARGE,
-        ProblemKind.UNSUPPORTED_MEDIA_TYPE,
+        *JSON_BODY,
         ErrorType.UNAVAILABLE,
     ),
 )

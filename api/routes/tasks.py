@@ -6,9 +6,9 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from api.dependencies import Injected
 from api.documentation import problem_responses
 from api.making import Key
+from api.ports import Injected
 from api.problems import ProblemKind
 from api.reading.making_bodies import MessageBody
 from api.reading.strict_json import StrictRoute

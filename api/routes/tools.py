@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.dependencies import Injected
 from api.documentation import problem_responses
+from api.ports import Injected
 from api.problems import ProblemKind
 from api.views.tools import control, states_of_tools, table_of_tools, tool_detail
 from toolagent.contracts.calls import ErrorType

@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
-from api.dependencies import Injected
 from api.documentation import problem_responses
+from api.ports import Injected
 from api.views.versions import activate, deactivate, versions_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.versions import ToolVersions

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from pydantic import JsonValue
 from starlette.responses import Response
 
-from api.errors import Refusal, unanswered
+from api.errors import Refusal, bad_field, unanswered
 from api.ports import Dependencies
 from api.problems import ProblemKind
 from toolagent.client.failures import MakingUnreachableError
@@ -113,7 +113,7 @@ def _unknown(task_id: str) -> Refusal:
 
 def _no_page(before: str) -> Refusal:
     message = f"There is no task {before!r}: give the `next` of the page before, or leave it out to begin with the newest."
-    return Refusal(ProblemKind.INVALID_REQUEST, f"before: {message}", errors=(ProblemField(field="before", message=message),))
+    return bad_field("before", message)
 
 
 def _ended(task_id: str, how: str) -> Refusal:

@@ -10,18 +10,17 @@ from fastapi import Header
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from starlette.responses import Response
 
-from api.errors import Refusal
+from api.errors import Refusal, bad_field
 from api.ports import Dependencies
-from api.problems import ProblemKind
 from api.views.making import found_task
-from toolagent.contracts.http import ProblemField
 from toolagent.contracts.making_views import ListedTask
 from toolagent.core.failures import StoreUnavailableError
 
 __all__ = ["LastEventId", "followed"]
 
+_HEADER = "Last-Event-ID"
 LastEventId = Annotated[
-    str | None, Header(alias="Last-Event-ID", description="The `id` of the last event that arrived; only what followed is sent.")
+    str | None, Header(alias=_HEADER, description="The `id` of the last event that arrived; only what followed is sent.")
 ]
 
 _LOOK_S = 0.25
@@ -86,17 +85,14 @@ async def _require_own(dependencies: Dependencies, task_id: str, position: int) 
         return
     newest = next((note.position for note in await dependencies.notes.tail(task_id, 1)), 0)
     if position > newest:
-        raise _refused(f"Task {task_id!r} has no event {position}, its last is {newest}: leave the header out to begin with its first.")
-
-
-def _refused(message: str) -> Refusal:
-    field = ProblemField(field="Last-Event-ID", message=message)
-    return Refusal(ProblemKind.INVALID_REQUEST, f"Last-Event-ID: {message}", errors=(field,))
+        raise bad_field(
+            _HEADER, f"Task {task_id!r} has no event {position}, its last is {newest}: leave the header out to begin with its first."
+        )
 
 
 def _position(last: str | None) -> int:
     if last is None or last == "":
         return 0
     if not (last.isascii() and last.isdigit() and len(last) <= _MOST_DIGITS):
-        raise _refused("It must be the id of an event of this stream: a number, as it was sent.")
+        raise bad_field(_HEADER, "It must be the id of an event of this stream: a number, as it was sent.")
     return int(last)

@@ -17,7 +17,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.http import FoundTool, ListedTool, Matches, Parameter, RuntimeCount, ToolDetail, ToolListing, ToolStates
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
-from toolagent.contracts.sources import BackendRuntime, HttpSource, LocalSource, McpSource
+from toolagent.contracts.sources import BackendRuntime, HttpSource
 from toolagent.core.catalog.namespaces import is_among
 from toolagent_service.calls.reachability import port_of
 
@@ -137,19 +137,7 @@ def _with_sources(route: ToolRoute, entry: ToolEntry | None) -> ToolRoute:
 
 
 def _listed(entry: ToolEntry, route: ToolRoute) -> ListedTool:
-    manifest = entry.manifest
-    return ListedTool(
-        tool_id=manifest.tool_id,
-        name=manifest.name,
-        description=manifest.description,
-        category=manifest.category,
-        backend_runtime=manifest.backend_runtime,
-        group_ids=manifest.group_ids,
-        state=route.state,
-        status=manifest.status,
-        version=manifest.version,
-        tags=manifest.tags,
-    )
+    return ListedTool(**dict(entry.manifest), state=route.state)
 
 
 def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:
@@ -168,7 +156,7 @@ def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:
         input_schema=manifest.input_schema,
         output_schema=manifest.output_schema,
         backend_runtime=manifest.backend_runtime,
-        host_dir=source.host_dir if isinstance(source, LocalSource | McpSource) else None,
+        host_dir=source.project if source else None,
         endpoint_path=over_http.endpoint_path if over_http else None,
         http_method=over_http.http_method if over_http else None,
         state=route.state,

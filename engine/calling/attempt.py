@@ -2,10 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from pydantic import JsonValue
-
 from engine.calling.turn import Again, Turn
-from engine.calls.endings import told_of
+from engine.calls.endings import Refused, told_of
 from engine.calls.file_parameters import FileRefused
 from engine.calls.large_results import FittedOutput
 from engine.calls.records import record_of
@@ -13,7 +11,7 @@ from engine.runtimes.failures import CallFailed, NoSlot, RuntimeFailure
 from engine.store.calls import CallTable
 from engine.store.claims import Claim
 from engine.store.clock import now
-from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
+from toolagent.contracts.calls import ErrorType, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.texts import well_formed_contract
 from toolagent_service.contracts.steps import CallPlan, Finished
@@ -79,18 +77,17 @@ class Attempt:
         elif failure.error_type is ErrorType.OUTPUT_VALIDATION_ERROR:
             details = {**details, "outcome": "executed"}
         issues = _issues_of(failure) if failure.error_type is ErrorType.VALIDATION_ERROR else ()
-        return self.refused(ToolError(type=failure.error_type, message=failure.message, details=details), issues)
+        return self.refused(Refused(failure.error_type, failure.message, details, issues))
 
     def file_refused(self, refusal: FileRefused) -> Finished:
         """A file parameter before the request was sent; a file in the output after that."""
-        error, told = refusal.error, {"outcome": "executed"} if self._sent_at else {"sent": False}
-        details: JsonValue = {**error.details, **told} if isinstance(error.details, dict) else {**told}
-        return self.refused(error.model_copy(update={"details": details}), refusal.issues)
+        told = {"outcome": "executed"} if self._sent_at else {"sent": False}
+        return self.refused(Refused(refusal.error.type, refusal.error.message, {"path": refusal.path, **told}, refusal.issues))
 
-    def refused(self, error: ToolError, issues: tuple[ValidationIssue, ...] = ()) -> Finished:
+    def refused(self, refusal: Refused) -> Finished:
         return Finished(
-            error=well_formed_contract(error),
-            validation_errors=issues,
+            error=well_formed_contract(refusal.error),
+            validation_errors=refusal.issues,
             execution_time=(now() - self._sent_at).total_seconds() if self._sent_at else 0.0,
             started_at=self._sent_at,
             host=self._host,
@@ -99,14 +96,11 @@ class Attempt:
     def cancelled(self, tool: str | None) -> Finished:
         """`tool` says what became of the tool after the connection to it was closed."""
         if self._sent_at is None:
-            return self.refused(
-                ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was sent.", details={"sent": False})
-            )
-        details: JsonValue = {"sent": True, "outcome": "unknown", "tool": tool}
+            return self.refused(Refused(ErrorType.CANCELLED, "The call was cancelled before it was sent.", {"sent": False}))
         ended = "its processes were ended, with all they had started" if tool == "processes_ended" else None
         done = ended or f"the connection was closed ({(tool or 'nothing else done').replace('_', ' ')})"
         message = f"The call was cancelled while the tool worked; {done}."
-        return self.refused(ToolError(type=ErrorType.CANCELLED, message=message, details=details))
+        return self.refused(Refused(ErrorType.CANCELLED, message, {"sent": True, "outcome": "unknown", "tool": tool}))
 
 
 class QueuedAttempt(Attempt):
@@ -162,9 +156,9 @@ class QueuedAttempt(Attempt):
                 f"The tool was asked {MAX_SENDS} times, and each time its worker died or failed (its log says how), or the connection "
                 "was lost, before there was an answer. The tool may have acted; it is not asked again."
             )
-        error = ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"sent": True, "outcome": "unknown"})
+        refusal = Refused(ErrorType.EXECUTION_ERROR, message, {"sent": True, "outcome": "unknown"})
         # How long it ran nobody knows; the clock it was sent by may be another machine's.
-        return self.refused(error).model_copy(update={"execution_time": 0.0})
+        return self.refused(refusal).model_copy(update={"execution_time": 0.0})
 
     def given_up(self) -> Finished:
         """What `settle` says of it: whether one of the attempts had sent the request."""
@@ -172,18 +166,17 @@ class QueuedAttempt(Attempt):
             f"The call was attempted {self._turn.tries} times, and no attempt came to its end: each was lost with its worker, or failed "
             "for a reason of ours (the service's log says which). It is not attempted again."
         )
-        return self.refused(ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"attempts": self._turn.tries}))
+        return self.refused(Refused(ErrorType.EXECUTION_ERROR, message, {"attempts": self._turn.tries}))
 
     def out_of_time(self) -> Finished:
         """As `given_up`."""
         message = f"The {self.plan.timeout_s:g} s of the call were used up by attempts that were lost with their worker or connection."
-        return self.refused(ToolError(type=ErrorType.TIMEOUT, message=message, details={"timeout_s": self.plan.timeout_s}))
+        return self.refused(Refused(ErrorType.TIMEOUT, message, {"timeout_s": self.plan.timeout_s}))
 
     def faulted(self, error: Exception) -> Finished:
         """By what nobody foresaw, for the last time."""
         message = f"The call failed {self._turn.tries + 1} times for a reason of ours: {told_of(error)}"
-        details: JsonValue = {"attempts": self._turn.tries + 1, "cause": type(error).__name__}
-        return self.refused(ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details=details))
+        return self.refused(Refused(ErrorType.EXECUTION_ERROR, message, {"attempts": self._turn.tries + 1, "cause": type(error).__name__}))
 
 
 def is_lost(failure: RuntimeFailure) -> bool:

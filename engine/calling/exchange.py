@@ -9,13 +9,14 @@ from pydantic import JsonValue
 from engine.calling.attempt import Attempt
 from engine.calling.turn import Interrupted, Turn
 from engine.calls.call_folders import CallFolders
+from engine.calls.endings import Refused
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
-from engine.calls.large_results import FittedOutput, LargeResults, OutputRefused
+from engine.calls.large_results import FittedOutput, LargeResults
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Aftermath, Reply, Supervisor
 from engine.runtimes.runtime import ToolRequest
-from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.core.failures import StoreFullError, StoreUnavailableError
@@ -26,7 +27,7 @@ from toolagent_service.contracts.steps import CallPlan, Finished
 __all__ = ["STORE_PAUSES_S", "Exchange", "Send", "ask"]
 
 Send = Callable[[Dispatch], Awaitable[Reply]]
-"""`Supervisor.call`, or `Supervisor.call_running`."""
+"""A way of the supervisor to a tool."""
 
 STORE_PAUSES_S = (0.2, 1.0, 3.0)
 """Between attempts to keep what a tool has made, which cannot be had again."""
@@ -69,8 +70,8 @@ class Exchange:
             return attempt.answered(fitted, reply.duration_s, reply.active_source)
         except FileRefused as refusal:
             return attempt.file_refused(refusal)
-        except OutputRefused as refusal:
-            return attempt.refused(refusal.error, refusal.issues)
+        except Refused as refusal:
+            return attempt.refused(refusal)
         except RuntimeFailure as failure:
             if failure.error_type is ErrorType.TIMEOUT:
                 self._look_after(entry)
@@ -88,7 +89,7 @@ class Exchange:
                 return await self._results.fit(plan.call_id, schema, taken)
             except (StoreUnavailableError, CheckersBusyError) as error:
                 if pause_s is None:
-                    raise OutputRefused(_not_kept(error, plan)) from error
+                    raise _not_kept(error, plan) from error
                 await asyncio.sleep(pause_s)
         raise AssertionError("The last attempt returns or raises.")
 
@@ -99,11 +100,9 @@ class Exchange:
         task.add_done_callback(self._looked_after.discard)
 
 
-def _not_kept(error: StoreUnavailableError | CheckersBusyError, plan: CallPlan) -> ToolError:
+def _not_kept(error: StoreUnavailableError | CheckersBusyError, plan: CallPlan) -> Refused:
     """`unavailable` invites to call again, which only a repeatable tool may be."""
     store = "store_full" if isinstance(error, StoreFullError) else "store_unavailable"
     cause = "checkers_busy" if isinstance(error, CheckersBusyError) else store
     kind = ErrorType.UNAVAILABLE if plan.repeatable else ErrorType.EXECUTION_ERROR
-    return ToolError(
-        type=kind, message=f"The tool ran, but what it made could not be kept: {error}", details={"cause": cause, "outcome": "executed"}
-    )
+    return Refused(kind, f"The tool ran, but what it made could not be kept: {error}", {"cause": cause, "outcome": "executed"})

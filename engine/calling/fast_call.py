@@ -9,15 +9,15 @@ from engine.calling.attempt import Attempt, is_lost
 from engine.calling.exchange import Exchange
 from engine.calling.turn import Interrupted, Turn
 from engine.calls.settlement import Settlements
-from engine.runtimes.failures import RuntimeFailure
-from engine.runtimes.running.supervisor import NotRunningHere, Supervisor
+from engine.runtimes.failures import NoSlot, RuntimeFailure
+from engine.runtimes.running.supervisor import Supervisor
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.steps import AdmitRequest, CallPlan, Finished, SettleRequest
 
-__all__ = ["FAST_TIMEOUT_S", "FastAttempt", "FastCall", "is_fast"]
+__all__ = ["FAST_TIMEOUT_S", "FastAttempt", "FastCall", "ForTheQueue", "is_fast"]
 
 FAST_TIMEOUT_S = 2.0
 """A local activity blocks its workflow and cannot be cancelled: nothing slower goes this way."""
@@ -25,10 +25,14 @@ FAST_TIMEOUT_S = 2.0
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+class ForTheQueue(Exception):
+    """The tool does not run here, is busy, or was lost on the way: nothing has happened that may not happen again."""
+
+
 class FastAttempt(Attempt):
     def after_failure(self, failure: RuntimeFailure) -> Finished:
-        if is_lost(failure) and self.plan.repeatable:
-            raise NotRunningHere(self.plan.tool_id) from failure
+        if isinstance(failure, NoSlot) or (is_lost(failure) and self.plan.repeatable):
+            raise ForTheQueue(self.plan.tool_id) from failure
         return self.failed(failure)
 
 
@@ -47,7 +51,7 @@ class FastCall:
         plan = plan.model_copy(update={"fast": True})
         try:
             outcome = await self._exchange.make(self._supervisor.call_running, FastAttempt(plan, entry, self._host), turn)
-        except NotRunningHere:
+        except ForTheQueue:
             return None
         except (Interrupted, StoreUnavailableError):
             raise

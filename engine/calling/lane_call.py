@@ -9,12 +9,12 @@ import structlog
 
 from engine.calling.attempt import AlreadySent, Attempt, QueuedAttempt
 from engine.calling.exchange import Exchange
-from engine.calling.fast_call import FastAttempt
+from engine.calling.fast_call import FastAttempt, ForTheQueue
 from engine.calling.lane import Flight
-from engine.calling.turn import Again, Interrupted
+from engine.calling.turn import Again, Interrupted, Told, Turn
 from engine.calls.admission import Admissions
 from engine.calls.settlement import Settlements
-from engine.runtimes.running.supervisor import NotRunningHere, Supervisor
+from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable, OvertakenError
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
@@ -24,7 +24,7 @@ from toolagent_service.calls.dispatch import bucket_of
 from toolagent_service.calls.ways import Way
 from toolagent_service.contracts.steps import AdmitRequest, Answered, SettleRequest
 
-__all__ = ["Catalog", "LaneCalls"]
+__all__ = ["Catalog", "LaneMaking"]
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -35,26 +35,7 @@ class Catalog(Protocol):
         ...
 
 
-class _Turn:
-    """The only attempt at a call that a lane makes."""
-
-    tries, earlier_s = 0, 0.0
-
-    def __init__(self, flight: Flight, workflow_id: str, run_id: str) -> None:
-        self._flight, self.workflow_id, self.run_id = flight, workflow_id, run_id
-
-    @property
-    def is_call_cancelled(self) -> bool:
-        return self._flight.is_cancelled
-
-    def say(self, progress: str) -> None: ...
-    def sending(self) -> None: ...
-    def not_sent(self) -> None: ...
-    def only_waited(self) -> None: ...
-    def beat(self) -> None: ...
-
-
-class LaneCalls:
+class LaneMaking:
     """`slots` are how many calls with side effects a lane makes at once, by bucket."""
 
     def __init__(
@@ -79,7 +60,7 @@ class LaneCalls:
         await self._catalog.renew()
 
     async def make(self, flight: Flight, workflow_id: str, run_id: str) -> ToolResult | None:
-        turn = _Turn(flight, workflow_id, run_id)
+        turn = Turn(1, Told(), lambda _: None, lambda: flight.is_cancelled, workflow_id, run_id)
         request = AdmitRequest.model_construct(call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id)
         try:
             decision = await self._admissions.admit(request, is_new=True)
@@ -91,22 +72,22 @@ class LaneCalls:
             with self._slot(bucket_of(decision.entry.manifest, self._slots)):
                 attempt = QueuedAttempt(plan, decision.entry, self._host, self._calls, turn, flight.claim)
                 return await self._made(attempt, turn, flight)
-        except (StoreUnavailableError, NotRunningHere, Again, Interrupted, AlreadySent, OvertakenError):
+        except (StoreUnavailableError, ForTheQueue, Again, Interrupted, AlreadySent, OvertakenError):
             return None
         except Exception:  # noqa: BLE001 - whatever it is, a workflow of its own bounds how often that is tried
             _log.warning("lane_call_failed", call_id=flight.call_id, then="it gets a workflow of its own", exc_info=True)
             return None
 
-    async def _made(self, attempt: Attempt, turn: _Turn, flight: Flight) -> ToolResult | None:
+    async def _made(self, attempt: Attempt, turn: Turn, flight: Flight) -> ToolResult | None:
         outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
         settling = SettleRequest.model_construct(plan=attempt.plan, outcome=outcome, workflow_id=turn.workflow_id, run_id=turn.run_id)
         return await self._settlements.settle_with(attempt.entry, settling, flight.claim)
 
     @contextmanager
     def _slot(self, bucket: str) -> Generator[None]:
-        """Raises NotRunningHere where all are taken: Temporal has calls wait, by their priority."""
+        """Raises ForTheQueue where all are taken: Temporal has calls wait, by their priority."""
         if self._taken[bucket] >= self._slots.get(bucket, 0):
-            raise NotRunningHere(bucket)
+            raise ForTheQueue(bucket)
         self._taken[bucket] += 1
         try:
             yield

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from engine.calls.checks import CHECKS
-from engine.calls.checks.asked import AnsweredBefore, Asked, Refused, Sources
+from engine.calls.checks.asked import AnsweredBefore, Asked, Sources
 from engine.calls.effects.ended import Ended, Places
-from engine.calls.endings import lost_step
+from engine.calls.endings import Refused, lost_step
 from engine.calls.following import settled
 from engine.calls.placements import Placements
 from engine.calls.records import record_of_refused

@@ -1,27 +1,21 @@
-"""What is said of a call that has ended: its events, and whether it had been sent."""
+"""How it is put that a call has failed, and whether it had been sent."""
 
 from pydantic import JsonValue
 
-from engine.store.clock import now
-from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
-from toolagent.contracts.records import Event, EventType
+from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.core.calls.masking import masked_text
 
 __all__ = [
-    "LEFT_BEHIND",
     "STEP_FAULTY",
     "STEP_LOST",
+    "Refused",
     "as_not_sent",
     "as_sent",
-    "events_of",
     "faulty_step",
     "lost_step",
     "misfit",
     "told_of",
 ]
-
-LEFT_BEHIND = "left_behind"
-"""In `metadata` of a result: what the tool left that could not be removed. Its answer stands, as it may have acted."""
 
 STEP_LOST = "step_lost"
 """`details.reason` of a call whose step has killed or frozen its process."""
@@ -33,44 +27,19 @@ _TOLD = 500
 """Characters of what an unforeseen error says."""
 
 
-def events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
-    """What happened to a call that ended like this."""
-    begun = Event(
-        event_id=f"{result.call_id}:started",
-        event_type=EventType.EXECUTION_STARTED,
-        tool_id=result.tool_id,
-        call_id=result.call_id,
-        at=result.executed_at,
-    )
-    details: JsonValue = {"error_type": result.error_type.value} if result.error_type else None
-    kind = EventType.EXECUTION_COMPLETED if result.status == "success" else EventType.EXECUTION_FAILED
-    if result.error_type is ErrorType.VALIDATION_ERROR and not started:
-        kind = EventType.VALIDATION_ERROR
-    ended = Event(
-        event_id=f"{result.call_id}:ended", event_type=kind, tool_id=result.tool_id, call_id=result.call_id, at=now(), details=details
-    )
-    told = (begun, ended) if started else (ended,)
-    left = result.metadata.get(LEFT_BEHIND)
-    return (*told, _counted_against(result, left)) if left else told
+class Refused(Exception):
+    """The call is not made, or what came of it is no result: the error that says why, and what is wrong with which value."""
+
+    def __init__(self, kind: ErrorType, message: str, details: JsonValue = None, issues: tuple[ValidationIssue, ...] = ()) -> None:
+        super().__init__(message)
+        self.error, self.issues = ToolError(type=kind, message=message, details=details), issues
 
 
-def _counted_against(result: ToolResult, left: JsonValue) -> Event:
-    """An alert of the tool's health: repairs and whoever follows the tool read it."""
-    return Event(
-        event_id=f"{result.call_id}:{LEFT_BEHIND}",
-        event_type=EventType.HEALTH_ALERT,
-        tool_id=result.tool_id,
-        call_id=result.call_id,
-        at=now(),
-        details={"error": left},
-    )
-
-
-def misfit(issues: tuple[ValidationIssue, ...]) -> ToolError:
-    """The error of a call whose output breaks its tool's output schema."""
+def misfit(issues: tuple[ValidationIssue, ...]) -> Refused:
+    """Of an output that breaks its tool's output schema."""
     listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
     message = f"The tool ran, but its output does not fit its output schema: {listed}"
-    return ToolError(type=ErrorType.OUTPUT_VALIDATION_ERROR, message=message, details={"outcome": "executed"})
+    return Refused(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"outcome": "executed"}, issues)
 
 
 def lost_step(doing: str, attempts: int, outcome: str) -> ToolError:

@@ -7,18 +7,19 @@ import os
 import re
 import secrets
 import shutil
-import stat
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import BinaryIO, Self
 
 from pydantic import JsonValue
 
+from engine.calls.endings import Refused
 from engine.calls.long_values import walked
+from engine.disk.below import folder_below, open_below
 from engine.disk.leftovers import PROMPT_S, discard
 from engine.disk.removal import NotRemoved
 from engine.store.files import FileStore
-from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
+from toolagent.contracts.calls import ErrorType, ValidationIssue
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.contracts.records import StoredFile
@@ -32,14 +33,13 @@ _LINKS = (errno.ELOOP, errno.ENOTDIR)
 """What opening answers to a link, or to a link where a folder should be."""
 
 
-class FileRefused(Exception):
-    """A value that names no file a tool may have; `error` is the answer of the call."""
+class FileRefused(Refused):
+    """A value that names no file a tool may have."""
 
     def __init__(self, error_type: ErrorType, path: str, message: str) -> None:
-        super().__init__(message)
+        self.path = path
         issue = ValidationIssue(path=path, message=message, keyword=FILE_PATH)
-        self.issues = (issue,)
-        self.error = ToolError(type=error_type, message=f"{path}: {message}", details={"path": path})
+        super().__init__(error_type, f"{path}: {message}", {"path": path}, (issue,))
 
 
 class CallFolder:
@@ -101,21 +101,15 @@ class CallFolder:
         file = Path(os.path.normpath(self.outputs / value))
         if not any(file != folder and file.is_relative_to(folder) for folder in (self.outputs, self.inputs)):
             return None
-        with _folder(self._root, *file.relative_to(self._root).parts[:-1]) as folder:
-            # Of a pipe nobody writes to we would wait for ever.
-            fd = os.open(file.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            os.close(fd)
-            raise OSError(errno.EINVAL, "It is no plain file")
-        return os.fdopen(fd, "rb")
+        return open_below(self._root, *file.relative_to(self._root).parts)
 
     def _make(self) -> None:
         self._folder.parent.mkdir(parents=True, exist_ok=True)
         tool, call = self._folder.relative_to(self._root).parts
         for parents, name in (((tool,), call), ((tool, call), "in"), ((tool, call), "out")):
-            with _folder(self._root, *parents) as folder, contextlib.suppress(FileExistsError):
+            with folder_below(self._root, *parents) as folder, contextlib.suppress(FileExistsError):
                 os.mkdir(name, 0o755, dir_fd=folder)
-        with _folder(self._root, tool, call, "out") as folder:
+        with folder_below(self._root, tool, call, "out") as folder:
             os.fchmod(folder, 0o777)  # for whoever the tool is; nobody else reaches it, as it is below a folder of ours alone
 
     def _remove(self) -> NotRemoved | None:
@@ -125,7 +119,7 @@ class CallFolder:
     def _show(self, staged: Path) -> None:
         for path in (staged, *staged.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o444)
-        with _folder(self._root, *self.inputs.relative_to(self._root).parts) as folder:
+        with folder_below(self._root, *self.inputs.relative_to(self._root).parts) as folder:
             os.rename(staged, staged.name, dst_dir_fd=folder)
 
 
@@ -226,20 +220,6 @@ def _under(root: Path, value: str) -> Path | None:
     except (OSError, ValueError, RuntimeError):  # too long, a NUL, a loop of links
         return None
     return located if located.is_relative_to(root.resolve()) else None
-
-
-@contextlib.contextmanager
-def _folder(root: Path, *names: str) -> Generator[int]:
-    """A descriptor of the folder below `root`. Whoever made it may be at work still: no link on the way is followed. Raises OSError."""
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for name in names:
-            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        yield folder
-    finally:
-        os.close(folder)
 
 
 async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:

@@ -6,28 +6,19 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 from pydantic_core import PydanticSerializationError, to_json
 
-from engine.calls.endings import misfit
+from engine.calls.endings import Refused, misfit
 from engine.store.files import FileStore
-from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
+from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.references import ResultReference
 from toolagent.core.calls.json_size import Excess, excess_of
 from toolagent.core.texts import well_formed_value
 from toolagent.validation.schemas import find_issues
 
-__all__ = ["FittedOutput", "LargeResults", "OutputRefused"]
+__all__ = ["FittedOutput", "LargeResults"]
 
 _PREVIEW_CHARACTERS = 1000
 _PIECE = 1 << 20
-
-
-class OutputRefused(Exception):
-    """The tool ran, and what it answered is no result; `error` is the answer of the call."""
-
-    def __init__(self, error: ToolError, issues: tuple[ValidationIssue, ...] = ()) -> None:
-        super().__init__(error.message)
-        self.error = error
-        self.issues = issues
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +43,7 @@ class LargeResults:
     async def fit(self, call_id: str, schema: JsonSchema, output: JsonValue) -> FittedOutput:
         """May be repeated: the same output of the same call is the same file.
 
-        Raises OutputRefused, ContentUnavailableError, StoreUnavailableError.
+        Raises Refused, ContentUnavailableError, StoreUnavailableError.
         """
         # What is written differs from what the tool sent: `1e15` grows fourfold, and `1e999` is no number that JSON has.
         try:
@@ -62,14 +53,14 @@ class LargeResults:
             encoded = to_json(output, inf_nan_mode="null")
         excess = excess_of(encoded, self._max_values)
         if excess is not None:
-            raise OutputRefused(_too_much(excess))
+            raise _too_much(excess)
         if len(encoded) <= self._inline_bytes:
             return FittedOutput(output)
         if len(encoded) > self._max_bytes:
-            raise OutputRefused(_too_large(len(encoded), self._max_bytes))
+            raise _too_large(len(encoded), self._max_bytes)
         issues = await find_issues(schema, output) if schema else ()
         if issues:
-            raise OutputRefused(misfit(issues), issues)
+            raise misfit(issues)
         file = await self._files.put(_pieces(encoded), f"{call_id}.json", "application/json", max_bytes=self._max_bytes)
         reference = ResultReference(
             file=f"/files/{file.file_id}",
@@ -83,16 +74,15 @@ class LargeResults:
         return FittedOutput(reference.model_dump(mode="json"), is_reference=True)
 
 
-def _too_large(size: int, limit: int) -> ToolError:
+def _too_large(size: int, limit: int) -> Refused:
     message = f"The tool's answer is {size} bytes of JSON; at most {limit} are taken (TOOL_AGENT_MAX_RESULT_BYTES)."
-    details: JsonValue = {"size": size, "limit": limit, "outcome": "executed"}
-    return ToolError(type=ErrorType.OUTPUT_VALIDATION_ERROR, message=message, details=details)
+    return Refused(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"size": size, "limit": limit, "outcome": "executed"})
 
 
-def _too_much(excess: Excess) -> ToolError:
+def _too_much(excess: Excess) -> Refused:
     setting = " (TOOL_AGENT_MAX_RESULT_VALUES)" if excess.of == "values" else ""
     message = f"The tool's answer is not taken: it {excess}{setting}."
-    return ToolError(type=ErrorType.OUTPUT_VALIDATION_ERROR, message=message, details={**excess.details, "outcome": "executed"})
+    return Refused(ErrorType.OUTPUT_VALIDATION_ERROR, message, {**excess.details, "outcome": "executed"})
 
 
 async def _pieces(encoded: bytes) -> AsyncIterator[bytes]:

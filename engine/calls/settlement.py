@@ -3,13 +3,13 @@
 from pydantic import JsonValue
 
 from engine.calls.effects.ended import Ended, Places
-from engine.calls.endings import LEFT_BEHIND, as_not_sent, as_sent, faulty_step, lost_step, misfit
+from engine.calls.endings import as_not_sent, as_sent, faulty_step, lost_step, misfit
 from engine.calls.following import settled
 from engine.calls.lookup import ToolLookup
-from engine.calls.records import record_of
+from engine.calls.records import LEFT_BEHIND, record_of
 from engine.store.claims import Claim
 from engine.store.clock import now
-from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.calls import ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.calls.results import failed, succeeded
@@ -37,19 +37,17 @@ class Settlements:
 
     async def give_up(self, request: SettleRequest, lost: int) -> ToolResult:
         """The result of a call whose settlement was lost with its worker so often: without the output, which nobody has looked at."""
-        plan, outcome = request.plan, await self._honest(request.plan, request.outcome)
-        ran = outcome.error is None
-        error = outcome.error or lost_step("Checking and recording the tool's answer", lost, "executed" if ran else "unknown")
-        result = failed(plan.call_id, plan.tool_id, error, outcome.started_at or now(), execution_time=outcome.execution_time)
-        return await self._recorded(request, result, None, started=ran or outcome.started_at is not None)
+        outcome = await self._honest(request.plan, request.outcome)
+        return await self._ended_as(request, outcome.error or lost_step("Checking and recording the tool's answer", lost, _known(outcome)))
 
     async def record_fault(self, request: SettleRequest, faults: int, told: str) -> ToolResult:
         """The result of a call whose settlement failed so often: nothing that came from the tool or the caller's parameters is in it."""
+        return await self._ended_as(request, faulty_step(faults, told, _known(request.outcome)))
+
+    async def _ended_as(self, request: SettleRequest, error: ToolError) -> ToolResult:
         plan, outcome = request.plan, request.outcome
-        ran = outcome.error is None
-        error = faulty_step(faults, told, "executed" if ran else "unknown")
         result = failed(plan.call_id, plan.tool_id, error, outcome.started_at or now(), execution_time=outcome.execution_time)
-        return await self._recorded(request, result, None, started=ran or outcome.started_at is not None)
+        return await self._recorded(request, result, None, started=outcome.error is None or outcome.started_at is not None)
 
     async def _recorded(
         self, request: SettleRequest, result: ToolResult, manifest: ToolManifest | None, *, started: bool, claim: Claim | None = None
@@ -70,6 +68,10 @@ class Settlements:
         return outcome.model_copy(update={"error": as_sent(outcome.error) if sent else as_not_sent(outcome.error)})
 
 
+def _known(outcome: Finished) -> str:
+    return "executed" if outcome.error is None else "unknown"
+
+
 async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | None) -> ToolResult:
     at = outcome.started_at or now()
     metadata: dict[str, JsonValue] = {
@@ -85,23 +87,9 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
     # What a reference stands for was checked before it was stored.
     if error is None and manifest and manifest.output_schema and not outcome.is_reference:
         issues = await find_issues(manifest.output_schema, outcome.output)
-        error = misfit(issues) if issues else None
+        error = misfit(issues).error if issues else None
+    took_s = outcome.execution_time
     if error is not None:
-        return failed(
-            plan.call_id,
-            plan.tool_id,
-            error,
-            at,
-            validation_errors=issues,
-            execution_time=outcome.execution_time,
-            metadata=metadata,
-        )
-    return succeeded(
-        plan.call_id,
-        plan.tool_id,
-        outcome.output,
-        at,
-        execution_time=outcome.execution_time,
-        metadata=metadata,
-        is_reference=outcome.is_reference,
-    )
+        return failed(plan.call_id, plan.tool_id, error, at, validation_errors=issues, execution_time=took_s, metadata=metadata)
+    is_reference = outcome.is_reference
+    return succeeded(plan.call_id, plan.tool_id, outcome.output, at, execution_time=took_s, metadata=metadata, is_reference=is_reference)

@@ -5,14 +5,16 @@ directory, where every host sees it; a step that its time-out ended while nothin
 """
 
 import asyncio
+import mmap
+import os
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from pathlib import Path
 
-from engine.calls.step_trace import StepTrace
 from engine.store.lost_steps import LostStepTable
 
-__all__ = ["FROZEN_S", "MOST_LOST", "Steps"]
+__all__ = ["FROZEN_S", "MOST_LOST", "StepTrace", "Steps"]
 
 MOST_LOST = 2
 """Attempts of a step that may be lost with their process before it is given up."""
@@ -22,6 +24,47 @@ FROZEN_S = 5.0
 """For how long an event loop stands still that is called frozen; a step may take ten seconds at least."""
 
 _BEAT_S = 1.0
+_SLOTS = 4096
+_WIDTH = 128
+
+
+class StepTrace:
+    """Which steps are under way, in a file that outlives this process: a mapped page stays when one is killed, and costs no system call.
+
+    `left` are the steps that another process on this file was in when it died; a step may be there more than once.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError."""
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.ftruncate(handle, _SLOTS * _WIDTH)
+            self._memory = mmap.mmap(handle, _SLOTS * _WIDTH)
+        finally:
+            os.close(handle)
+        self._free = [slot * _WIDTH for slot in range(_SLOTS)]
+        found = (self._memory[slot : slot + _WIDTH].rstrip(b"\0") for slot in self._free)
+        self.left = tuple(text.decode("ascii", "replace") for text in found if text)
+
+    def forget_left(self) -> None:
+        """What was left has been written down elsewhere."""
+        for slot in self._free:
+            self._memory[slot : slot + _WIDTH] = bytes(_WIDTH)
+        self.left = ()
+
+    @contextmanager
+    def under_way(self, step: str) -> Generator[None]:
+        """`step` is ASCII. Where there are too many at once, one is not traced."""
+        slot = self._free.pop() if self._free else None
+        if slot is None:
+            yield
+            return
+        self._memory[slot : slot + _WIDTH] = step.encode("ascii", "replace")[:_WIDTH].ljust(_WIDTH, b"\0")
+        try:
+            yield
+        finally:
+            self._memory[slot : slot + _WIDTH] = bytes(_WIDTH)
+            self._free.append(slot)
 
 
 class Steps:

@@ -9,8 +9,6 @@ from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy, Rep
 from toolagent_service.contracts.making_steps import BriefStep, Diagnosis, FailedCall
 from toolagent_service.making.withheld import divided
 
-__all__ = ["briefing"]
-
 _LONGEST = 40_000
 _LONGEST_ERROR = 4_000
 _MOST_FINDINGS = 20
@@ -83,7 +81,7 @@ def _lines_of(call: FailedCall) -> Iterator[str]:
         yield f"details: {call.details}"
 
 
-def _section(title: str, text: str) -> str:
+def _section(title: str, text: str | None) -> str:
     return f"{title}\n\n{_quoted(text)}" if text else ""
 
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import cast
 
-from engine.making.building.builder import BuildFailed, Built, ModellessBuilder, Place
+from engine.making.building.builder import ModellessBuilder
+from engine.making.building.builds import Built, Job, Place
+from engine.making.failures import BuildFailed
 from engine.making.mcp_servers.building import McpBuilder
 from engine.making.node_projects.apps import NodeAppBuilder
 from engine.making.node_projects.building import NodeProgramBuilder
@@ -27,7 +29,6 @@ from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.runtime import Progress, Runtime
 from toolagent.contracts.sources import DockerSource, LocalSource
 from toolagent.contracts.task_specs import GithubDeploy
-from toolagent.core.task_requests import subject_of
 from toolagent_service.contracts.making_steps import BuildStep
 from toolagent_service.contracts.plans import (
     AsgiBuild,
@@ -41,8 +42,6 @@ from toolagent_service.contracts.plans import (
     ProgramBuild,
     ToolFileBuild,
 )
-
-__all__ = ["WayBuilder", "WaysParts"]
 
 _MOST_OLDER = 3
 _NAMED = 20
@@ -105,50 +104,40 @@ class WayBuilder:
             notes.append(f"It did not run, so {instead} was taken: {failure.message[:_LONGEST]}")
 
     async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:
-        about = Described(subject_of(step.spec), step.spec.description, _operations(step))
+        spec = _deploy(step)
+        about = Described(spec.tool_name, spec.description, spec.operations)
         host_dir = f"tools/made/{about.tool_name.replace(':', '_')}"
-        place = Place(self._data / host_dir, host_dir, self._folder / "work")
-        repository, own = self._repository, self._own_parts()
+        job = Job(self._repository, about, Place(self._data / host_dir, host_dir, self._folder / "work"), progress, spec.hosts)
+        own = self._own_parts()
         builder = self._builder(own, variables)
         plan: BuildPlan = step.plan
         match plan:
             case ToolFileBuild():
-                return await builder.of_tool_files(plan, repository, about, place)
+                return await builder.of_tool_files(plan, job)
             case OpenApiRemote():
-                return await builder.remote(plan, repository, about, self._folder / "work")
+                return await builder.remote(plan, job)
             case AsgiBuild():
-                return await builder.asgi(plan, repository, about, place, progress)
+                return await builder.asgi(plan, job)
             case DockerBuild():
-                return await builder.docker(plan, repository, about, place, progress)
+                return await builder.docker(plan, job)
             case ProgramBuild() | McpBuild() | NodeAppBuild():
-                return await self._of_project(plan, step, own, variables, about, place, progress)
+                return await self._of_project(plan, job, own, variables)
             case CodingBuild() | NothingToBuild():
                 raise BuildFailed("There is no way to build it without a model.")
 
-    async def _of_project(
-        self,
-        plan: ProgramBuild | McpBuild | NodeAppBuild,
-        step: BuildStep,
-        own: RuntimeParts,
-        variables: Variables,
-        about: Described,
-        place: Place,
-        progress: Progress,
-    ) -> Built:
+    async def _of_project(self, plan: ProgramBuild | McpBuild | NodeAppBuild, job: Job, own: RuntimeParts, variables: Variables) -> Built:
         executor = self._parts.executor
         match plan:
             case NodeAppBuild():
-                apps = NodeAppBuilder(self._node, cast("Runtime[LocalSource]", RUNTIMES["local"](own)), executor, variables.values)
-                return await apps.build(plan, self._repository, about, place, progress)
+                local = cast("Runtime[LocalSource]", RUNTIMES["local"](own))
+                return await NodeAppBuilder(self._node, local, executor, variables.values).build(plan, job)
+            case ProgramBuild(language="nodejs"):
+                return await NodeProgramBuilder(self._node, executor, self._parts.runs.programs).build(plan, job)
             case ProgramBuild():
-                programs = self._node_programs() if plan.language == "nodejs" else ProgramBuilder(self._projects, executor)
-                return await programs.build(plan, _deploy(step), self._repository, about, place, progress)
+                return await ProgramBuilder(self._projects, executor).build(plan, job)
             case McpBuild():
-                servers = McpBuilder(self._projects, self._node, cast("McpRuntime", RUNTIMES["mcp"](own)), variables.values)
-                return await servers.build(plan, _deploy(step), self._repository, about, place, progress)
-
-    def _node_programs(self) -> NodeProgramBuilder:
-        return NodeProgramBuilder(self._node, self._parts.executor, self._parts.runs.programs)
+                servers = cast("McpRuntime", RUNTIMES["mcp"](own))
+                return await McpBuilder(self._projects, self._node, servers, variables.values).build(plan, job)
 
     def _variables(self, step: BuildStep) -> Variables:
         """What it runs with. Raises BuildFailed for what an app or a server cannot do without, and nobody gives. Blocks."""
@@ -205,10 +194,6 @@ def _deploy(step: BuildStep) -> GithubDeploy:
     if not isinstance(step.spec, GithubDeploy):
         raise BuildFailed("The task names no repository.")
     return step.spec
-
-
-def _operations(step: BuildStep) -> tuple[str, ...]:
-    return step.spec.operations if isinstance(step.spec, GithubDeploy) else ()
 
 
 def _missing(variables: Variables) -> tuple[str, ...]:

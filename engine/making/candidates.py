@@ -13,8 +13,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
 from toolagent.core.failures import ContentMissingError
 
-__all__ = ["Candidates"]
-
 _NAME = "candidate.json"
 _CHUNK = 1 << 20
 _LONGEST_TOLD = 300

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from engine.runtimes.environments.dependencies import dependencies_of
+from engine.runtimes.environments.dependencies import Dependencies, dependencies_of
 from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.environments.paths import Script, find_script
 from engine.runtimes.mcp.programs import locked_dependencies
@@ -15,10 +15,8 @@ from engine.store.model_turns import ModelTurnTable
 from engine.store.tasks import TaskTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, CheckResult, Evidence
-from toolagent.contracts.sources import LocalSource, McpSource, ScriptLanguage, ScriptSource, ToolSource
+from toolagent.contracts.sources import ToolSource
 from toolagent_service.contracts.making_steps import VerifyStep
-
-__all__ = ["Accounts", "evidence_for", "lock_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class Accounts:
         evidence = Evidence(
             task_id=step.task_id,
             at=at,
-            commit=step.commit,
+            commit=step.commit or "",
             # Several only where the settings changed meanwhile.
             provider=_joined(one.provider for one in origins.asked),
             model=_joined(one.model for one in origins.asked),
@@ -77,23 +75,18 @@ def evidence_for(entry: ToolEntry, candidate: Candidate, evidence: Evidence) -> 
 def lock_of(folder: Path, source: ToolSource) -> str | None:
     """The SHA-256 of the file that names every version of what the program in the folder depends on; None without one. Blocks."""
     try:
-        match source:
-            case McpSource() | LocalSource() if _is_by_command(source) or not (folder / "main.py").is_file():
-                found = locked_dependencies(folder)
-                return hashlib.sha256(found.lock).hexdigest() if found is not None and found.lock is not None else None
-            case LocalSource() | McpSource():
-                dependencies = dependencies_of(Script(folder / "main.py", "main.py"), ScriptLanguage.PYTHON)
-            case ScriptSource(script_path=path, language=language):
-                dependencies = dependencies_of(find_script(folder, path), language)
-            case _:
-                return None
+        found = _dependencies(folder, source)
     except ScriptFailure:
         return None  # whoever starts it says what is wrong
-    return hashlib.sha256(dependencies.lock).hexdigest() if dependencies.lock is not None else None
+    return hashlib.sha256(found.lock).hexdigest() if found is not None and found.lock is not None else None
 
 
-def _is_by_command(source: ToolSource) -> bool:
-    return isinstance(source, McpSource) and bool(source.command)
+def _dependencies(folder: Path, source: ToolSource) -> Dependencies | None:
+    if source.main is not None and (source.project is None or (folder / source.main[0]).is_file()):
+        path, language = source.main
+        script = Script(folder / path, path) if source.project is not None else find_script(folder, path)
+        return dependencies_of(script, language)
+    return locked_dependencies(folder) if source.project is not None else None
 
 
 def _joined(names: Iterable[str]) -> str | None:

@@ -12,8 +12,6 @@ from toolagent.core.schemas import FILE_PATH, mentions_format, with_defaults
 from toolagent.validation.schemas import find_issues
 from toolagent_service.contracts.making_steps import Taker
 
-__all__ = ["gives", "is_harmless", "takers_of", "takes", "words_of"]
-
 _MOST = 3
 _MOST_WORDS = 40
 _SMALL = frozenset(

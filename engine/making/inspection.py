@@ -9,8 +9,6 @@ from engine.making.recognisers.recogniser import Recogniser
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind, Inspection
 
-__all__ = ["inspect"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _README_CHARACTERS = 4_000

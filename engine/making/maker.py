@@ -8,9 +8,10 @@ from pathlib import Path
 from engine.calls.file_parameters import FileParameters
 from engine.disk.leftovers import discard
 from engine.making.build_ways import WayBuilder, WaysParts
-from engine.making.building.builder import BuildFailed, Built, told_of
+from engine.making.building.builds import Built
 from engine.making.candidates import Candidates
 from engine.making.evidence import Accounts
+from engine.making.failures import BuildFailed
 from engine.making.gate import CHECKS, with_check
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
@@ -49,8 +50,6 @@ from toolagent_service.contracts.making_steps import (
 )
 from toolagent_service.making.repository_urls import place_of_repository
 from toolagent_service.making.withheld import divided
-
-__all__ = ["Maker", "MakerParts"]
 
 _TOLD = 4_000
 _REPOSITORY = "repository"
@@ -126,7 +125,7 @@ class Maker:
         """Without a model. When it `is_patient`, it raises Outage for what of ours is away; else that is why nothing was built."""
         try:
             built = await self._built(step, progress)
-            candidate = built.candidate.model_copy(update={"left_out": told_of(built.left_out), "notes": built.notes})
+            candidate = built.candidate.model_copy(update={"left_out": built.told, "notes": built.notes})
             file_id = await self._parts.candidates.keep(step.task_id, candidate, built.folders)
             return BuildOutcome(candidate=file_id, left_out=candidate.left_out)
         except (BuildFailed, NotPackedError, ScriptFailure) as failure:
@@ -174,7 +173,7 @@ class Maker:
     async def register(self, step: RegisterStep) -> Registered:
         """Make it callable, all of it or nothing."""
         candidate = await self._parts.candidates.load(step.candidate)
-        if isinstance(step.spec, RepairTool):
+        if isinstance(step.spec, RepairTool) and step.mends is not None:
             mended = Mended(step.spec.tool_id, step.mends, step.mends_content)
             registered = await self._parts.repairs.register(step.task_id, mended, candidate, step.evidence)
         else:
@@ -204,7 +203,7 @@ class Maker:
 
     async def _for_trial(self, step: VerifyStep, candidate: Candidate) -> tuple[Candidate, tuple[Check, ...]]:
         """What is to be judged, and by what. Raises NotASuccessor."""
-        if not isinstance(step.spec, RepairTool):
+        if not isinstance(step.spec, RepairTool) or step.mends is None:
             return candidate, CHECKS
         entry = await self._parts.repairs.successor(step.task_id, step.spec.tool_id, step.mends, candidate)
         # Only what was mended: other sources of the tool would answer in its place.

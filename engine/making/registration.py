@@ -11,8 +11,6 @@ from toolagent.contracts.task_specs import GithubDeploy, RepairTool, TaskSpec
 from toolagent.core.task_requests import subject_of
 from toolagent_service.contracts.making_steps import Registered, Taker
 
-__all__ = ["Registration"]
-
 
 class Registration:
     """May be repeated: what this task has registered before is found."""

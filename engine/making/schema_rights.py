@@ -10,8 +10,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.core.schemas import FILE_PATH, FOLLOWED, MASK, mask_secrets, mentions_format, values_of_format, with_defaults
 
-__all__ = ["files_by_default", "more_files", "unmasked", "unnamed_files"]
-
 Place: TypeAlias = tuple[str, ...]
 """The names on the way to a value, as a schema has them: of properties, `*` for all others, `[]` for items, `/…/` for a pattern."""
 

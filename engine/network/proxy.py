@@ -11,8 +11,8 @@ import h11
 from engine.network.addresses import Address
 from engine.network.proxy_greeting import Greeting, greeted
 from engine.network.proxy_rules import Asked, Asks, Refused, Rules
-from engine.network.proxy_streams import Stream, forward, next_event, tunnel
-from engine.network.proxy_target import Target
+from engine.network.proxy_streams import Stream, Target, forward, next_event, tunnel
+from engine.network.proxy_target import target_of
 
 __all__ = ["Proxy", "ProxyLimits", "Room"]
 
@@ -104,7 +104,7 @@ class Proxy:
         request = await self._request(connection, near)
         if request is None:
             return
-        target = Target.of(request)
+        target = target_of(request)
         far = await self._connected(target)
         try:
             async with asyncio.timeout(self._limits.idle_s) as limit:

@@ -1,15 +1,17 @@
 """Which hosts a sandboxed program may reach, and at which addresses."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from engine.network.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
 from toolagent_service.calls.sandbox import host_matches
 
-__all__ = ["Asked", "Asks", "Refused", "Rules"]
+__all__ = ["Asked", "Asks", "Refusals", "Refused", "Rules"]
 
 _MAX_ASKS = 1000
+_MOST_HEARD = 100
 _NAMED = 10
 _FIELD = "securityContext.networkAccess.allowHosts"
 
@@ -97,3 +99,33 @@ def _joined(host: str, port: int) -> str:
 def _listed(patterns: Sequence[str]) -> str:
     more = len(patterns) - _NAMED
     return ", ".join(patterns[:_NAMED]) + (f" and {more} more" if more > 0 else "") or "none"
+
+
+class Refusals:
+    """What the proxy refuses to one server, for whoever listens. What nobody listened to is kept for the next who does."""
+
+    def __init__(self) -> None:
+        self._unheard: dict[str, None] = {}
+        self._listening: list[dict[str, None]] = []
+
+    def tell(self, asked: Asked) -> None:
+        if not asked.allowed:
+            for heard in self._listening or [self._unheard]:
+                if len(heard) < _MOST_HEARD:
+                    heard[f"{asked.host}:{asked.port}: {asked.reason}"] = None
+
+    def unheard(self) -> tuple[str, ...]:
+        """What nobody listened to so far. It is told once."""
+        told, self._unheard = tuple(self._unheard), {}
+        return told
+
+    @contextlib.contextmanager
+    def heard(self) -> Generator[dict[str, None]]:
+        """Grows while the block lasts. May be another call's doing: both have it."""
+        heard, self._unheard = self._unheard, {}
+        self._listening.append(heard)
+        try:
+            yield heard
+        finally:
+            # By identity: two that heard the same are equal.
+            self._listening = [other for other in self._listening if other is not heard]

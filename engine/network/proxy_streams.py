@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import h11
 
-from engine.network.proxy_target import Target
-
-__all__ = ["Stream", "forward", "next_event", "tunnel"]
+__all__ = ["HTTP", "Stream", "Target", "forward", "next_event", "tunnel"]
 
 _CHUNK = 64 * 1024
 _HOP_BY_HOP = frozenset(
@@ -20,6 +18,24 @@ _SWITCHING = 101
 
 Touch = Callable[[], None]
 """Told whenever something moves."""
+
+HTTP = 80
+"""The port that a Host header need not name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`host` is in lower case, without brackets and final dot. `path` is empty for CONNECT."""
+
+    host: str
+    port: int
+    path: str = ""
+
+    @property
+    def authority(self) -> str:
+        """As a Host header has it."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return name if self.port == HTTP else f"{name}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,42 +1,26 @@
 """What a request to the proxy names, read strictly: what could be understood in two ways is refused."""
 
 import re
-from dataclasses import dataclass
 
 import h11
 
 from engine.network.proxy_rules import Refused
+from engine.network.proxy_streams import HTTP, Target
 
-__all__ = ["Target"]
+__all__ = ["target_of"]
 
 _AUTHORITY = re.compile(
     r"(?:\[(?P<v6>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9_.])?))(?::(?P<port>\d{1,5}))?"
 )
 _ABSOLUTE = re.compile(r"http://(?P<authority>[^/?#]*)(?P<path>/[^#]*|\?[^#]*|)", re.IGNORECASE)
 _MAX_PORT = 65_535
-_HTTP = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """`host` is in lower case, without brackets and final dot. `path` is empty for CONNECT."""
-
-    host: str
-    port: int
-    path: str = ""
-
-    @classmethod
-    def of(cls, request: h11.Request) -> "Target":
-        """Raises Refused."""
-        _require_one_length(request)
-        text = request.target.decode("ascii", "replace")
-        return _tunnel(request, text) if request.method == b"CONNECT" else _absolute(request, text)
-
-    @property
-    def authority(self) -> str:
-        """As a Host header has it."""
-        name = f"[{self.host}]" if ":" in self.host else self.host
-        return name if self.port == _HTTP else f"{name}:{self.port}"
+def target_of(request: h11.Request) -> Target:
+    """Raises Refused."""
+    _require_one_length(request)
+    text = request.target.decode("ascii", "replace")
+    return _tunnel(request, text) if request.method == b"CONNECT" else _absolute(request, text)
 
 
 def _tunnel(request: h11.Request, text: str) -> Target:
@@ -54,7 +38,7 @@ def _absolute(request: h11.Request, text: str) -> Target:
         raise _bad("This is a proxy: it takes CONNECT host:port, and http:// addresses in full. For https:// use CONNECT.")
     host, port = _parted(found["authority"])
     path = found["path"]
-    target = Target(host, port or _HTTP, path if path.startswith("/") else f"/{path}")
+    target = Target(host, port or HTTP, path if path.startswith("/") else f"/{path}")
     for name, value in request.headers:
         if name == b"host" and _parted(value.decode("ascii", "replace")) not in ((host, port), (host, target.port), *_without_port(target)):
             raise _bad("The Host header names another host than the address that is asked for.")
@@ -62,7 +46,7 @@ def _absolute(request: h11.Request, text: str) -> Target:
 
 
 def _without_port(target: Target) -> tuple[tuple[str, None], ...]:
-    return ((target.host, None),) if target.port == _HTTP else ()
+    return ((target.host, None),) if target.port == HTTP else ()
 
 
 def _parted(authority: str) -> tuple[str, int | None]:

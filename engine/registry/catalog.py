@@ -144,32 +144,30 @@ class CatalogImport:
 
     async def _with_content(self, entry: ToolEntry, data_dir: Path, contents: Contents) -> tuple[ToolEntry, list[CatalogFault]]:
         """Every source that has a project, with the archive of it."""
-        if not any(isinstance(source, PackedSource) for source in entry.sources):
-            return entry, []
         manifest = entry.manifest
         faults: list[CatalogFault] = []
         sources: list[ToolSource] = []
         for source in entry.sources:
-            if isinstance(source, PackedSource) and source.host_dir is not None:
-                known = contents.get((manifest.tool_id, manifest.version, source.host_dir))
-                content, reason = await self._content_of(source, source.host_dir, manifest, data_dir, known)
+            if source.folder is not None:
+                known = contents.get((manifest.tool_id, manifest.version, source.folder))
+                content, reason = await self._content_of(source.archive, source.folder, manifest, data_dir, known)
                 if reason:
                     faults.append(CatalogFault(file=sources_json.FILE_NAME, field=f"$.sources.{manifest.tool_id}", reason=reason))
-                sources.append(source.model_copy(update={"content": content}))
+                sources.append(source.packed_as(content))
             else:
                 sources.append(source)
         return entry.model_copy(update={"sources": tuple(sources)}), faults
 
     async def _content_of(
-        self, source: PackedSource, host_dir: str, manifest: ToolManifest, data_dir: Path, known: str | None
+        self, archive: str | None, host_dir: str, manifest: ToolManifest, data_dir: Path, known: str | None
     ) -> tuple[str | None, str | None]:
         """The archive, and what is wrong. One that the file names counts more than the folder, one that was kept more than none."""
-        if source.content is not None:
-            self._archives.note(source.content, data_dir / host_dir, manifest.tool_id)
-            if await self._archives.has(source.content) or await self._archives.remake(source.content):
-                return source.content, None
-            reason = f"The files of {manifest.tool_id}@{manifest.version} ({source.content}) are not in the content store; calls will fail."
-            return source.content, f"{reason} Leave out `content` to take those of the folder {host_dir!r}."
+        if archive is not None:
+            self._archives.note(archive, data_dir / host_dir, manifest.tool_id)
+            if await self._archives.has(archive) or await self._archives.remake(archive):
+                return archive, None
+            reason = f"The files of {manifest.tool_id}@{manifest.version} ({archive}) are not in the content store; calls will fail."
+            return archive, f"{reason} Leave out `content` to take those of the folder {host_dir!r}."
         try:
             packed = await self._archives.content_of(data_dir / host_dir, manifest.tool_id)
         except NotPackedError as error:
@@ -248,7 +246,7 @@ def _builtin(entry: ToolEntry) -> CatalogEntry:
 
 
 def _catalog_entry(entry: ToolEntry, raw: JsonValue, source_raws: JsonValue) -> CatalogEntry:
-    contents = [str(source.content) for source in entry.sources if isinstance(source, PackedSource)]
+    contents = [str(source.archive) for source in entry.sources if isinstance(source, PackedSource)]
     texts = tuple(map(json.dumps, source_raws)) if isinstance(source_raws, list) else ()
     text = json.dumps(raw)
     return CatalogEntry(NewVersion(entry, text, texts), _mark(text, *texts, *contents))

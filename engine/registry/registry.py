@@ -90,13 +90,6 @@ class ToolRegistry:
     async def list_ids(self) -> tuple[str, ...]:
         return await self._tools.list_ids()
 
-    async def list_active(self) -> tuple[ToolManifest, ...]:
-        """Tools that can be called."""
-        return tuple(manifest for manifest in await self.list_all() if manifest.status is ToolStatus.ACTIVE)
-
-    async def find_by_category(self, category: str) -> tuple[ToolManifest, ...]:
-        return tuple(entry.manifest for entry in await self._tools.list_active_versions(category))
-
     async def search(self, keyword: str = "", category: str | None = None) -> tuple[ToolEntry, ...]:
         """Tools in which every word of the keyword occurs: in id, name, tags, category or description. Best first."""
         words = keyword.lower().split()

@@ -12,8 +12,6 @@ from engine.roles.provider import BusyKind, ModelBusy, ModelFailure, ModelProvid
 from engine.roles.provider_options import ProviderOptions
 from toolagent_service.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse
 
-__all__ = ["CHECKS", "MODEL", "RETRY_AFTER_S", "ConformanceFailure", "Situation", "Subject", "check_provider"]
-
 MODEL = "scripted-model"
 """The one model that the endpoint has."""
 

@@ -11,8 +11,6 @@ from toolagent.core.json_paths import json_path
 from toolagent_service.agents.model_cost import cost_of
 from toolagent_service.contracts.model import ModelTurn, Price
 
-__all__ = ["PriceFileError", "Prices"]
-
 _DATED = re.compile(r"[-@]\d{8}$")
 
 

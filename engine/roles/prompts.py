@@ -4,8 +4,6 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Prompt", "PromptMissing", "Prompts"]
-
 
 class PromptMissing(ValueError):
     """There is no such prompt, or nothing in it; the message names the file."""

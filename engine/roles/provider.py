@@ -12,8 +12,6 @@ from typing import Protocol
 
 from toolagent_service.contracts.model import ModelRequest, ModelTurn, Usage
 
-__all__ = ["BusyKind", "ModelBusy", "ModelFailure", "ModelProvider", "ModelRefused", "RefusedKind", "TurnCancelled"]
-
 
 class BusyKind(StrEnum):
     RATE_LIMIT = "rate_limit"

@@ -3,8 +3,6 @@
 import re
 from dataclasses import dataclass
 
-__all__ = ["ProviderOptions"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProviderOptions:

@@ -15,7 +15,7 @@ from engine.runtimes.given_secrets import without_given, without_given_value
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed, well_formed_value
 
-__all__ = ["CallFailed", "NoSlot", "NotSent", "RuntimeFailure", "StartFailed", "stopped"]
+__all__ = ["CallFailed", "NoSlot", "NotSent", "RuntimeFailure", "StartFailed", "no_answer", "stopped", "timed_out"]
 
 
 class RuntimeFailure(Exception):
@@ -44,7 +44,10 @@ class StartFailed(NotSent):
 
 
 class NoSlot(NotSent):
-    """None of the tool's own slots (its `concurrency`) came free in time. Nothing was started; a later try may find one."""
+    """None of the tool's own slots (its `concurrency`) came free in time, or it would have to be started where it may not be.
+
+    Nothing was started; a later try may find one.
+    """
 
     def __init__(self, tool_id: str, waited_s: float) -> None:
         message = f"The tool {tool_id!r} was busy with other calls for {waited_s:g} s: it takes no more at once (`concurrency`)."
@@ -68,3 +71,12 @@ class CallFailed(RuntimeFailure):
 def stopped(message: str = "The tool was stopped while the call waited.") -> NotSent:
     """The failure of a call that was there before somebody stopped the tool: it must not start it again."""
     return NotSent(ErrorType.UNAVAILABLE, message, {"reason": "stopped"})
+
+
+def timed_out(timeout_s: float) -> CallFailed:
+    return no_answer(f"The tool did not answer within {timeout_s:g} s.", ErrorType.TIMEOUT, timeout_s=timeout_s)
+
+
+def no_answer(message: str, error_type: ErrorType = ErrorType.EXECUTION_ERROR, **details: JsonValue) -> CallFailed:
+    """Nobody knows whether the tool acted."""
+    return CallFailed(error_type, message, {**details, "outcome": "unknown"}, outcome="unknown")

@@ -4,7 +4,7 @@ import asyncio
 import re
 import secrets
 import tarfile
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -40,6 +40,27 @@ class Archives(Protocol):
         Raises ContentMissingError, ContentDamagedError, StoreUnavailableError, OSError.
         """
         ...
+
+
+async def project_of(projects: "Projects | None", content: str, tool_id: str, progress: Progress) -> Path:
+    """Raises StartFailed as `Projects.folder_of` does, and where this host has none."""
+    if projects is None:
+        message = f"The files of {tool_id!r} are {content!r} of a content store, and this host has none."
+        raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"content": content})
+    return await projects.folder_of(content, tool_id, progress)
+
+
+def data_folder(roots: Sequence[Path], host_dir: str, tool_id: str) -> Path:
+    """The folder of that name, from the first of them; it lies in one of them. Raises StartFailed. Blocks."""
+    allowed = [root.resolve() for root in roots]
+    try:
+        project = (allowed[0] / host_dir).resolve()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise StartFailed(ErrorType.SECURITY_ERROR, f"{host_dir!r} is no folder name: {error}") from error
+    if not any(root in project.parents for root in allowed):
+        message = f"The folder {host_dir!r} of the tool {tool_id!r} is no folder within the data folder."
+        raise StartFailed(ErrorType.SECURITY_ERROR, message, {"host_dir": host_dir})
+    return project
 
 
 class Projects:

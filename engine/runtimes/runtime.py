@@ -12,7 +12,7 @@ from toolagent.contracts.calls import Caller
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.manifest import ToolManifest
 
-__all__ = ["AnyRuntime", "Installing", "Mortal", "PerCall", "Progress", "Retired", "Running", "Runtime", "ToolRequest"]
+__all__ = ["AnyRuntime", "Installing", "Mortal", "PerCall", "Progress", "Retired", "Running", "Runtime", "ToolRequest", "Unstarted"]
 
 Progress = Callable[[str], None]
 """Told, in a few words, what is being done now; must not block."""
@@ -80,6 +80,19 @@ class Runtime(Protocol[S_contra]):
     async def stop(self, running: Running) -> None:
         """End it and everything it started. Stopping what has ended is no error."""
         ...
+
+
+class Unstarted:
+    """Of a runtime that starts nothing: its tools are always there, no call makes another wait, and nothing has to be ended."""
+
+    async def is_alive(self, running: Running) -> bool:  # noqa: ARG002 - nobody knows but by asking
+        return True
+
+    async def is_idle(self, running: Running, source: Contract) -> bool:  # noqa: ARG002 - it is not ours to end
+        return True
+
+    async def stop(self, running: Running) -> None:
+        """Nothing was started."""
 
 
 @runtime_checkable

@@ -7,13 +7,13 @@ import secrets
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote
 
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.given_secrets import remember_given
 from engine.runtimes.sandbox.identity import Identity
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ScriptSource
 
 __all__ = ["GIVEN", "Variables", "handed_over", "variables_of"]
 
@@ -32,11 +32,19 @@ class Variables:
     secret: Mapping[str, str] = field(repr=False)
 
 
-def variables_of(
-    source: DockerSource | McpSource | LocalSource | ScriptSource, tool_id: str, resolve: Callable[[str], str | None]
-) -> Variables:
+class _Given(Protocol):
+    """A source that says what variables it runs with."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def environment(self) -> Mapping[str, str]: ...
+
+
+def variables_of(source: _Given, tool_id: str, resolve: Callable[[str], str | None]) -> Variables:
     """`secret:NAME`, also in the query of an address, is that secret. Raises StartFailed when there is none of this name."""
-    for word in source.command if isinstance(source, DockerSource | McpSource) else ():
+    for word in getattr(source, "command", ()):
         if _WHOLE.fullmatch(word) or _IN_A_QUERY.search(word):
             message = f"The command of the {source.type} source of {tool_id!r} names a secret, which all could see: use `environment`."
             raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"field": "command"})

@@ -3,10 +3,8 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 
-from pydantic import JsonValue
 from sqlalchemy import ColumnElement, Insert, RowMapping, and_, bindparam, case, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningInsert
@@ -24,6 +22,8 @@ from toolagent.contracts.records import CallRecord, Event
 
 __all__ = ["CallTable", "OvertakenError"]
 
+
+_AS_THEY_ARE = {"call_id", "tool_id", "version", "fingerprint", "workflow_id", "run_id"}
 
 # Of every call: composing them takes longer than asking them.
 _RECORD = select(calls).where(calls.c.call_id == bindparam("call"))
@@ -43,8 +43,7 @@ class CallTable:
         self._marking = GroupCommit[_Mark](database, _mark_all)
 
     async def get(self, call_id: str) -> CallRecord | None:
-        async with self._database.read() as connection:
-            row = (await connection.execute(_RECORD, {"call": call_id})).mappings().one_or_none()
+        row = await self._database.mapping(_RECORD, {"call": call_id})
         return _record(row) if row is not None else None
 
     async def latest_good(self, tool_id: str, most: int) -> tuple[CallRecord, ...]:
@@ -98,8 +97,7 @@ class CallTable:
 
     async def _latest(self, *conditions: ColumnElement[bool], most: int) -> tuple[CallRecord, ...]:
         query = select(calls).where(*conditions).order_by(calls.c.created_at.desc(), calls.c.call_id).limit(most)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).mappings().all()
+        rows = await self._database.mappings(query)
         return tuple(map(_record, rows))
 
 
@@ -194,12 +192,7 @@ def _end(dialect: str, columns: tuple[str, ...]) -> Insert:
 
 def _row(record: CallRecord) -> dict[str, object]:
     return {
-        "call_id": record.call_id,
-        "tool_id": record.tool_id,
-        "version": record.version,
-        "fingerprint": record.fingerprint,
-        "workflow_id": record.workflow_id,
-        "run_id": record.run_id,
+        **record.model_dump(include=_AS_THEY_ARE),
         "params": json.dumps(record.params, ensure_ascii=True),
         "caller": record.caller.model_dump_json(),
         "caller_id": record.caller.caller_id,
@@ -209,22 +202,9 @@ def _row(record: CallRecord) -> dict[str, object]:
 
 
 def _record(values: RowMapping) -> CallRecord:
-    params: dict[str, JsonValue] = json.loads(values["params"])
-    return CallRecord(
-        call_id=values["call_id"],
-        tool_id=values["tool_id"],
-        version=values["version"],
-        fingerprint=values["fingerprint"],
-        workflow_id=values["workflow_id"],
-        run_id=values["run_id"],
-        params=params,
-        caller=Caller.model_validate_json(values["caller"]),
-        sent_at=_moment(values["sent_at"]),
-        created_at=datetime.fromisoformat(values["created_at"]),
-        settled_at=_moment(values["settled_at"]),
-        result=ToolResult.model_validate_json(values["result"]) if values["result"] else None,
-    )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
+    read = {
+        "params": json.loads(values["params"]),
+        "caller": Caller.model_validate_json(values["caller"]),
+        "result": ToolResult.model_validate_json(values["result"]) if values["result"] else None,
+    }
+    return CallRecord.model_validate({**values, **read})

@@ -9,11 +9,11 @@ from pydantic import JsonValue
 from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.catalog_files import CATALOG
+from engine.store.catalog_files import CATALOG, ids_of_others
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.evidence import forget_overtaken
-from engine.store.tables import catalog_files, events, sources, tool_versions, tools
+from engine.store.tables import events, sources, tool_versions, tools
 from engine.store.tools import erase_tools
 from engine.store.upserts import insert_new, upsert_all
 from engine.store.version_rows import NewVersion, mark_activated, tool_event, write_versions
@@ -36,8 +36,12 @@ class CatalogEntry:
     mark: str
 
     @property
+    def manifest(self) -> ToolManifest:
+        return self.version.manifest
+
+    @property
     def imported(self) -> str:
-        return f"{self.mark}@{self.version.entry.manifest.version}"
+        return f"{self.mark}@{self.manifest.version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,37 +80,35 @@ class CatalogEntryTable:
         """
         for some in _batches(await self._changed(entries)):
             async with self._database.write(alone=CATALOG) as connection:
-                known = await _known(connection, [entry.version.entry.manifest.tool_id for entry in some])
-                await _write(connection, [(entry, known.get(entry.version.entry.manifest.tool_id)) for entry in some], origin)
+                known = await _known(connection, [entry.manifest.tool_id for entry in some])
+                await _write(connection, [(entry, known.get(entry.manifest.tool_id)) for entry in some], origin)
 
     async def _changed(self, entries: Sequence[CatalogEntry]) -> Sequence[CatalogEntry]:
         """Those that are not as they were last imported: mostly few, so that nothing needs to be locked or parsed for the others."""
         columns = (tools.c.tool_id, tools.c.imported)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(select(*columns).where(tools.c.removed_at.is_(None)))).all()
+        rows = await self._database.rows(select(*columns).where(tools.c.removed_at.is_(None)))
         marks = {tool_id: imported for tool_id, imported in rows}
-        return [entry for entry in entries if marks.get(entry.version.entry.manifest.tool_id) != entry.imported]
+        return [entry for entry in entries if marks.get(entry.manifest.tool_id) != entry.imported]
 
     async def bring_in_versions(self, entries: Sequence[CatalogEntry]) -> None:
         """Write versions beside the active ones, where the file says something new of them."""
         for some in _batches(entries):
             async with self._database.write(alone=CATALOG) as connection:
-                known = await _known(connection, [entry.version.entry.manifest.tool_id for entry in some])
+                known = await _known(connection, [entry.manifest.tool_id for entry in some])
                 said_of = await _raws_of_sources(connection, list(known))
                 new = [entry.version for entry in some if _is_news(entry.version, known, said_of)]
                 await forget_overtaken(connection, [version.entry for version in new])
                 await write_versions(connection, new)
                 said: list[dict[str, object]] = []
                 for one in new:
-                    manifest = one.entry.manifest
+                    manifest = one.manifest
                     said.append(tool_event(manifest.tool_id, EventType.TOOL_UPDATED, {"version": manifest.version, "active": False}))
                 await insert_new(connection, events, said)
 
     async def list_unmarked(self, origin: str) -> tuple[str, ...]:
         """Tools from before imports left marks."""
         query = select(tools.c.tool_id).where(tools.c.origin == origin, tools.c.imported.is_(None), tools.c.removed_at.is_(None))
-        async with self._database.read() as connection:
-            return tuple((await connection.execute(query)).scalars())
+        return tuple(await self._database.scalars(query))
 
     async def forget(self, tool_ids: Iterable[str], origin: str, file: str, catalog: str) -> None:
         """Erase those of this origin that no other catalog has in this file: looked up with nobody writing in between.
@@ -115,17 +117,15 @@ class CatalogEntryTable:
         """
         for some in _batches(tuple(tool_ids)):
             async with self._database.write(alone=CATALOG) as connection:
-                query = select(catalog_files.c.entry_ids).where(catalog_files.c.file == file, catalog_files.c.catalog != catalog)
-                kept = {entry for ids in (await connection.execute(query)).scalars() for entry in cast("list[str]", json.loads(ids))}
+                kept = await ids_of_others(connection, file, catalog)
                 there = select(tools.c.tool_id).where(tools.c.origin == origin, tools.c.removed_at.is_(None), tools.c.tool_id.in_(some))
-                known = (await connection.execute(there)).scalars().all()
+                known = (await connection.scalars(there)).all()
                 await erase_tools(connection, [tool_id for tool_id in known if tool_id not in kept])
 
     async def content_of(self) -> dict[tuple[str, str, str], str]:
         """The archives of local sources and scripts by tool, version and folder or path."""
         query = select(sources.c.tool_id, sources.c.version, sources.c.source).where(sources.c.source.like('%"content":"%'))
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = await self._database.rows(query)
         found = [(tool_id, version, cast("dict[str, str]", json.loads(text))) for tool_id, version, text in rows]
         return {
             (tool_id, version, source.get("host_dir") or source.get("script_path", "")): source["content"]
@@ -180,7 +180,7 @@ async def _write(connection: AsyncConnection, pairs: Sequence[tuple[CatalogEntry
     rows: list[dict[str, object]] = []
     said: list[dict[str, object]] = []
     for entry, known in changed:
-        manifest = entry.version.entry.manifest
+        manifest = entry.manifest
         stays = known is not None and _same_version(entry, known)
         rows.append(
             {
@@ -200,7 +200,7 @@ async def _write(connection: AsyncConnection, pairs: Sequence[tuple[CatalogEntry
     versions = [_with_kept_status(entry, known) for entry, known in changed]
     await forget_overtaken(connection, [version.entry for version in versions])
     await write_versions(connection, versions)
-    before = {entry.version.entry.manifest.tool_id: known.active_version for entry, known in changed if known and not known.removed}
+    before = {entry.manifest.tool_id: known.active_version for entry, known in changed if known and not known.removed}
     chosen = [(str(row["tool_id"]), str(row["active_version"])) for row in rows]
     await mark_activated(connection, *(one for one in chosen if before.get(one[0]) != one[1]))
     await insert_new(connection, events, said)
@@ -211,27 +211,27 @@ def _is_settled(entry: CatalogEntry, known: _Known | None) -> bool:
         return False
     if known.removed:
         # What the file said when it was removed, whichever version somebody had made the active one.
-        return (_version_in(known.imported) or known.active_version) == entry.version.entry.manifest.version
+        return (_version_in(known.imported) or known.active_version) == entry.manifest.version
     return known.imported == entry.imported
 
 
 def _same_version(entry: CatalogEntry, known: _Known) -> bool:
     """Whether the file had this version already when it was last imported."""
-    return not known.removed and _version_in(known.imported) == entry.version.entry.manifest.version
+    return not known.removed and _version_in(known.imported) == entry.manifest.version
 
 
 def _is_first_mark(entry: CatalogEntry, known: _Known | None) -> bool:
     """A tool from before there were marks, which the file describes as it is."""
     if known is None or known.removed or known.imported is not None:
         return False
-    manifest, _ = known.versions.get(entry.version.entry.manifest.version, ("", None))
-    return manifest == entry.version.entry.manifest.model_dump_json(by_alias=True)
+    manifest, _ = known.versions.get(entry.manifest.version, ("", None))
+    return manifest == entry.manifest.model_dump_json(by_alias=True)
 
 
 def _with_kept_status(entry: CatalogEntry, known: _Known | None) -> NewVersion:
     """Somebody's decision about a version outlives a change of its entry in which the status is what it was."""
     version = entry.version
-    manifest = version.entry.manifest
+    manifest = version.manifest
     if known is None or not _same_version(entry, known) or manifest.version not in known.versions:
         return version
     text, raw = known.versions[manifest.version]
@@ -251,7 +251,7 @@ async def _raws_of_sources(connection: AsyncConnection, tool_ids: Sequence[str])
 
 def _is_news(version: NewVersion, tools_there: dict[str, _Known], said_of: dict[tuple[str, str], tuple[str | None, ...]]) -> bool:
     """A version whose tool is not there has nothing to stand beside."""
-    manifest = version.entry.manifest
+    manifest = version.manifest
     known = tools_there.get(manifest.tool_id)
     if known is None or known.removed:
         return False

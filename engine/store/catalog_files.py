@@ -1,17 +1,21 @@
 """The table `catalog_files`: what the files of each host's data folder held beside their entries, and the order of these."""
 
 import json
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Generic, TypeVar, cast
 
-from pydantic import JsonValue
-from sqlalchemy import select
+from pydantic import BaseModel, JsonValue
+from sqlalchemy import Table, bindparam, delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
 from engine.store.tables import catalog_files
-from engine.store.upserts import upsert
+from engine.store.upserts import upsert, upsert_all
 
-__all__ = ["CATALOG", "CatalogFile", "CatalogFileTable"]
+__all__ = ["CATALOG", "CatalogDocuments", "CatalogFile", "CatalogFileTable", "ids_of_others"]
+
+T = TypeVar("T", bound=BaseModel)
 
 CATALOG = "catalog import"
 """Whoever changes the catalog, an import on any host or a person, does it alone (`Database.write`).
@@ -42,8 +46,7 @@ class CatalogFileTable:
     async def of_file(self, file: str) -> dict[str, CatalogFile]:
         """By catalog, those that have this file."""
         query = select(catalog_files.c.catalog, catalog_files.c.envelope, catalog_files.c.entry_ids).where(catalog_files.c.file == file)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query.order_by(catalog_files.c.catalog))).all()
+        rows = await self._database.rows(query.order_by(catalog_files.c.catalog))
         return {catalog: CatalogFile(json.loads(envelope), tuple(cast("list[str]", json.loads(ids)))) for catalog, envelope, ids in rows}
 
     async def merged(self, file: str) -> CatalogFile | None:
@@ -55,3 +58,37 @@ class CatalogFileTable:
         for one in found:
             envelope = envelope or one.envelope
         return CatalogFile(envelope, tuple(dict.fromkeys(entry for one in found for entry in one.entry_ids)))
+
+
+async def ids_of_others(connection: AsyncConnection, file: str, catalog: str) -> set[str]:
+    """Of the entries that other catalogs have in this file."""
+    query = select(catalog_files.c.entry_ids).where(catalog_files.c.file == file, catalog_files.c.catalog != catalog)
+    return {entry for ids in await connection.scalars(query) for entry in cast("list[str]", json.loads(ids))}
+
+
+class CatalogDocuments(Generic[T]):
+    """A table of one file's entries: each is a JSON document by its id, with what the file says of it."""
+
+    def __init__(self, database: Database, model: type[T], table: Table, key: str) -> None:
+        self._database, self._model, self._table, self._key = database, model, table, table.c[key]
+        self._one = delete(table).where(self._key == bindparam("of_entry"))
+
+    async def list_all(self) -> tuple[T, ...]:
+        return tuple(entry for entry, _ in await self.list_stored())
+
+    async def list_stored(self) -> tuple[tuple[T, str | None], ...]:
+        """Each with its entry in the file, as JSON text, if it came from one."""
+        rows = await self._database.rows(select(self._table.c.document, self._table.c.raw).order_by(self._key))
+        return tuple((self._model.model_validate_json(document), raw) for document, raw in rows)
+
+    async def bring_in(self, new: Sequence[tuple[T, str]], gone: Collection[str]) -> None:
+        """Write these, each with its entry in the file, and forget those."""
+        rows = [{**self.row(entry), "raw": raw} for entry, raw in new]
+        async with self._database.write(alone=CATALOG) as connection:
+            if gone:
+                await connection.execute(self._one, [{"of_entry": entry_id} for entry_id in gone])
+            await upsert_all(connection, self._table, rows)
+
+    def row(self, entry: T) -> dict[str, object]:
+        """All but what its file says."""
+        return {self._key.name: getattr(entry, self._key.name), "document": entry.model_dump_json()}

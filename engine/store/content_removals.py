@@ -61,8 +61,7 @@ class ContentRemovals:
 
     async def unfinished(self) -> tuple[str, ...]:
         """The hashes of what is being removed, by sweeps that run or have died."""
-        async with self._database.read() as connection:
-            return tuple((await connection.execute(select(content_removals.c.sha256))).scalars())
+        return tuple(await self._database.scalars(select(content_removals.c.sha256)))
 
     async def _begin(self, sha256: str, token: str) -> bool:
         async with self._database.write() as connection:
@@ -75,10 +74,7 @@ class ContentRemovals:
             await connection.execute(delete(content_removals).where(*mine))
 
     async def _token(self, sha256: str) -> str | None:
-        async with self._database.read() as connection:
-            statement = select(content_removals.c.token).where(content_removals.c.sha256 == sha256)
-            return (await connection.execute(statement)).scalar_one_or_none()
+        return await self._database.scalar(select(content_removals.c.token).where(content_removals.c.sha256 == sha256))
 
     async def _is_named(self, sha256: str) -> bool:
-        async with self._database.read() as connection:
-            return (await connection.execute(select(files.c.file_id).where(files.c.sha256 == sha256).limit(1))).first() is not None
+        return bool(await self._database.scalars(select(files.c.file_id).where(files.c.sha256 == sha256).limit(1)))

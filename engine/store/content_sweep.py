@@ -71,13 +71,12 @@ async def _expired(database: Database, before: str) -> AsyncIterator[Sequence[st
     unused: tuple[ColumnElement[bool], ...] = (files.c.used_at < before, ~exists().where(file_references.c.file_id == files.c.file_id))
     while True:
         page = select(files.c.file_id).where(*unused).order_by(files.c.used_at).limit(_PAGE)
-        async with database.read() as connection:
-            chosen = (await connection.execute(page)).scalars().all()
+        chosen = await database.scalars(page)
         if not chosen:
             return
         async with database.write() as connection:
             statement = delete(files).where(files.c.file_id.in_(chosen), *unused).returning(files.c.sha256)
-            gone = (await connection.execute(statement)).scalars().all()
+            gone = (await connection.scalars(statement)).all()
         yield gone
 
 
@@ -96,6 +95,5 @@ async def _unnamed(database: Database, content: ContentStore) -> AsyncIterator[s
 
 
 async def _without_file(database: Database, hashes: Sequence[str]) -> list[str]:
-    async with database.read() as connection:
-        named = (await connection.execute(select(files.c.sha256).where(files.c.sha256.in_(hashes)))).scalars().all()
+    named = await database.scalars(select(files.c.sha256).where(files.c.sha256.in_(hashes)))
     return sorted(set(hashes).difference(named))

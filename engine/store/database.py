@@ -2,10 +2,10 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Coroutine, Generator
+from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple
 
 import anyio
 import asyncpg
@@ -13,11 +13,12 @@ from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
 from filelock import FileLock
-from sqlalchemy import text
+from sqlalchemy import Executable, Row, RowMapping, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from sqlalchemy.pool import QueuePool
+from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from engine.store.clock import now, timestamp
 from engine.store.engines import WRITES, UnknownUrlError, make_engine
@@ -30,6 +31,7 @@ from toolagent.core.failures import StoreUnavailableError
 __all__ = ["Database", "UnusableDatabaseError", "migrate"]
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _SLOTS = 64
@@ -72,6 +74,31 @@ class Database:
         """For statements that only read; each sees the database as it is when it is sent. Raises StoreUnavailableError."""
         async with self._connected() as connection:
             yield connection
+
+    async def rows(self, query: TypedReturnsRows[*Ts], parameters: Mapping[str, object] | None = None) -> Sequence[Row[*Ts]]:
+        """Of one query, as tuples; as all of these, it raises StoreUnavailableError."""
+        async with self.read() as connection:
+            return (await connection.execute(query, parameters)).all()
+
+    async def mappings(self, query: Executable, parameters: Mapping[str, object] | None = None) -> Sequence[RowMapping]:
+        """The rows by the names of their columns."""
+        async with self.read() as connection:
+            return (await connection.execute(query, parameters)).mappings().all()
+
+    async def mapping(self, query: Executable, parameters: Mapping[str, object] | None = None) -> RowMapping | None:
+        """The row, of a query that finds one at most."""
+        async with self.read() as connection:
+            return (await connection.execute(query, parameters)).mappings().one_or_none()
+
+    async def scalars(self, query: TypedReturnsRows[T]) -> Sequence[T]:
+        """The only column."""
+        async with self.read() as connection:
+            return (await connection.scalars(query)).all()
+
+    async def scalar(self, query: TypedReturnsRows[T]) -> T | None:
+        """The only value; None where there is none."""
+        async with self.read() as connection:
+            return await connection.scalar(query)
 
     @asynccontextmanager
     async def write(self, *, alone: str | None = None) -> AsyncGenerator[AsyncConnection]:

@@ -54,7 +54,7 @@ class Departures:
         async with self._database.write(alone=CATALOG) as connection:
             await _take_note_of_strangers(connection)
             # The rows go first: a host that comes back now waits for the end of this, and then imports what is left.
-            gone = tuple(sorted((await connection.execute(await self._removal(connection))).scalars()))
+            gone = tuple(sorted(await connection.scalars(await self._removal(connection))))
             if gone:
                 await self._drop(connection, gone)
         return gone
@@ -70,9 +70,9 @@ class Departures:
     async def _drop(self, connection: AsyncConnection, gone: Collection[str]) -> None:
         orphans = {file: await _only_in(connection, file, gone) for file in (self._files.tools, self._files.groups, self._files.containers)}
         ours = select(tools.c.tool_id).where(tools.c.origin == self._files.origin, tools.c.removed_at.is_(None))
-        await erase_tools(connection, sorted(orphans[self._files.tools].intersection((await connection.execute(ours)).scalars())))
+        await erase_tools(connection, sorted(orphans[self._files.tools].intersection(await connection.scalars(ours))))
         theirs = select(tools.c.tool_id).where(tools.c.origin == self._files.versions_origin, tools.c.removed_at.is_(None))
-        known = set((await connection.execute(theirs)).scalars())
+        known = set(await connection.scalars(theirs))
         for tool_id, _, version in (entry.rpartition("@") for entry in sorted(await _only_in(connection, self._files.versions, gone))):
             if tool_id in known:
                 await forget_version(connection, tool_id, version, None)

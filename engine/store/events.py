@@ -37,19 +37,12 @@ class EventTable:
     async def latest_alert(self, tool_id: str) -> Event | None:
         """The last time that a tool which ran was unhealthy; None when it never was."""
         alerts = select(events).where(events.c.tool_id == tool_id, events.c.event_type == EventType.HEALTH_ALERT.value)
-        async with self._database.read() as connection:
-            query = alerts.order_by(events.c.at.desc(), events.c.event_id.desc()).limit(1)
-            row = (await connection.execute(query)).mappings().one_or_none()
+        row = await self._database.mapping(alerts.order_by(events.c.at.desc(), events.c.event_id.desc()).limit(1))
         return _event(row) if row is not None else None
-
-    async def load_errors(self) -> tuple[Event, ...]:
-        """Every fault that the catalog has ever had, each once."""
-        return await self._find(events.c.event_type == EventType.LOAD_ERROR.value)
 
     async def _find(self, condition: ColumnElement[bool]) -> tuple[Event, ...]:
         query = select(events).where(condition).order_by(events.c.at, events.c.event_id)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).mappings().all()
+        rows = await self._database.mappings(query)
         return tuple(map(_event, rows))
 
 

@@ -37,8 +37,7 @@ class EvidenceTable:
     async def of_tool(self, tool_id: str) -> dict[str, Evidence]:
         """By version; versions that no task made have none."""
         query = select(evidence.c.version, evidence.c.document).where(evidence.c.tool_id == tool_id)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = await self._database.rows(query)
         return {version: Evidence.model_validate_json(document) for version, document in rows}
 
     async def callable_of(self, task_id: str) -> dict[str, str]:
@@ -47,8 +46,7 @@ class EvidenceTable:
         written = and_(tool_versions.c.tool_id == evidence.c.tool_id, tool_versions.c.version == evidence.c.version)
         active = and_(tools.c.tool_id == evidence.c.tool_id, tools.c.active_version == evidence.c.version, tools.c.removed_at.is_(None))
         query = select(*columns).join(tool_versions, written).join(tools, active).where(evidence.c.task_id == task_id)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query.order_by(evidence.c.tool_id))).all()
+        rows = await self._database.rows(query.order_by(evidence.c.tool_id))
         found = {tool_id: (version, ToolManifest.model_validate_json(manifest)) for tool_id, version, manifest in rows}
         return {tool_id: version for tool_id, (version, manifest) in found.items() if manifest.status is ToolStatus.ACTIVE}
 
@@ -62,13 +60,13 @@ async def is_in_the_way(connection: AsyncConnection, manifest: ToolManifest, tas
     """Whether the task may not register this version: see `ToolTable.put_made`."""
     tool_id = manifest.tool_id
     known = select(tools.c.active_version).where(tools.c.tool_id == tool_id, tools.c.removed_at.is_(None))
-    active = (await connection.execute(known)).scalar_one_or_none()
+    active = await connection.scalar(known)
     rows = (await connection.execute(select(evidence.c.version, evidence.c.task_id).where(evidence.c.tool_id == tool_id))).all()
     makers = {version: maker for version, maker in rows}
     if mends is None:
         return active is not None and task_id not in makers.values()
     there = select(tool_versions.c.version).where(tool_versions.c.tool_id == tool_id)
-    taken = {*(await connection.execute(there)).scalars(), *makers}
+    taken = {*await connection.scalars(there), *makers}
     is_taken = manifest.version in taken and makers.get(manifest.version) != task_id
     return active is None or is_taken or (active != mends and makers.get(active) != task_id)
 

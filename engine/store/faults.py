@@ -24,8 +24,7 @@ class FaultTable:
 
     async def list_all(self) -> tuple[CatalogFault, ...]:
         """Of all catalogs; what several of them have stands here once."""
-        async with self._database.read() as connection:
-            rows = (await connection.execute(select(faults).order_by(faults.c.catalog, faults.c.position))).mappings().all()
+        rows = await self._database.mappings(select(faults).order_by(faults.c.catalog, faults.c.position))
         return tuple(dict.fromkeys(map(CatalogFault.model_validate, rows)))
 
     async def replace(self, found: Sequence[CatalogFault], catalog: str = "") -> None:

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import mimetypes
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from engine.store.content.store import ContentStore
 from engine.store.content.verified import VerifiedContent
 from engine.store.content_removals import ContentRemovals
 from engine.store.database import Database
-from engine.store.local_files import copy_of, pieces_of, safe_name
 from engine.store.tables import files
 from engine.store.upserts import insert_for
 from toolagent.contracts.records import StoredFile
@@ -49,10 +49,6 @@ class FileStore:
             file = await self._note(content, name, media_type)
             await self._make_sure(content)
         return file
-
-    async def put_file(self, path: Path, name: str | None = None) -> StoredFile:
-        """Take in a file of this machine; it stays where it is. Raises FileTooLargeError, OSError (also for what is no regular file)."""
-        return await self.put(pieces_of(path), name or path.name)
 
     async def get(self, file_id: str) -> StoredFile | None:
         row = await self._row(file_id)
@@ -89,15 +85,17 @@ class FileStore:
         target = folder / file.file_id / file.name
         await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
         try:
-            await copy_of(self.read(file), target)
+            async with aclosing(self.read(file)) as pieces:
+                with await asyncio.to_thread(target.open, "wb") as copy:
+                    async for piece in pieces:
+                        await asyncio.to_thread(copy.write, piece)
         except BaseException:
             await asyncio.to_thread(target.unlink, missing_ok=True)
             raise
         return target
 
     async def _row(self, file_id: str) -> RowMapping | None:
-        async with self._database.read() as connection:
-            return (await connection.execute(select(files).where(files.c.file_id == file_id))).mappings().one_or_none()
+        return await self._database.mapping(select(files).where(files.c.file_id == file_id))
 
     async def _make_sure(self, content: Incoming) -> None:
         """A sweep that found these bytes unnamed a moment ago may be removing them; now that they have a name, no other one will."""
@@ -106,7 +104,7 @@ class FileStore:
             await self._content.put(content)
 
     async def _note(self, content: Incoming, name: str, media_type: str | None) -> StoredFile:
-        kept_name, moment = safe_name(name), now()
+        kept_name, moment = _safe_name(name), now()
         file = StoredFile(
             file_id=file_id_of(content.sha256, kept_name),
             name=kept_name,
@@ -127,3 +125,17 @@ class FileStore:
 
 def file_id_of(sha256: str, name: str) -> str:
     return f"file_{hashlib.sha256(f'{sha256}/{name}'.encode()).hexdigest()[:32]}"
+
+
+def _safe_name(name: str) -> str:
+    """The last part of whatever path was said, without what would make it another path or a control character."""
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    cleaned = "".join(character for character in last if character.isprintable()).strip()
+    stem, dot, ending = cleaned.rpartition(".")
+    shortened = f"{_cut(stem, 180)}{dot}{_cut(ending, 20)}" if dot else _cut(cleaned, 200)
+    return shortened if shortened.strip(".") else "file"
+
+
+def _cut(text: str, limit: int) -> str:
+    """File systems count bytes."""
+    return text.encode("utf-8", "ignore")[:limit].decode("utf-8", "ignore")

@@ -1,11 +1,11 @@
 """The table `groups`: tools that are used together."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.catalog_files import CATALOG
+from engine.store.catalog_files import CATALOG, CatalogDocuments
 from engine.store.database import Database
 from engine.store.tables import evidence, groups, tools
 from engine.store.upserts import upsert_all
@@ -13,40 +13,20 @@ from toolagent.contracts.manifest import ToolGroup
 
 __all__ = ["GroupTable", "is_anothers_group", "write_group"]
 
-_ONE = delete(groups).where(groups.c.group_id == bindparam("of_group"))
 
-
-class GroupTable:
+class GroupTable(CatalogDocuments[ToolGroup]):
     def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def list_all(self) -> tuple[ToolGroup, ...]:
-        return tuple(group for group, _ in await self.list_stored())
+        super().__init__(database, ToolGroup, groups, "group_id")
 
     async def get(self, group_id: str) -> ToolGroup | None:
-        async with self._database.read() as connection:
-            text = (await connection.execute(select(groups.c.document).where(groups.c.group_id == group_id))).scalar_one_or_none()
+        text = await self._database.scalar(select(groups.c.document).where(groups.c.group_id == group_id))
         return ToolGroup.model_validate_json(text) if text is not None else None
-
-    async def list_stored(self) -> tuple[tuple[ToolGroup, str | None], ...]:
-        """Each with its entry in the file, as JSON text, if it came from one."""
-        async with self._database.read() as connection:
-            rows = (await connection.execute(select(groups.c.document, groups.c.raw).order_by(groups.c.group_id))).all()
-        return tuple((ToolGroup.model_validate_json(document), raw) for document, raw in rows)
 
     async def replace(self, new: Iterable[ToolGroup]) -> None:
         """Make these the groups there are."""
-        rows = [{"group_id": group.group_id, "document": group.model_dump_json(), "raw": None} for group in new]
+        rows = [{**self.row(group), "raw": None} for group in new]
         async with self._database.write(alone=CATALOG) as connection:
             await connection.execute(delete(groups))
-            await upsert_all(connection, groups, rows)
-
-    async def bring_in(self, new: Sequence[tuple[ToolGroup, str]], gone: Collection[str]) -> None:
-        """Write these, each with its entry in the file, and forget those."""
-        rows = [{"group_id": group.group_id, "document": group.model_dump_json(), "raw": raw} for group, raw in new]
-        async with self._database.write(alone=CATALOG) as connection:
-            if gone:
-                await connection.execute(_ONE, [{"of_group": group_id} for group_id in gone])
             await upsert_all(connection, groups, rows)
 
 

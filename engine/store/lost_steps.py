@@ -34,5 +34,4 @@ class LostStepTable:
                 await connection.execute(statement.on_conflict_do_update(index_elements=["step"], set_=changed))
 
     async def counts(self) -> Mapping[str, int]:
-        async with self._database.read() as connection:
-            return {step: times for step, times in await connection.execute(select(lost_steps.c.step, lost_steps.c.times))}
+        return {step: times for step, times in await self._database.rows(select(lost_steps.c.step, lost_steps.c.times))}

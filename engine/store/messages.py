@@ -55,8 +55,7 @@ class MessageTable:
         query = select(messages).where(messages.c.conversation_id == conversation_id, messages.c.position >= first)
         if last is not None:
             query = query.where(messages.c.position <= last)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query.order_by(messages.c.position))).mappings().all()
+        rows = await self._database.mappings(query.order_by(messages.c.position))
         contents = [(row["role"], await unpacked(self._files, row["content"], row["file_id"])) for row in rows]
         return tuple(Message.model_validate({"role": role, "content": content}) for role, content in contents)
 

@@ -101,8 +101,7 @@ class ModelTurnTable:
         """Of the turn of this key. `recorded` is None when it has to be had."""
         own, of_turn = bounded(key), model_turns.c.key.startswith(f"{key}{_LOST}", autoescape=True)
         query = select(model_turns).where(model_turns.c.conversation_id == conversation_id, or_(model_turns.c.key == own, of_turn))
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).mappings().all()
+        rows = await self._database.mappings(query)
         recorded = [await self._with_message(conversation_id, row) for row in rows if row["key"] == own]
         return TurnState(recorded[0] if recorded else None, _lost([row for row in rows if row["key"] != own]))
 
@@ -180,8 +179,7 @@ class ModelTurnTable:
         columns = (model_turns.c.provider, model_turns.c.asked_model, model_turns.c.prompt, model_turns.c.model)
         first = func.min(model_turns.c.started_at)
         query = select(*columns).where(model_turns.c.conversation_id == conversation_id).group_by(*columns).order_by(first, *columns)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = await self._database.rows(query)
         asked = dict.fromkeys(Asked(provider, model, prompt) for provider, model, prompt, _ in rows)
         return Origins(tuple(asked), tuple(dict.fromkeys(answered for *_, answered in rows)))
 

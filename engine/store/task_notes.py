@@ -50,8 +50,7 @@ class TaskNoteTable:
         """Note several things in this order, and return what stands under their keys. May be repeated."""
         await self.write(task_id, notes)
         query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.key.in_([bounded(note.key) for note in notes]))
-        async with self._database.read() as connection:
-            found = {row["key"]: _note(row) for row in (await connection.execute(query)).mappings()}
+        found = {row["key"]: _note(row) for row in await self._database.mappings(query)}
         return tuple(found[bounded(note.key)] for note in notes)
 
     async def write(self, task_id: str, notes: Sequence[NewNote]) -> None:
@@ -62,21 +61,18 @@ class TaskNoteTable:
     async def after(self, task_id: str, position: int = 0, *, limit: int = _AT_ONCE) -> tuple[TaskNote, ...]:
         """What follows a position, in order, at most `limit` of it."""
         query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.position > position)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query.order_by(task_notes.c.position).limit(limit))).mappings().all()
+        rows = await self._database.mappings(query.order_by(task_notes.c.position).limit(limit))
         return tuple(map(_note, rows))
 
     async def count(self, task_id: str, kind: TaskNoteKind, *, but: str = "") -> int:
         """How many of a kind there are, `but` the one of this key."""
         of_kind = (task_notes.c.task_id == task_id, task_notes.c.kind == kind.value, task_notes.c.key != bounded(but))
-        async with self._database.read() as connection:
-            return (await connection.execute(select(func.count()).select_from(task_notes).where(*of_kind))).scalar_one()
+        return await self._database.scalar(select(func.count()).select_from(task_notes).where(*of_kind)) or 0
 
     async def tail(self, task_id: str, count: int) -> tuple[TaskNote, ...]:
         """The last of them, in order."""
         query = select(task_notes).where(task_notes.c.task_id == task_id).order_by(task_notes.c.position.desc()).limit(count)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).mappings().all()
+        rows = await self._database.mappings(query)
         return tuple(_note(row) for row in reversed(rows))
 
 

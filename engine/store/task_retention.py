@@ -37,8 +37,7 @@ async def forget_tasks(database: Database, retention: timedelta) -> int:
 
 async def _ended(database: Database, before: str) -> Sequence[str]:
     query = select(tasks.c.task_id).where(tasks.c.ended_at < before).order_by(tasks.c.ended_at).limit(_PAGE)
-    async with database.read() as connection:
-        return (await connection.execute(query)).scalars().all()
+    return await database.scalars(query)
 
 
 async def _forget(database: Database, task_id: str) -> None:

@@ -56,7 +56,7 @@ class TaskSlots:
     async def pause(self, task_id: str) -> timedelta:
         """How long a task that waits may leave off asking: the longer, the more wait before it, so that many of them are no load."""
         async with self._database.read() as connection:
-            created_at = (await connection.execute(select(tasks.c.created_at).where(tasks.c.task_id == task_id))).scalar_one_or_none()
+            created_at = await connection.scalar(select(tasks.c.created_at).where(tasks.c.task_id == task_id))
             waiting = and_(tasks.c.slot_at.is_(None), _older(task_id, created_at or ""), _heard(connection))
             query = select(func.count()).select_from(tasks).where(tasks.c.ended_at.is_(None), waiting)
             ahead = (await connection.execute(query)).scalar_one()

@@ -56,14 +56,12 @@ class TaskTable:
         return stands
 
     async def get(self, task_id: str) -> MakeTask | None:
-        async with self._database.read() as connection:
-            row = (await connection.execute(select(tasks).where(tasks.c.task_id == task_id))).mappings().one_or_none()
+        row = await self._database.mapping(select(tasks).where(tasks.c.task_id == task_id))
         return task_of(row) if row is not None else None
 
     async def listed(self, task_id: str) -> ListedTask | None:
         """What a list or a follower is told of it. Its specification, which may be large, is not read."""
-        async with self._database.read() as connection:
-            row = (await connection.execute(select(*LISTED).where(tasks.c.task_id == task_id))).mappings().one_or_none()
+        row = await self._database.mapping(select(*LISTED).where(tasks.c.task_id == task_id))
         return listed_of(row) if row is not None else None
 
     async def page(
@@ -81,15 +79,13 @@ class TaskTable:
         if before is not None:
             at = select(tasks.c.created_at).where(tasks.c.task_id == before).scalar_subquery()
             query = query.where(or_(tasks.c.created_at < at, and_(tasks.c.created_at == at, tasks.c.task_id < before)))
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query.order_by(tasks.c.created_at.desc(), tasks.c.task_id.desc()).limit(limit))).mappings()
-            return tuple(map(listed_of, rows))
+        query = query.order_by(tasks.c.created_at.desc(), tasks.c.task_id.desc()).limit(limit)
+        return tuple(map(listed_of, await self._database.mappings(query)))
 
     async def unended(self) -> tuple[str, ...]:
         """Ids of tasks that have not ended, and so of their workflows: for whoever looks after those that nobody works at any more."""
         query = select(tasks.c.task_id).where(tasks.c.ended_at.is_(None)).order_by(tasks.c.created_at)
-        async with self._database.read() as connection:
-            return tuple((await connection.execute(query)).scalars())
+        return tuple(await self._database.scalars(query))
 
     async def enter_stage(self, task_id: str, stage: Stage, left: Literal["done", "failed"] = "done") -> None:
         """The task is at this stage now, and through with the one before (`left` says how that went); its log says so too.
@@ -163,8 +159,7 @@ class TaskTable:
     async def on_host(self, host: str) -> frozenset[str]:
         """Ids of the tasks that have not ended and are done on this host."""
         query = select(tasks.c.task_id).where(tasks.c.ended_at.is_(None), tasks.c.host == host)
-        async with self._database.read() as connection:
-            return frozenset((await connection.execute(query)).scalars())
+        return frozenset(await self._database.scalars(query))
 
     async def move(self, task_id: str, left: str, host: str) -> None:
         """The task goes on on this host, and its log says so. Nothing happens when it has ended, or is there already."""

@@ -1,20 +1,17 @@
 """Versions that came from files of their own, and go with them."""
 
-import json
 from collections.abc import Collection, Iterable, Mapping
-from typing import cast
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.catalog_files import CATALOG
-from engine.store.clock import now, timestamp
+from engine.store.catalog_files import CATALOG, ids_of_others
 from engine.store.database import Database
 from engine.store.evidence import forget_evidence
 from engine.store.file_references import holder_of_version, release_files
-from engine.store.tables import catalog_files, sources, tool_versions, tools
+from engine.store.tables import sources, tool_versions, tools
 from engine.store.tools import erase_tools
-from engine.store.version_rows import mark_activated, say
+from engine.store.version_rows import make_active, mark_activated, say
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import EventType
 
@@ -32,8 +29,7 @@ class ToolFileTable:
         """Which of these tools are there and came from elsewhere, and from where."""
         wanted = frozenset(tool_ids)
         query = select(tools.c.tool_id, tools.c.origin).where(tools.c.removed_at.is_(None), tools.c.origin != self._origin)
-        async with self._database.read() as connection:
-            return {tool_id: origin for tool_id, origin in (await connection.execute(query)).all() if tool_id in wanted}
+        return {tool_id: origin for tool_id, origin in await self._database.rows(query) if tool_id in wanted}
 
     async def forget(self, gone: Collection[tuple[str, str]], file: str, catalog: str, heads: Mapping[str, str]) -> None:
         """Forget these versions, but for those that another catalog has in this file. A tool without a version goes.
@@ -43,10 +39,9 @@ class ToolFileTable:
         if not gone:
             return
         async with self._database.write(alone=CATALOG) as connection:
-            query = select(catalog_files.c.entry_ids).where(catalog_files.c.file == file, catalog_files.c.catalog != catalog)
-            kept = {entry for ids in (await connection.execute(query)).scalars() for entry in cast("list[str]", json.loads(ids))}
+            kept = await ids_of_others(connection, file, catalog)
             ours = select(tools.c.tool_id).where(tools.c.origin == self._origin, tools.c.removed_at.is_(None))
-            known = set((await connection.execute(ours)).scalars())
+            known = set(await connection.scalars(ours))
             for tool_id, version in sorted(gone):
                 if tool_id in known and f"{tool_id}@{version}" not in kept:
                     await forget_version(connection, tool_id, version, heads.get(tool_id))
@@ -76,8 +71,5 @@ async def _activate_another(connection: AsyncConnection, tool_id: str, gone: str
     query = select(tool_versions.c.version, tool_versions.c.manifest).where(tool_versions.c.tool_id == tool_id)
     there = {version: manifest for version, manifest in (await connection.execute(query.order_by(tool_versions.c.version))).all()}
     version = head if head is not None and head in there else max(there)
-    category = ToolManifest.model_validate_json(there[version]).category
-    values = {"active_version": version, "category": category, "updated_at": timestamp(now())}
-    await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(**values))
+    await make_active(connection, ToolManifest.model_validate_json(there[version]), before=gone)
     await mark_activated(connection, (tool_id, version))
-    await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "active_version": version, "before": gone})

@@ -48,7 +48,6 @@ class ToolOutcomeTable:
         """By key; those that there is no outcome of are left out. Raises ContentMissingError."""
         of_it = tool_outcomes.c.conversation_id == conversation_id
         query = select(tool_outcomes).where(of_it, tool_outcomes.c.key.in_([*map(bounded, keys)]))
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).mappings().all()
+        rows = await self._database.mappings(query)
         contents = {row["key"]: await unpacked(self._files, row["content"], row["file_id"]) for row in rows}
         return {key: ToolOutcome.model_validate(contents[bounded(key)]) for key in keys if bounded(key) in contents}

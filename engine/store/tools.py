@@ -16,7 +16,7 @@ from engine.store.file_references import holder_of_version, release_files
 from engine.store.groups import is_anothers_group, write_group
 from engine.store.tables import events, sources, tool_versions, tools
 from engine.store.upserts import insert_new, upsert
-from engine.store.version_rows import NewVersion, mark_activated, say, tool_event, write_versions
+from engine.store.version_rows import NewVersion, make_active, mark_activated, say, tool_event, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Evidence
 from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
@@ -40,8 +40,7 @@ class ToolTable:
     async def get(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
         """One version, the active one if none is named."""
         query = _ACTIVE if version is None else _VERSION
-        async with self._database.read() as connection:
-            entries = _collect((await connection.execute(query, {"tool": tool_id, "version": version})).all())
+        entries = _collect(await self._database.rows(query, {"tool": tool_id, "version": version}))
         return entries[0] if entries else None
 
     async def list_active_versions(self, category: str | None = None) -> tuple[ToolEntry, ...]:
@@ -49,21 +48,18 @@ class ToolTable:
         query = _entries().where(tool_versions.c.version == tools.c.active_version)
         if category is not None:
             query = query.where(tools.c.category == category)
-        async with self._database.read() as connection:
-            return _collect((await connection.execute(query)).all())
+        return _collect(await self._database.rows(query))
 
     async def list_versions(self) -> tuple[ToolEntry, ...]:
         """Every version of every tool, by id."""
-        async with self._database.read() as connection:
-            return _collect((await connection.execute(_entries())).all())
+        return _collect(await self._database.rows(_entries()))
 
     async def list_ids(self, origin: str | None = None) -> tuple[str, ...]:
         """The ids of all tools, or of those that came from somewhere."""
         query = select(tools.c.tool_id).where(tools.c.removed_at.is_(None)).order_by(tools.c.tool_id)
         if origin is not None:
             query = query.where(tools.c.origin == origin)
-        async with self._database.read() as connection:
-            return tuple((await connection.execute(query)).scalars())
+        return tuple(await self._database.scalars(query))
 
     async def put(self, entry: ToolEntry, origin: str) -> None:
         """Write a version with its sources and make it the active one. Revives a removed tool."""
@@ -92,15 +88,6 @@ class ToolTable:
                 await write_group(connection, group)
         return None
 
-    async def put_sources(self, tool_id: str, version: str, new: Iterable[ToolSource]) -> None:
-        """Replace the sources of a version; nothing happens where there is no such version."""
-        async with self._database.write(alone=CATALOG) as connection:
-            text = (await connection.execute(_manifest(tool_id, version))).scalar_one_or_none()
-            if text is not None:
-                entry = ToolEntry(manifest=ToolManifest.model_validate_json(text), sources=tuple(new))
-                await forget_overtaken(connection, (entry,))
-                await write_versions(connection, (NewVersion(entry),))
-
     async def versions(self, tool_id: str) -> tuple[ToolVersion, ...]:
         """All versions of a tool; empty when there is none."""
         columns = (tool_versions.c.version, tool_versions.c.manifest, tool_versions.c.created_at, tools.c.active_version)
@@ -110,8 +97,7 @@ class ToolTable:
             .where(tools.c.tool_id == tool_id, tools.c.removed_at.is_(None))
             .order_by(tool_versions.c.created_at, tool_versions.c.version)
         )
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = await self._database.rows(query)
         return tuple(
             ToolVersion(
                 tool_id=tool_id,
@@ -131,10 +117,8 @@ class ToolTable:
                 return False
             active = (await connection.execute(_known(tool_id))).scalar_one()
             if active != version:
-                values = {"active_version": version, "category": manifest.category, "updated_at": timestamp(now())}
-                await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(**values))
+                await make_active(connection, manifest, before=active)
                 await mark_activated(connection, (tool_id, version))
-                await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "active_version": version, "before": active})
             return True
 
     async def roll_back(self, tool_id: str, leaving: str | None = None) -> str | None:
@@ -145,7 +129,7 @@ class ToolTable:
         to be left: nothing happens when another one is active. Returns the active version.
         """
         async with self._database.write(alone=CATALOG) as connection:
-            active = (await connection.execute(_known(tool_id))).scalar_one_or_none()
+            active = await connection.scalar(_known(tool_id))
             if leaving not in {None, active}:
                 return active
             query = select(tool_versions.c.version, tool_versions.c.manifest).where(tool_versions.c.tool_id == tool_id)
@@ -157,15 +141,7 @@ class ToolTable:
                 return None
             await _set_status(connection, tool_id, active, ToolStatus.INACTIVE)
             # When it became active stays as it was: it must not come to stand after those that it was active before.
-            values = {"active_version": target.version, "category": target.category, "updated_at": timestamp(now())}
-            await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(**values))
-            details: dict[str, JsonValue] = {
-                "version": target.version,
-                "active_version": target.version,
-                "before": active,
-                "rolled_back": True,
-            }
-            await say(connection, tool_id, EventType.TOOL_UPDATED, details)
+            await make_active(connection, target, before=active, rolled_back=True)
             return target.version
 
     async def deactivate(self, tool_id: str, version: str) -> bool:
@@ -180,7 +156,7 @@ class ToolTable:
             await forget_evidence(connection, tool_id)
             versions = await connection.execute(delete(tool_versions).where(tool_versions.c.tool_id == tool_id))
             gone = await connection.execute(delete(sources).where(sources.c.tool_id == tool_id))
-            if (version := (await connection.execute(_known(tool_id))).scalar_one_or_none()) is not None:
+            if (version := await connection.scalar(_known(tool_id))) is not None:
                 await say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
             await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(removed_at=timestamp(now())))
             return versions.rowcount, gone.rowcount
@@ -196,7 +172,7 @@ async def _put(connection: AsyncConnection, entry: ToolEntry, origin: str) -> No
         "removed_at": None,
         "updated_at": timestamp(now()),
     }
-    known = (await connection.execute(_known(manifest.tool_id))).scalar_one_or_none() is not None
+    known = await connection.scalar(_known(manifest.tool_id)) is not None
     await upsert(connection, tools, row)
     await write_versions(connection, (NewVersion(entry),))
     await mark_activated(connection, (manifest.tool_id, manifest.version))
@@ -236,7 +212,7 @@ def _manifest(tool_id: str, version: str) -> Select[str]:
 
 async def _set_status(connection: AsyncConnection, tool_id: str, version: str, status: ToolStatus) -> ToolManifest | None:
     """The manifest with its new status; None when there is no such version. Nothing is written where it has it already."""
-    text = (await connection.execute(_manifest(tool_id, version))).scalar_one_or_none()
+    text = await connection.scalar(_manifest(tool_id, version))
     if text is None:
         return None
     before = ToolManifest.model_validate_json(text)
@@ -250,7 +226,7 @@ async def _set_status(connection: AsyncConnection, tool_id: str, version: str, s
 
 
 async def _release(connection: AsyncConnection, tool_id: str) -> None:
-    versions = (await connection.execute(select(tool_versions.c.version).where(tool_versions.c.tool_id == tool_id))).scalars().all()
+    versions = (await connection.scalars(select(tool_versions.c.version).where(tool_versions.c.tool_id == tool_id))).all()
     await release_files(connection, *[holder_of_version(tool_id, version) for version in versions])
 
 

@@ -73,7 +73,7 @@ async def verify_references(database: Database) -> Verified:
         (tool_outcomes, tool_outcomes.c.conversation_id),
     )
     async with database.read() as connection:
-        known = set((await connection.execute(select(files.c.file_id))).scalars())
+        known = set(await connection.scalars(select(files.c.file_id)))
         for table, holder in naming:
             rows = (await connection.execute(select(table.c.file_id, holder).where(table.c.file_id.is_not(None)))).all()
             checked += len(rows)
@@ -124,13 +124,11 @@ async def _remedy(database: Database, file_id: str) -> str:
 
 
 async def _files(database: Database) -> AsyncGenerator[StoredFile]:
-    async with database.read() as connection:
-        rows = (await connection.execute(select(files).order_by(files.c.file_id))).mappings().all()
+    rows = await database.mappings(select(files).order_by(files.c.file_id))
     for row in rows:
         yield StoredFile.model_validate(row)
 
 
 async def _is_known(database: Database, file_id: str) -> bool:
     """A sweep may have removed it meanwhile."""
-    async with database.read() as connection:
-        return (await connection.execute(select(files.c.file_id).where(files.c.file_id == file_id))).first() is not None
+    return bool(await database.scalars(select(files.c.file_id).where(files.c.file_id == file_id)))

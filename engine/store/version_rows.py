@@ -10,12 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.clock import now, timestamp
 from engine.store.events import event_row
 from engine.store.file_references import hold_files, holder_of_version, named_files
-from engine.store.tables import events, file_references, sources, tool_versions
+from engine.store.tables import events, file_references, sources, tool_versions, tools
 from engine.store.upserts import insert_new, upsert_all
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import Event, EventType
 
-__all__ = ["NewVersion", "mark_activated", "say", "tool_event", "write_versions"]
+__all__ = ["NewVersion", "make_active", "mark_activated", "say", "tool_event", "write_versions"]
 
 _OF_VERSION = delete(sources).where(sources.c.tool_id == bindparam("of_tool"), sources.c.version == bindparam("of_version"))
 _ACTIVATED = (
@@ -34,13 +35,17 @@ class NewVersion:
     raw: str | None = None
     source_raws: tuple[str, ...] = ()
 
+    @property
+    def manifest(self) -> ToolManifest:
+        return self.entry.manifest
+
 
 async def write_versions(connection: AsyncConnection, new: Sequence[NewVersion]) -> None:
     """Write the versions as they are now, with their sources and the files these name. What a file said stays where nothing is given."""
     moment = timestamp(now())
     rows: dict[bool, list[dict[str, object]]] = {True: [], False: []}
     for version in new:
-        manifest = version.entry.manifest
+        manifest = version.manifest
         row: dict[str, object] = {"tool_id": manifest.tool_id, "version": manifest.version, "created_at": moment}
         row["manifest"] = manifest.model_dump_json(by_alias=True)
         rows[version.raw is not None].append(row | ({} if version.raw is None else {"raw": version.raw}))
@@ -59,7 +64,7 @@ async def mark_activated(connection: AsyncConnection, *versions: tuple[str, str]
 
 async def _write_sources(connection: AsyncConnection, new: Sequence[NewVersion]) -> None:
     rows = [row for version in new for row in await _source_rows(connection, version)]
-    keys = [(version.entry.manifest.tool_id, version.entry.manifest.version) for version in new]
+    keys = [(version.manifest.tool_id, version.manifest.version) for version in new]
     if keys:
         await connection.execute(_OF_VERSION, [{"of_tool": tool_id, "of_version": version} for tool_id, version in keys])
         await connection.execute(_OF_HOLDER, [{"of_holder": holder_of_version(tool_id, version)} for tool_id, version in keys])
@@ -71,7 +76,7 @@ async def _write_sources(connection: AsyncConnection, new: Sequence[NewVersion])
 
 
 async def _source_rows(connection: AsyncConnection, version: NewVersion) -> list[dict[str, object]]:
-    manifest = version.entry.manifest
+    manifest = version.manifest
     texts = [source.model_dump_json() for source in version.entry.sources]
     raws: Sequence[str | None] = version.source_raws
     if len(raws) != len(texts):
@@ -82,6 +87,14 @@ async def _source_rows(connection: AsyncConnection, version: NewVersion) -> list
         {"tool_id": manifest.tool_id, "version": manifest.version, "position": position, "source": text, "raw": raw}
         for position, (text, raw) in enumerate(zip(texts, raws, strict=True))
     ]
+
+
+async def make_active(connection: AsyncConnection, manifest: ToolManifest, before: str, **more: JsonValue) -> None:
+    """This version is the one that calls without a version get, in place of the one before."""
+    tool_id, version = manifest.tool_id, manifest.version
+    values = {"active_version": version, "category": manifest.category, "updated_at": timestamp(now())}
+    await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(**values))
+    await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "active_version": version, "before": before, **more})
 
 
 async def say(connection: AsyncConnection, tool_id: str, kind: EventType, details: dict[str, JsonValue]) -> None:

@@ -18,15 +18,12 @@ from engine.calling.fast_call import FastCall
 from engine.calls.admission import Admissions
 from engine.calls.call_folders import CallFolders
 from engine.calls.checks.asked import CallLimits, Sources
-from engine.calls.effects.ended import Places
+from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.calls.placements import Placements
-from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
-from engine.calls.step_trace import StepTrace
-from engine.calls.steps import Steps
-from engine.registry.registry import ToolRegistry
+from engine.calls.steps import Steps, StepTrace
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.running.supervisor import Supervisor
@@ -39,7 +36,7 @@ from engine.store.files import FileStore
 from engine.store.hosts import HostTable
 from engine.store.lost_steps import LostStepTable
 from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.sources import RemoteSource
@@ -75,7 +72,7 @@ class Desk:
 @pytest_asyncio.fixture
 async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
     """Admit a call of a quick, harmless remote tool."""
-    registry, calls, settled = ToolRegistry(ToolTable(database), RouteTable(database)), CallTable(database), SettledCalls()
+    registry, calls, settled = tool_registry(database), CallTable(database), SettledCalls()
     http, tool = HttpExchange(), Tool()
     supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, RouteTable(database), "h1")
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)

@@ -79,13 +79,6 @@ def server() -> Generator[ModelServer]:
 
 
 @pytest_asyncio.fixture
-async def database(sqlite_url: str) -> AsyncGenerator[Database]:
-    database = Database(sqlite_url)
-    yield database
-    await database.close()
-
-
-@pytest_asyncio.fixture
 async def agent(server: ModelServer, database: Database, tmp_path: Path) -> AsyncGenerator[Agent]:
     # Whatever is slow is silent for longer.
     async with agent_of(server.url, database, tmp_path, silence_s=2.0) as agent:

@@ -45,11 +45,9 @@ def server() -> Generator[ModelServer]:
 
 
 @pytest_asyncio.fixture
-async def agent(server: ModelServer, sqlite_url: str, tmp_path: Path) -> AsyncGenerator[Agent]:
-    database = Database(sqlite_url)
+async def agent(server: ModelServer, database: Database, tmp_path: Path) -> AsyncGenerator[Agent]:
     async with agent_of(server.url, database, tmp_path) as agent:
         yield agent
-    await database.close()
 
 
 async def _run(agent: Agent, wanted: str, outcome: Callable[[int], str] = str, **limits: float | None) -> AgentResult:
@@ -113,12 +111,12 @@ async def test_one_that_never_finishes_ends_at_each_limit_with_the_name_of_that(
     assert spent.cost_usd <= limits.get("cost_usd", spent.cost_usd)
 
 
-async def test_a_limit_in_money_without_a_price_ends_before_anything_is_paid(server: ModelServer, sqlite_url: str, tmp_path: Path) -> None:
-    database = Database(sqlite_url)
+async def test_a_limit_in_money_without_a_price_ends_before_anything_is_paid(
+    server: ModelServer, database: Database, tmp_path: Path
+) -> None:
     async with agent_of(server.url, database, tmp_path, price=None) as agent:
         result = await _run(agent, "reads on and on", cost_usd=1.0)
         assert (result.end, (await agent.turns.spent(TASK)).turns) == (AgentEnd.UNPRICED, 0)
-    await database.close()
 
 
 @pytest.mark.parametrize(("wanted", "end"), [("will not", AgentEnd.REFUSED), ("has read too much", AgentEnd.CONTEXT)])

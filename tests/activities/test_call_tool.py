@@ -23,7 +23,6 @@ from engine.calls.call_folders import CallFolders
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.network.ports import free_port
-from engine.registry.registry import ToolRegistry
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.running.supervisor import Supervisor
@@ -33,7 +32,7 @@ from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
 from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
@@ -100,7 +99,7 @@ class Faulty(RemoteRuntime):
 @pytest_asyncio.fixture
 async def run(database: Database, tmp_path: Path, tool: Tool) -> AsyncGenerator[Run]:
     """Make one attempt at a call of a remote tool with these sources."""
-    registry, routes, calls = ToolRegistry(ToolTable(database), RouteTable(database)), RouteTable(database), CallTable(database)
+    registry, routes, calls = tool_registry(database), RouteTable(database), CallTable(database)
     http = HttpExchange()
     supervisor = Supervisor({"remote": Faulty(http, tool)}, routes, "h1", cancel_grace_s=0.2)
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)

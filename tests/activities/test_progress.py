@@ -1,7 +1,7 @@
 """What people see of a step that takes long: its progress as it changes, a line of the log now and then, and why a tool is to be mended."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import cast
 
@@ -29,11 +29,9 @@ REPAIR = task(1, RepairTool(tool_id="word_counter"))
 
 
 @pytest_asyncio.fixture
-async def database(sqlite_url: str) -> AsyncGenerator[Database]:
-    database = Database(sqlite_url)
+async def database(database: Database) -> Database:
     await TaskTable(database).create(REPAIR)
-    yield database
-    await database.close()
+    return database
 
 
 @pytest.fixture(autouse=True)

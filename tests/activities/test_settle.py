@@ -9,12 +9,10 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.settle import Settle
 from engine.calling.attempt import MAX_TRIES
-from engine.calls.effects.ended import Places
+from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.endings import STEP_FAULTY
-from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
-from engine.calls.step_trace import StepTrace
-from engine.calls.steps import Steps
+from engine.calls.steps import Steps, StepTrace
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
 from engine.store.claims import Claim

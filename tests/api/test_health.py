@@ -9,11 +9,9 @@ import structlog
 from api.ports import LackingError, NotReadyError
 from api.views import readiness
 from api.views.readiness import Remembered
-from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
 from tests.api.conftest import House, browse, with_doors
+from tests.parts import tool_registry
 from toolagent.contracts.routes import ToolRoute
 
 
@@ -74,7 +72,7 @@ async def test_what_is_not_ready_is_named_with_its_reason(house: House) -> None:
 
 async def test_a_database_that_does_not_answer_is_a_503(house: House, tmp_path: Path) -> None:
     database = Database(f"sqlite+aiosqlite:///{tmp_path / 'missing' / 'no.db'}")
-    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    registry = tool_registry(database)
     async with browse(with_doors(house, registry=registry)) as http:
         answer = await http.get("/tools")
     assert (answer.status_code, answer.json()["type"], answer.headers["retry-after"]) == (503, "unavailable", "1")

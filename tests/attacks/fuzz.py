@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from bench.environments import made_environment
 from tests.attacks.attack import Attack, Kind, Target, expect
-from workers.settings import environment
+from workers.settings.environment import environment
 
 __all__ = ["KIND", "statuses_in"]
 

@@ -17,7 +17,7 @@ import psutil
 from pydantic import BaseModel
 
 from tests.programs import Program
-from workers.settings import environment
+from workers.settings.environment import environment
 
 __all__ = ["Sample", "Seen", "Watch", "watching"]
 

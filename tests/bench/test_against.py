@@ -74,6 +74,7 @@ def test_rows_of_two_trees_are_measured_side_by_side() -> None:
     assert chosen == ["plain", "ours.fast", "then.fast", "ours.free", "then.free", "bare.local"]
 
 
+@pytest.mark.long
 def test_a_few_calls_of_this_commit_and_of_the_last_one_are_measured_and_nothing_is_left(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="tool-agent-test-") as temporary:
         few = ["--targets", "ours.fast", "--callers", "1", "--calls", "5", "--rounds", "1", "--results", str(tmp_path), "--name", "few"]

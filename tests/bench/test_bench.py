@@ -4,13 +4,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
-from http import HTTPStatus
 from pathlib import Path
 
 import httpx
 import pytest
 
-from api.problems import problem_response
+from api.errors import Refusal, refusal_response
 from bench.processes import bare_environment
 from bench.results import Results
 from bench.service import ROOT, python_path, why_refused
@@ -28,7 +27,7 @@ def temporary() -> Generator[Path]:
 
 
 def test_what_the_service_does_not_do_is_told_in_its_words() -> None:
-    answer = problem_response(ErrorType.UNAVAILABLE, HTTPStatus.SERVICE_UNAVAILABLE, "There is no Docker engine.")
+    answer = refusal_response(Refusal(ErrorType.UNAVAILABLE, "There is no Docker engine."))
     request = httpx.Request("POST", "http://127.0.0.1/tools/a/start")
     refused = httpx.Response(answer.status_code, content=bytes(answer.body), headers=answer.headers, request=request)
     with pytest.raises(httpx.HTTPStatusError) as error:
@@ -36,6 +35,7 @@ def test_what_the_service_does_not_do_is_told_in_its_words() -> None:
     assert why_refused(error.value) == "There is no Docker engine."
 
 
+@pytest.mark.long
 def test_a_few_calls_are_measured_and_judged_and_nothing_is_left(temporary: Path, tmp_path: Path) -> None:
     few = ["--only", "calls", "--peers", "bare", "--targets", "ours.fast,bare.local", "--callers", "1", "--calls", "5", "--rounds", "1"]
     done = subprocess.run(

@@ -22,14 +22,12 @@ _KEPT = 2_000
 
 
 @pytest.mark.parametrize("answer", [0, 500])
-async def test_why_an_attempt_failed_is_small_enough_to_be_kept(sqlite_url: str, answer: int) -> None:
-    database = Database(sqlite_url)
+async def test_why_an_attempt_failed_is_small_enough_to_be_kept(database: Database, answer: int) -> None:
     deliver = DeliverCallback(poster(timeout_s=0.2), EventTable(database))
     with running_receiver() as receiver:
         receiver.answers = [answer]
         with pytest.raises(ApplicationError) as caught:
             await ActivityEnvironment().run(deliver.deliver_callback, callback(receiver.url))
-    await database.close()
     assert caught.value.type == step_names.CALLBACK_NOT_TAKEN
     failure = Failure()
     converters = default()
@@ -38,8 +36,7 @@ async def test_why_an_attempt_failed_is_small_enough_to_be_kept(sqlite_url: str,
 
 
 @pytest.mark.parametrize(("attempt", "asked", "waits_s"), [(1, "7", 7), (5, "0", 16), (5, "7", 16), (5, "60", 60), (90_000, "1", 900)])
-async def test_a_receiver_may_ask_for_more_patience_and_not_for_less(sqlite_url: str, attempt: int, asked: str, waits_s: float) -> None:
-    database = Database(sqlite_url)
+async def test_a_receiver_may_ask_for_more_patience_and_not_for_less(database: Database, attempt: int, asked: str, waits_s: float) -> None:
     environment = ActivityEnvironment()
     policy = deliver_callback("call-12345678")["retry_policy"]
     environment.info = dataclasses.replace(environment.info, attempt=attempt, retry_policy=policy)
@@ -47,5 +44,4 @@ async def test_a_receiver_may_ask_for_more_patience_and_not_for_less(sqlite_url:
         receiver.answers, receiver.retry_after = [429], asked
         with pytest.raises(ApplicationError) as caught:
             await environment.run(DeliverCallback(poster(), EventTable(database)).deliver_callback, callback(receiver.url))
-    await database.close()
     assert caught.value.next_retry_delay == timedelta(seconds=waits_s)

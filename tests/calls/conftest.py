@@ -9,12 +9,10 @@ from pydantic import JsonValue
 
 from engine.calls.admission import Admissions
 from engine.calls.checks.asked import CallLimits, Sources
-from engine.calls.effects.ended import Places
+from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.placements import Placements
-from engine.calls.settled import SettledCalls
 from engine.calls.settlement import Settlements
-from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
 from engine.store.claims import ClaimTable
 from engine.store.content.folder import FolderContent
@@ -23,7 +21,7 @@ from engine.store.doors import DoorTable
 from engine.store.files import FileStore
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.validation.recursive import TWICE
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest, ToolStatus
@@ -63,7 +61,7 @@ class Desk:
 
 @pytest_asyncio.fixture
 async def desk(database: Database, tmp_path: Path) -> Desk:
-    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    registry = tool_registry(database)
     local = LocalSource(host_dir="x")
     for manifest, sources in (
         (STITCH, (local,)),

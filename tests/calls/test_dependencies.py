@@ -3,10 +3,8 @@
 import pytest
 
 from engine.calls.checks.dependencies import unmet_dependencies
-from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolDependency, ToolManifest, ToolStatus
 
@@ -24,11 +22,12 @@ from toolagent.contracts.manifest import ToolDependency, ToolManifest, ToolStatu
     ],
 )
 async def test_what_is_missing_or_inactive_is_named(database: Database, wanted: list[tuple[str, str]], missing: list[str]) -> None:
-    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    registry = tool_registry(database)
     await registry.register(ToolManifest(tool_id="there", name="There", version="1.2.0"))
     await registry.register(ToolManifest(tool_id="asleep", name="Asleep", status=ToolStatus.INACTIVE))
     needs = tuple(ToolDependency(tool_id=tool_id, version=version) for tool_id, version in wanted)
-    error = await unmet_dependencies(ToolManifest(tool_id="a", name="A", dependencies=needs), registry)
+    refused = await unmet_dependencies(ToolManifest(tool_id="a", name="A", dependencies=needs), registry)
+    error = refused.error if refused else None
     if error is None:
         assert missing == []
         return

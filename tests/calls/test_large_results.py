@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.calls.large_results import LargeResults, OutputRefused
+from engine.calls.endings import Refused
+from engine.calls.large_results import LargeResults
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
@@ -54,7 +55,7 @@ async def test_the_same_output_of_the_same_call_is_the_same_reference(results: L
 
 
 async def test_too_large_an_output_is_refused_with_size_and_limit(results: LargeResults) -> None:
-    with pytest.raises(OutputRefused) as refused:
+    with pytest.raises(Refused) as refused:
         await results.fit("call-1", {}, "x" * 10_000)
     assert refused.value.error.type is ErrorType.OUTPUT_VALIDATION_ERROR
     assert refused.value.error.details == {"size": 10_002, "limit": 10_000, "outcome": "executed"}
@@ -71,14 +72,14 @@ async def test_too_large_an_output_is_refused_with_size_and_limit(results: Large
 async def test_an_output_that_holds_too_much_is_refused_with_number_and_limit(
     results: LargeResults, output: JsonValue, details: dict[str, JsonValue]
 ) -> None:
-    with pytest.raises(OutputRefused) as refused:
+    with pytest.raises(Refused) as refused:
         await results.fit("call-1", {}, output)
     assert refused.value.error.type is ErrorType.OUTPUT_VALIDATION_ERROR
     assert refused.value.error.details == {**details, "outcome": "executed"}
 
 
 async def test_a_large_output_is_checked_before_it_is_kept(results: LargeResults, tmp_path: Path) -> None:
-    with pytest.raises(OutputRefused) as refused:
+    with pytest.raises(Refused) as refused:
         await results.fit("call-1", {"type": "object"}, "x" * 3000)
     assert [issue.keyword for issue in refused.value.issues] == ["type"]
     assert not (tmp_path / "content").exists()

@@ -10,8 +10,7 @@ import pytest
 
 from engine.calls import steps as module
 from engine.calls.endings import STEP_LOST
-from engine.calls.step_trace import StepTrace
-from engine.calls.steps import MOST_LOST, Steps
+from engine.calls.steps import MOST_LOST, Steps, StepTrace
 from engine.store.database import Database
 from engine.store.lost_steps import LostStepTable
 from tests.calls.conftest import Desk
@@ -23,7 +22,7 @@ CALL = "call-12345678"
 _DIES = """
 import os, signal, sys
 from pathlib import Path
-from engine.calls.step_trace import StepTrace
+from engine.calls.steps import StepTrace
 
 trace = StepTrace(Path(sys.argv[1]))
 with trace.under_way("admit ended"):

@@ -16,10 +16,9 @@ from api.ports import Dependencies, Limits
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
-from engine.store.routes import RouteTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from toolagent.contracts.making import TaskNote
 from toolagent.testing.fake_client import FakeToolAgentClient
 
@@ -76,7 +75,7 @@ class FrontDoor:
         async def run() -> T:
             database = Database(self.database_url)
             try:
-                return await work(ToolRegistry(ToolTable(database), RouteTable(database)))
+                return await work(tool_registry(database))
             finally:
                 await database.close()
 
@@ -110,7 +109,7 @@ def _doors(client: FakeToolAgentClient, database: Database, followed: threading.
         api_key=None,
         allowed_hosts=("127.0.0.1",),
         client=client,
-        registry=ToolRegistry(ToolTable(database), RouteTable(database)),
+        registry=tool_registry(database),
         tasks=TaskTable(database),
         notes=_WatchedLog(database, followed),
         evidence=EvidenceTable(database),

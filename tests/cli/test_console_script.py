@@ -43,6 +43,12 @@ def test_bytes_that_are_not_utf8_are_wrong_usage(service: "Service") -> None:
         assert b"Traceback" not in refused.stderr
 
 
+def test_a_batch_on_stdin_that_is_no_text_is_wrong_usage(service: "Service") -> None:
+    refused = subprocess.run([SCRIPT, "batch", "-"], input=b"\xff", capture_output=True, timeout=BOUND_S, check=False)
+    assert (refused.returncode, refused.stdout, service.batches) == (2, b"", [])
+    assert b"Traceback" not in refused.stderr
+
+
 def test_an_unreachable_service_ends_the_script_with_3(service: "Service") -> None:
     assert run(service, "status", "--url", "http://127.0.0.1:1").returncode == 3
 

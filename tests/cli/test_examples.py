@@ -10,7 +10,7 @@ import pytest
 
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
-from toolagent.cli.app import run
+from toolagent.cli.calling import run
 from toolagent.cli.parameters import parse_parameters, with_uploads
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.validation.schemas import issues_of

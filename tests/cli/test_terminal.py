@@ -19,7 +19,7 @@ from toolagent.cli.words import problem_told, result_told, spoken
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.http import Problem, ProblemField, ToolDetail
 from toolagent.contracts.routes import ToolRoute
-from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
+from toolagent.contracts.sources import BuiltinSource, LocalSource, McpSource, RemoteSource
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Service
@@ -122,5 +122,7 @@ def test_what_a_tool_may_is_told_of_tools_that_a_sandbox_holds() -> None:
     assert dict(granted(held)) == {"hosts": "example.com", "may read": "./*", "may write": "none", "may use": "memory: 1 MiB"}
     remote = ToolDetail(tool_id="a", name="A", sources=(RemoteSource(remote_url="https://api.example.com/v1"),), route=held.route)
     assert dict(granted(remote)) == {"sends to": "api.example.com"}
+    server = ToolDetail(tool_id="a", name="A", sources=(McpSource(tool_name="a", url="https://mcp.example.com/mcp"),), route=held.route)
+    assert dict(granted(server))["sends to"] == "mcp.example.com"
     builtin = ToolDetail(tool_id="a", name="A", sources=(BuiltinSource(handler="echo"),), route=held.route)
     assert dict(granted(builtin)) == {}

@@ -1,9 +1,13 @@
 """A real service for the clients that need one."""
 
+import subprocess
 from collections.abc import Generator
 
 import pytest
+import pytest_asyncio
+from temporalio.client import Client
 
+from tests.conftest import impatient
 from tests.system.service_process import ROOT, ServiceProcess
 
 
@@ -15,3 +19,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProces
     yield service
     service.end()
     service.wait_until_nothing_is_left()
+
+
+@pytest_asyncio.fixture
+async def silent_temporal(own_temporal: tuple[str, subprocess.Popen[bytes]]) -> Client:
+    """Connected to a server that has died."""
+    address, server = own_temporal
+    client = await impatient(address)
+    server.kill()
+    server.wait()
+    return client

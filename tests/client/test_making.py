@@ -1,7 +1,6 @@
 """Tasks that make tools, on a real Temporal server and by the fake that stands for it."""
 
 import asyncio
-import subprocess
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -18,7 +17,6 @@ from toolagent.contracts.making import Guidance, MakeRequest
 from toolagent.contracts.task_specs import BuildTool, RepairTool
 from toolagent.core.failures import TaskConflictError
 from toolagent.testing.fake_making import FakeMaking
-from workers.temporal.connection import connect
 
 SPEC = BuildTool(tool_name="word_counter", description="Count.")
 
@@ -98,11 +96,8 @@ async def test_a_repair_is_a_workflow_of_its_own(temporal: Client) -> None:
     await handle.terminate()
 
 
-async def test_a_server_that_does_not_answer_is_said_to_be_away(own_temporal: tuple[str, subprocess.Popen[bytes]]) -> None:
-    address, server = own_temporal
-    making = Making(await connect(address, "default", sandbox=True, patience_s=30))
-    server.kill()
-    server.wait()
+async def test_a_server_that_does_not_answer_is_said_to_be_away(silent_temporal: Client) -> None:
+    making = Making(silent_temporal)
     for ask in (partial(making.start, request(3)), partial(making.cancel, "create_00000003")):
         with pytest.raises(MakingUnreachableError):
             await ask()

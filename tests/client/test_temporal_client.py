@@ -1,7 +1,6 @@
 """The client on a real Temporal server, with scripted steps behind it."""
 
 import asyncio
-import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -23,7 +22,6 @@ from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import CallRequest, Finished
-from workers.temporal.connection import connect
 from workflows.invoke_tool import InvokeTool
 
 ECHO = ToolCall(tool_id="echo", params={"message": "hi"})
@@ -142,11 +140,8 @@ async def test_a_call_that_was_tried_is_running_and_one_that_found_no_slot_still
     assert waiting.status is status
 
 
-async def test_a_silent_temporal_leaves_the_answer_pending_under_the_calls_id(own_temporal: tuple[str, subprocess.Popen[bytes]]) -> None:
-    address, server = own_temporal
-    client = ToolAgentClient(await connect(address, "default", sandbox=True, patience_s=30), patience_s=1)
-    server.kill()
-    server.wait()
+async def test_a_silent_temporal_leaves_the_answer_pending_under_the_calls_id(silent_temporal: Client) -> None:
+    client = ToolAgentClient(silent_temporal, patience_s=1)
     with pytest.raises(AnswerPendingError) as pending:
         await client.start(ECHO, "call-chosen01")
     assert (pending.value.call_id, pending.value.result.error_type) == ("call-chosen01", ErrorType.UNAVAILABLE)

@@ -35,11 +35,6 @@ SECRETS = {"SERVICE_KEY": "hunter2 & more\nlines"}
 TOOL = ToolManifest(tool_id="versatile", name="Versatile")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Known only when tests of this folder are named."""
-    parser.addoption("--containers", type=int, help="how many are to serve side by side (test_many.py)")
-
-
 class Notes:
     """The audit, in memory."""
 

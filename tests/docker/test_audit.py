@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.http.exchange import HttpExchange
-from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import TOOL, Notes, request_of, silent
 from tests.docker.subject import versatile
+from tests.parts import container_parts
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
 
@@ -22,7 +21,7 @@ async def test_each_start_and_call_leaves_a_line_with_what_the_proxy_refused(
     asked = {"networkAccess": {"allowHosts": ["allowed.invalid"]}, "fileAccess": {"allowRead": ["/srv/data"]}}
     tool = ToolManifest.model_validate({**TOOL.model_dump(), "securityContext": asked})
     given = replace(settings, policy=SandboxPolicy(hosts=("*",), read=("/srv",)))
-    parts = DockerParts(given, engine, Egress(given.state, identity=given.identity), audit=notes)
+    parts = container_parts(given, engine, audit=notes)
     runtime = DockerRuntime(parts, http)
     try:
         running = await runtime.start(tool, versatile(), silent)
@@ -56,7 +55,7 @@ async def test_of_one_that_may_reach_nobody_it_is_known_whom_it_asks_for_if_it_i
     settings: DockerSettings, engine: Engine, http: HttpExchange, notes: Notes, observed: bool, seen: list[str]
 ) -> None:
     given = replace(settings, observed=observed)
-    runtime = DockerRuntime(DockerParts(given, engine, Egress(given.state, identity=given.identity), audit=notes), http)
+    runtime = DockerRuntime(container_parts(given, engine, audit=notes), http)
     try:
         running = await runtime.start(TOOL, versatile(), silent)
         await runtime.call(running, versatile(), request_of(mode="fetch", url="http://elsewhere.invalid/", times=1))

@@ -9,12 +9,11 @@ import pytest
 
 from engine.runtimes.docker.building.build_context import build_context
 from engine.runtimes.docker.building.images import Images
-from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import silent
+from tests.parts import container_parts
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
 
@@ -31,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def images(settings: DockerSettings, engine: Engine, folder: Path) -> Images:
     given = replace(settings, data=folder.parent)
-    return Images(DockerParts(given, engine, Egress(given.state, identity=given.identity)))
+    return Images(container_parts(given, engine))
 
 
 LOOK = r"""

@@ -9,18 +9,17 @@ import pytest_asyncio
 
 from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.docker.building.wishes import Wishes
-from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Api, Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import silent
+from tests.parts import container_parts
 
 BOUND_S = 30.0
 
 
 @pytest_asyncio.fixture
 async def containers(settings: DockerSettings, engine: Engine) -> AsyncGenerator[BuildContainers]:
-    containers = BuildContainers(DockerParts(settings, engine, Egress(settings.state, identity=settings.identity)))
+    containers = BuildContainers(container_parts(settings, engine))
     yield containers
     await containers.close()
 

@@ -6,14 +6,13 @@ import pytest
 
 from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.docker.building.wishes import Wishes
-from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving.given import GivenContainers
 from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.docker_engine.engine import Document, Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import TOOL, containers_of, silent
+from tests.parts import container_parts
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
 
@@ -50,7 +49,7 @@ async def test_the_policy_names_those_that_a_tool_may_have(engine: Engine, setti
     made = await made_by_somebody(engine, settings)
     for pattern, allowed in (("postgres-*", True), ("postgres", False), (made, False)):
         policy = settings.policy.model_copy(update={"containers": (pattern,)})
-        given = GivenContainers(DockerParts(replace(settings, policy=policy), engine, Egress(settings.state)))
+        given = GivenContainers(container_parts(replace(settings, policy=policy), engine))
         if allowed:
             assert (await given.find("tool", made, 5432)).must_start
         else:
@@ -60,7 +59,7 @@ async def test_the_policy_names_those_that_a_tool_may_have(engine: Engine, setti
 
 async def test_a_tool_has_its_own_build_container_and_no_other_tool_has_it(engine: Engine, settings: DockerSettings) -> None:
     policy = settings.policy.model_copy(update={"containers": ("*",)})
-    parts = DockerParts(replace(settings, policy=policy), engine, Egress(settings.state, identity=settings.identity))
+    parts = container_parts(replace(settings, policy=policy), engine)
     containers = BuildContainers(parts)
     made = await containers.create(Wishes("flask_api", ports=(8000,)), silent)
     given = GivenContainers(parts)

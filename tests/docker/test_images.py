@@ -11,15 +11,14 @@ from pathlib import Path
 import pytest
 
 from engine.runtimes.docker.building.images import Images
-from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Document, Engine
 from engine.runtimes.docker_engine.labels import STATE, Kind, Marks
 from engine.runtimes.docker_engine.leftovers import sweep_gone
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import Notes, containers_of, silent
+from tests.parts import container_parts
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource, ScriptLanguage
 
@@ -39,7 +38,7 @@ def make(settings: DockerSettings, engine: Engine, tmp_path: Path, notes: Notes)
             return index
 
         given = replace(settings, data=tmp_path / "data", **changed)  # pyright: ignore[reportArgumentType] - as the fields are named
-        return Images(DockerParts(given, engine, Egress(given.state, identity=given.identity), indexes, audit=notes))
+        return Images(container_parts(given, engine, indexes=indexes, audit=notes))
 
     return make
 

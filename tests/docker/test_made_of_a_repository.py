@@ -6,7 +6,8 @@ from pathlib import Path
 
 import uv
 
-from engine.making.building.builder import ModellessBuilder, Place
+from engine.making.building.builder import ModellessBuilder
+from engine.making.building.builds import Job, Place
 from engine.making.inspection import inspect
 from engine.making.openapi.tools import Described
 from engine.making.python_projects.preparing import PythonProjects
@@ -16,8 +17,8 @@ from engine.making.uv.runs import UvRuns
 from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Installer
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.local.boxed_runs import LocalSettings
@@ -25,13 +26,13 @@ from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.processes import Launcher
 from tests.docker.conftest import containers_of, request_of, silent
-from tests.sandboxing import sandboxing
+from tests.parts import sandboxing
 from toolagent.contracts.sources import DockerSource
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import DockerBuild
 from toolagent_service.making.planning import ways
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 FILES = {
     "Dockerfile": 'FROM agent-sandbox:latest\nARG PORT=8080\nCOPY serve.py /serve.py\nEXPOSE ${PORT}\nCMD ["python3", "/serve.py"]\n',
@@ -78,7 +79,7 @@ async def test_a_dockerfile_becomes_a_tool_that_answers(
         runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, Installer(indexes_of(programs, environment())))
         local = LocalRuntime(LocalSettings(data, settings.state, settings.state / "calls"), launcher, sandbox, http)
         built = await ModellessBuilder(PythonProjects(runs, ProjectLocks(runs), sandbox.environments), local, runtime).docker(
-            way, repository, Described("doubler"), place, silent
+            way, Job(repository, Described("doubler"), place, silent)
         )
     assert await containers_of(engine, settings) == []
     (entry,) = built.candidate.entries

@@ -3,21 +3,20 @@
 from pathlib import Path
 
 import pytest
+import uv
 
-from engine.runtimes.auditing.audit import NoAudit
-from engine.runtimes.docker.book import NoBook
 from engine.runtimes.docker.building.index_variables import index_variables
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
+from engine.runtimes.environments.programs import Programs
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from toolagent.contracts.sandbox import SandboxPolicy
+from tests.parts import container_parts
 from toolagent.contracts.sources import ScriptLanguage
-from workers.host.containers import docker_parts
-from workers.settings import Settings
-from workers.state.directory import StateDirectory
+from workers.host.scripts import indexes_of
+from workers.settings.environment import environment
 
 
 def test_pip_is_told_what_uv_is_told() -> None:
@@ -40,7 +39,7 @@ async def test_one_language_whose_index_is_unknown_does_not_hide_the_other(setti
             raise IndexesUnknown("uv is nowhere")
         return Index(("npm.invalid",), {"npm_config_registry": "https://npm.invalid/"})
 
-    parts = DockerParts(settings, engine, Egress(settings.state), indexes)
+    parts = container_parts(settings, engine, indexes=indexes)
     assert await parts.known_index() == Index(("npm.invalid",), {"npm_config_registry": "https://npm.invalid/"})
 
 
@@ -62,10 +61,7 @@ async def test_a_host_asks_both_languages_as_scripts_do(
         "UV_OFFLINE": "1",
     }.items():
         monkeypatch.setenv(name, value)
-    state = StateDirectory(settings.state, "here")
-    parts = docker_parts(
-        Settings(), state, settings.owner, SandboxPolicy(), engine, Egress(settings.state), NoAudit(), NoBook(), lambda _: None, None, None
-    )
+    parts = DockerParts(settings, engine, Egress(settings.state), indexes_of(Programs.found(Path(uv.find_uv_bin())), environment()))
     index = await parts.known_index()
     assert {"own.invalid", "extra.invalid", "npm.invalid:81"} <= set(index.hosts)
     assert index.variables["UV_EXTRA_INDEX_URL"] == "https://extra.invalid/simple"

@@ -9,7 +9,6 @@ import pytest
 
 from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.docker.building.images import Images
-from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving.given import GivenContainers
 from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.docker.serving.sandbox_level import ContainerLevel
@@ -20,8 +19,8 @@ from engine.runtimes.docker_engine.seals import Seals
 from engine.runtimes.docker_engine.serving_containers import created
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import containers_of, silent
+from tests.parts import container_parts
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
 
@@ -37,7 +36,7 @@ async def swept(engine: Engine, settings: DockerSettings, make_runtime: Callable
     """By all that looks for what workers left."""
     await make_runtime().sweep()
     await ContainerLevel(etc, engine, settings.owner, None).sweep()
-    builds = BuildContainers(DockerParts(settings, engine, Egress(settings.state)))
+    builds = BuildContainers(container_parts(settings, engine))
     for one in await builds.find():
         await builds.destroy(one.container_id)
     await builds.close()
@@ -68,7 +67,7 @@ async def test_what_only_says_that_it_is_ours_is_left_and_what_nobody_noted_is_f
 async def test_a_stranger_that_says_that_it_is_a_tools_build_container_is_not_given(engine: Engine, settings: DockerSettings) -> None:
     marks = Marks(Kind.BUILD, "x", "flask_api", "", "here", settings.owner.mark)
     container = await made(engine, f"stranger-{settings.owner.state}", {**settings.origin.labels, **marks.labels})
-    given = GivenContainers(DockerParts(settings, engine, Egress(settings.state)))
+    given = GivenContainers(container_parts(settings, engine))
     with pytest.raises(StartFailed) as failure:
         await given.find("flask_api", container, 80)
     assert failure.value.error_type is ErrorType.SECURITY_ERROR
@@ -78,7 +77,7 @@ async def test_an_image_with_labels_of_ours_is_nobodys_base(engine: Engine, sett
     name = f"stranger-{settings.owner.state}"
     labels = f"LABEL org.tool-agent.name=postgres {STATE}={settings.owner.state}"
     await engine.ask(lambda api: api.import_image_from_data(b"\0" * 1024, repository=name, tag="1", changes=[labels]))
-    images = Images(DockerParts(settings, engine, Egress(settings.state)))
+    images = Images(container_parts(settings, engine))
     with pytest.raises(StartFailed) as failure:
         await images.of("tool", DockerSource(image=f"{name}:1"), (), silent)
     assert failure.value.error_type is ErrorType.SECURITY_ERROR

@@ -8,17 +8,16 @@ from typing import TypeVar, cast
 
 import pytest
 
-from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.docker.serving.users import user_of
 from engine.runtimes.docker_engine.engine import Api, Engine, EngineRefused
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identities import DEFAULT_UIDS, Identities
 from engine.runtimes.sandbox.identity import PAYLOAD, owner_of
 from tests.docker.conftest import TOOL, containers_of, request_of, silent
 from tests.docker.subject import versatile
+from tests.parts import container_parts
 from toolagent.contracts.calls import ErrorType
 from toolagent_service.calls.shared_processes import place_of_volumes
 
@@ -123,7 +122,7 @@ async def test_a_container_that_starts_in_vain_and_cannot_be_removed_keeps_its_u
 
 
 def test_a_tool_has_its_user_until_it_is_released_and_its_volumes_follow(settings: DockerSettings, engine: Engine, tmp_path: Path) -> None:
-    parts = DockerParts(settings, engine, Egress(settings.state), users=users_in(tmp_path, UIDS[:2]))
+    parts = container_parts(settings, engine, users=users_in(tmp_path, UIDS[:2]))
     file = settings.state / "volumes" / place_of_volumes("a") / "data/file"
     file.parent.mkdir(parents=True)
     file.touch()

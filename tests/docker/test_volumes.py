@@ -9,15 +9,14 @@ import pytest
 
 from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.docker.building.wishes import Wishes
-from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.image import Image
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.docker_engine.volumes import bind, image_mounts, renamed_volumes, volume_mounts
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import containers_of, silent
+from tests.parts import container_parts
 from toolagent.contracts.calls import ErrorType
 from toolagent_service.calls.shared_processes import place_of_volumes
 
@@ -106,7 +105,7 @@ def test_a_link_to_a_folder_is_judged_by_where_it_leads(shared: Path, allow: All
 
 async def test_root_in_a_build_container_leaves_nothing_in_a_folder_of_the_machine(shared: Path, allow: Allow, engine: Engine) -> None:
     given = allow(write=(shared,))
-    containers = BuildContainers(DockerParts(given, engine, Egress(given.state, identity=given.identity)))
+    containers = BuildContainers(container_parts(given, engine))
     made = await containers.create(Wishes("flask_api", volumes={str(shared): "/a"}), silent)
     assert (await containers.run(made.container_id, ["cp", "/bin/sh", "/a/sh"], 20)).exit_code == 1
     assert {one.name for one in await asyncio.to_thread(lambda: list(shared.iterdir()))} == {"inner"}
@@ -118,11 +117,11 @@ async def test_a_container_whose_folder_the_policy_no_longer_names_is_not_starte
     shared: Path, allow: Allow, engine: Engine, settings: DockerSettings
 ) -> None:
     given = allow(write=(shared,))
-    before = BuildContainers(DockerParts(given, engine, Egress(given.state, identity=given.identity)))
+    before = BuildContainers(container_parts(given, engine))
     made = await before.create(Wishes("flask_api", volumes={str(shared): "/a"}), silent)
     await before.close()
     await engine.ask(lambda api: api.stop(made.container_id, timeout=1))
-    after = BuildContainers(DockerParts(settings, engine, Egress(given.state, identity=given.identity)))
+    after = BuildContainers(container_parts(settings, engine))
     assert await after.find() == ()
     assert [one["State"] for one in await containers_of(engine, settings)] == ["exited"]
     await after.close()

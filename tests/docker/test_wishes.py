@@ -4,18 +4,17 @@ import json
 
 from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.docker.building.wishes import Wishes
-from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.sandbox.egress import Egress
 from tests.docker.conftest import containers_of, silent
+from tests.parts import container_parts
 
 SECRET = "hunter2-hunter2"  # noqa: S105 - it is nobody's
 WISHES = Wishes("flask_api", environment={"TOKEN": SECRET}, mem_limit="128m", volumes={"data": "/data"})
 
 
 async def test_secrets_are_in_no_label_and_the_next_worker_knows_them(engine: Engine, settings: DockerSettings) -> None:
-    parts = DockerParts(settings, engine, Egress(settings.state, identity=settings.identity))
+    parts = container_parts(settings, engine)
     before = BuildContainers(parts)
     made = await before.create(WISHES, silent)
     (one,) = await containers_of(engine, settings)
@@ -37,7 +36,7 @@ async def test_secrets_are_in_no_label_and_the_next_worker_knows_them(engine: En
 
 
 async def test_wishes_that_somebody_changed_are_not_believed(engine: Engine, settings: DockerSettings) -> None:
-    parts = DockerParts(settings, engine, Egress(settings.state, identity=settings.identity))
+    parts = container_parts(settings, engine)
     before = BuildContainers(parts)
     await before.create(WISHES, silent)
     (kept,) = (settings.state / "containers").iterdir()

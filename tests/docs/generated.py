@@ -8,29 +8,48 @@ from pathlib import Path
 from typing import cast
 
 from pydantic_core import PydanticUndefined, to_json
+from pydantic_settings import BaseSettings
 
 from tests.docs.pages import DOCS, ROOT
 from tests.sandbox.held import table
-from workers.settings import Settings
+from workers.settings.whole import PARTS
 
 __all__ = ["GENERATED", "renewed"]
 
 
+_DESCRIBED = """
+import typer, typer.cli, typer.main
+from toolagent.cli.app import app
+group = typer.main.get_command(app)
+group.commands = {name: outline.loaded() for name, outline in group.commands.items()}
+print(typer.cli.get_docs_for_click(obj=group, ctx=typer.Context(group), name="toolagent"))
+"""
+
+_COMMON = re.compile(r"^\* `--(url|api-key|help)\b.*(\n|\Z)", re.MULTILINE)
+"""Options of nearly every command; the page says them once."""
+_NO_OPTIONS = re.compile(r"\*\*Options\*\*:\n\n(?!\*)")
+
+
 def settings() -> str:
+    return "\n\n".join(map(_part, PARTS))
+
+
+def _part(part: type[BaseSettings]) -> str:
     rows = [
-        f"| `TOOL_AGENT_{name.upper()}` | {_default(field.default)} | {field.description} |"
-        for name, field in Settings.model_fields.items()
+        f"| `TOOL_AGENT_{name.upper()}` | {_default(field.default)} | {field.description} |" for name, field in part.model_fields.items()
     ]
-    return "\n".join(["| setting | default | what it does |", "|---|---|---|", *rows])
+    title = (part.__doc__ or "").rstrip(".")
+    return "\n".join([f"## {title}", "", "| setting | default | what it does |", "|---|---|---|", *rows])
 
 
 def command_line() -> str:
     """As the program's own library describes it, one level down."""
-    command = [sys.executable, "-m", "typer", "toolagent.cli.app", "utils", "docs", "--name", "toolagent"]
+    command = [sys.executable, "-c", _DESCRIBED]
     said = subprocess.run(command, check=True, capture_output=True, text=True, env={"COLUMNS": "120", "PYTHONPATH": str(ROOT)}).stdout
     # A summary that was cut short says nothing that is not said below.
     texts = re.sub(r"\*\*Commands\*\*:\n\n(\* [^\n]*\n)+\n", "", said).replace("```console\n$ ", "```text\n")
-    return texts.split("\n", 2)[2].strip()
+    general, *commands = texts.split("\n", 2)[2].strip().split("\n## ")
+    return "\n## ".join([general, *(_NO_OPTIONS.sub("", _COMMON.sub("", command)) for command in commands)]).strip()
 
 
 def _default(value: object) -> str:

@@ -18,7 +18,7 @@ from tests.docs.pages import PAGES, ROOT, Block, blocks, runnable
 from tests.native_crash import crashed_at_exit
 from tests.system.catalog import make_catalog
 from tests.system.service_process import ServiceProcess
-from workers.settings import environment
+from workers.settings.environment import environment
 
 pytestmark = pytest.mark.timeout(400)
 

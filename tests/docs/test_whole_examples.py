@@ -22,7 +22,8 @@ from toolagent.validation.schemas import issues_of
 from toolagent.validation.tool_rules import ToolRules, faults_of_test_mode
 from workers.host.dependencies import dependency_policy_of
 from workers.host.sandbox import policy_of
-from workers.settings import Settings
+from workers.settings.making import CodingSettings
+from workers.settings.tools import SandboxSettings
 
 
 def block_of(page: str, language: str, part: str = "") -> str:
@@ -87,14 +88,14 @@ def answered(http: httpx.Client) -> httpx.Response:
 def test_the_policy_is_one_and_keeps_what_it_does_not_name(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(block_of("security.md", "yaml", "at_least:"), "utf-8")
-    policy = policy_of(Settings(sandbox_policy=file))
+    policy = policy_of(SandboxSettings(sandbox_policy=file))
     assert (policy.defaults.wall_s, policy.ceilings.processes, policy.defaults.processes) == (30, 256, 128)
 
 
 def test_the_policy_for_dependencies_is_one_and_keeps_what_it_does_not_name(tmp_path: Path) -> None:
     file = tmp_path / "dependencies.yaml"
     file.write_text(block_of("security.md", "yaml", "deny:"), "utf-8")
-    policy = dependency_policy_of(Settings(dependency_policy=file))
+    policy = dependency_policy_of(CodingSettings(dependency_policy=file))
     assert (policy.min_age_days, policy.trusted, policy.allow) == (30, ("acme-*",), ("*",))
 
 

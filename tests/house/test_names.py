@@ -1,4 +1,4 @@
-"""Modules are nouns with a docstring and a true `__all__`; an `__init__` is a docstring or a registry."""
+"""Modules are nouns with a docstring, those that others install with a true `__all__`; an `__init__` is a docstring or a registry."""
 
 import ast
 import importlib
@@ -27,7 +27,11 @@ CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 def _is_ours(path: Path) -> bool:
     if path.suffix != ".py" or any(path.is_relative_to(apart) for apart in APART):
         return False
-    return path.parts[0] in OUR_ROOTS or any(map(path.is_relative_to, PACKAGES))
+    return path.parts[0] in OUR_ROOTS or _is_installed(path)
+
+
+def _is_installed(path: Path) -> bool:
+    return any(map(path.is_relative_to, PACKAGES))
 
 
 def _module_name(path: Path) -> str:
@@ -50,6 +54,8 @@ def _stray(statement: ast.stmt) -> bool:
     match statement:
         case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return False
+        case ast.Assign(value=ast.Subscript(value=ast.Name(id="Annotated"))):
+            return False  # a union of types
         case ast.Assign() | ast.AnnAssign():
             return not all(name == "__all__" or CONSTANT.fullmatch(name) for name in _assigned(statement))
         case ast.Expr(value=ast.Constant(value=str())):
@@ -59,7 +65,7 @@ def _stray(statement: ast.stmt) -> bool:
 
 
 def _init_faults(source: str) -> Iterator[str]:
-    """What an `__init__` holds besides a docstring and a registry: constants in capitals with what reads them, or one function."""
+    """What an `__init__` holds besides a docstring and a registry: constants in capitals or a union, and their readers; or a function."""
     tree = ast.parse(source)
     if not ast.get_docstring(tree):
         yield "no docstring"
@@ -88,18 +94,20 @@ def _literal_all(tree: ast.Module) -> list[str] | None:
     return None
 
 
-def _module_faults(name: str, source: str) -> Iterator[str]:
+def _module_faults(name: str, source: str, *, is_installed: bool = True) -> Iterator[str]:
+    """Only a package that is installed says which of its names are public; elsewhere the underscore does."""
     tree = ast.parse(source)
     if not ast.get_docstring(tree):
         yield "no docstring"
-    public = _literal_all(tree)
-    if public is None:
-        yield "no literal __all__"
-        return
     try:
         module = importlib.import_module(name)
     except ImportError as error:
         yield f"cannot be imported: {error}"
+        return
+    public = _literal_all(tree)
+    if public is None:
+        if is_installed or hasattr(module, "__all__"):
+            yield "no literal __all__"
         return
     yield from (f"__all__ names {each!r}, which is not there" for each in public if not hasattr(module, each))
     if len(set(public)) < len(public):
@@ -127,11 +135,12 @@ def test_what_runs_apart_is_there(root: Path) -> None:
     assert [str(path) for path in APART if not (root / path).exists()] == []
 
 
-def test_every_module_has_a_docstring_and_an_all_that_is_true(root: Path, files: tuple[Path, ...]) -> None:
+def test_every_module_has_a_docstring_and_what_is_installed_an_all_that_is_true(root: Path, files: tuple[Path, ...]) -> None:
     modules = [path for path in files if _is_ours(path) and path.stem not in {"__init__", "__main__"} and "migrations" not in path.parts]
     assert modules, "No module is there: the guard looks at nothing."
     sources = {path: (root / path).read_text("utf-8") for path in modules}
-    assert {str(path): faults for path, text in sources.items() if (faults := [*_module_faults(_module_name(path), text)])} == {}
+    found = {str(path): [*_module_faults(_module_name(path), text, is_installed=_is_installed(path))] for path, text in sources.items()}
+    assert {path: faults for path, faults in found.items() if faults} == {}
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,10 @@ def _collisions(distributions: Iterable[metadata.Distribution]) -> dict[str, set
     return {found.name: names for found in distributions if (names := _top_level(found) & ROOT_NAMES)}
 
 
-def _needed(requirement: str) -> set[str]:
-    """The distributions that a requirement brings into an environment like ours, itself included."""
+def _needed(requirement: str, extra: str = "") -> set[str]:
+    """The distributions that a requirement, of that extra or of none, brings into an environment like ours, itself included."""
     wanted = Requirement(requirement)
-    if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
+    if wanted.marker is not None and not wanted.marker.evaluate({"extra": extra}):
         return set()
     return {wanted.name}.union(*(_needed(further) for further in metadata.requires(wanted.name) or ()))
 
@@ -124,15 +124,17 @@ def test_the_wheel_holds_only_the_package_and_works_with_its_own_requirements_al
     subprocess.run([*build, "--out-dir", str(tmp_path / "dist"), str(root / "packages/toolagent")], check=True)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        tops = {name.split("/")[0] for name in archive.namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"toolagent"}
+        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+    assert {(name.split("/")[0], Path(name).suffix) for name in names} == {("toolagent", ".py"), ("toolagent", ".typed")}
+    assert wheel.stat().st_size < 400_000
 
     subprocess.run([uv, "venv", "-q", "--offline", "--python", sys.executable, str(tmp_path / "venv")], check=True)
     python = str(tmp_path / "venv/bin/python")
     subprocess.run([uv, "pip", "install", "-q", "--offline", "--no-deps", "--python", python, str(wheel)], check=True)
     (site,) = (tmp_path / "venv/lib").glob("python*/site-packages")
     (described,) = metadata.distributions(name="toolagent", path=[str(site)])
-    for name in set[str]().union(*(_needed(requirement) for requirement in described.requires or ())):
+    requires = described.requires or ()
+    for name in set[str]().union(*map(_needed, requires)):
         _place(name, site)
 
     ran = subprocess.run([python, "-I", "-c", IMPORT_EVERYTHING, *HEAVY], check=False, capture_output=True, text=True)
@@ -144,3 +146,15 @@ def test_the_wheel_holds_only_the_package_and_works_with_its_own_requirements_al
     script = "import toolagent; toolagent.ToolCall; toolagent.ToolAgentHttp"
     asked = subprocess.run([python, "-I", "-c", script], check=False, capture_output=True, text=True)
     assert "toolagent.ToolAgentHttp needs httpx. Install toolagent[http]." in asked.stderr.splitlines()[-1]
+
+    command = [str(tmp_path / "venv/bin/toolagent"), "run", "--help"]
+    bare = subprocess.run(command, check=False, capture_output=True, text=True, env={})
+    assert (bare.returncode, bare.stderr) == (1, "The command toolagent needs typer. Install toolagent[cli].\n")
+    for name in set[str]().union(*(_needed(requirement, "cli") for requirement in requires)):
+        _place(name, site)
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, env={}).stdout
+    assert "Usage: toolagent run" in shown
+    script = "import sys, toolagent.client.http; print(*(name.partition('.')[0] for name in sys.modules))"
+    loaded = subprocess.run([python, "-I", "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    assert ROOT_NAMES & set(loaded) == set()
+    assert "toolagent_service" not in loaded

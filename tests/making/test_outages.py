@@ -9,10 +9,10 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.make_tool import MakeTool
-from engine.making.building.builder import BuildFailed, Built
+from engine.making.building.builds import Built
+from engine.making.failures import BuildFailed, LockFailed
 from engine.making.maker import Maker, MakerParts
 from engine.making.uv.outages import Outage, is_outage
-from engine.making.uv.runs import LockFailed
 from engine.runtimes.docker.building.images import failure_of
 from engine.runtimes.docker_engine.engine import EngineFailure, EngineRefused, EngineUnavailable
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure

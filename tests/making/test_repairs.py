@@ -10,12 +10,10 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.making.mending.repairs import Mended, NotASuccessor, Repairs, successor
-from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.registry.importing import importer_of, write_catalog
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
@@ -63,7 +61,7 @@ def evidence(task_id: str) -> Evidence:
 
 @pytest_asyncio.fixture
 async def repairs(database: Database) -> AsyncGenerator[Repairs]:
-    made = Repairs(ToolRegistry(ToolTable(database), RouteTable(database)), CallTable(database), EvidenceTable(database))
+    made = Repairs(tool_registry(database), CallTable(database), EvidenceTable(database))
     await made.registry.register(MANIFEST, PRESENT.sources)
     yield made
 
@@ -151,23 +149,25 @@ async def test_it_is_above_all_versions_there_are(repairs: Repairs) -> None:
 async def test_it_does_not_take_over_from_a_version_that_it_did_not_mend(repairs: Repairs) -> None:
     await repairs.register(OTHER, MENDED, candidate(), evidence(OTHER))
     refused = (await repairs.register(TASK, MENDED, candidate(), evidence(TASK))).refused
-    assert "1.0.1" in refused
+    assert "1.0.1" in str(refused)
     assert await active(repairs) == ("1.0.1", ["1.0.1", "1.0.0"])
     await repairs.registry.unregister("reckoner")
-    assert "removed" in (await repairs.register(TASK, MENDED, candidate(), evidence(TASK))).refused
+    assert "removed" in str((await repairs.register(TASK, MENDED, candidate(), evidence(TASK))).refused)
 
 
 async def test_it_does_not_take_over_from_a_version_that_was_left_in_a_rollback(repairs: Repairs) -> None:
     await repairs.register(OTHER, MENDED, candidate(), evidence(OTHER))
     assert await repairs.registry.roll_back("reckoner") == "1.0.0"
-    assert "active version, 1.0.0" in (await repairs.register(TASK, Mended("reckoner", "1.0.1", NEW), candidate(), evidence(TASK))).refused
+    assert "active version, 1.0.0" in str(
+        (await repairs.register(TASK, Mended("reckoner", "1.0.1", NEW), candidate(), evidence(TASK))).refused
+    )
     assert await active(repairs) == ("1.0.0", ["1.0.1", "1.0.0"])
 
 
 async def test_it_does_not_take_over_from_files_that_were_changed_meanwhile(repairs: Repairs) -> None:
     by_hand = (LocalSource(host_dir="reckoner", content=BY_HAND),)
     await repairs.registry.register(MANIFEST, by_hand)
-    assert "were changed" in (await repairs.register(TASK, MENDED, candidate(), evidence(TASK))).refused
+    assert "were changed" in str((await repairs.register(TASK, MENDED, candidate(), evidence(TASK))).refused)
     assert await repairs.registry.entry("reckoner", "1.0.0") == await repairs.registry.entry("reckoner")
     assert (await repairs.register(TASK, Mended("reckoner", "1.0.0", BY_HAND), candidate(), evidence(TASK))).tool_ids == ("reckoner",)
 

@@ -7,8 +7,7 @@ import pytest
 from engine.making.existing_tools import takers_of, words_of
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from toolagent.contracts.manifest import (
     JsonSchema,
     NetworkAccess,
@@ -33,7 +32,7 @@ WANTED = BuildTool(tool_name="text_words", description="Count the words of a tex
 
 @pytest.fixture
 def registry(database: Database) -> ToolRegistry:
-    return ToolRegistry(ToolTable(database), RouteTable(database))
+    return tool_registry(database)
 
 
 async def registered(registry: ToolRegistry, tool_id: str = "word_counter", sources: tuple[ToolSource, ...] = HERE, **said: object) -> None:

@@ -47,5 +47,5 @@ async def test_a_tool_that_would_be_handed_a_file_that_nobody_named_is_not_tried
     parts = cast("MakerParts", Parts(cast("Candidates", Kept()), accounts))
     step = VerifyStep(task_id="create_00000001", spec=BuildTool(tool_name="t", description="It reads."), candidate="file_0")
     assessed = await Maker(parts).verify(step, silent)
-    assert "$.f of 't'" in assessed.for_the_maker
+    assert "$.f of 't'" in (assessed.for_the_maker or "")
     assert [(check.check, check.passed) for check in assessed.evidence.checks] == [("takes named files", False)]

@@ -12,6 +12,7 @@ import pytest
 from pydantic import JsonValue
 
 from engine.registry.archives import NotPackedError, ProjectArchives, packed
+from engine.registry.stored_archives import StoredArchives
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.projects import Projects
 from engine.store.database import Database
@@ -19,7 +20,6 @@ from engine.store.tools import ToolTable
 from tests.registry.importing import files_of, importer_of, write_catalog
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import LocalSource, McpSource
-from workers.host.projects import StoredArchives
 
 
 def project(folder: Path) -> Path:

@@ -13,8 +13,7 @@ from engine.store.database import Database
 from engine.store.events import EventTable
 from engine.store.faults import FaultTable
 from engine.store.groups import GroupTable
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.registry.importing import importer_of
 from tests.validation.recursive import TWICE
 from toolagent.contracts.catalog import ToolEntry
@@ -22,7 +21,9 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import BackendRuntime, BuiltinSource
 from workers.parts import Store, catalog_of
-from workers.settings import Settings
+from workers.settings.kept import DatabaseSettings
+from workers.settings.tools import CatalogSettings
+from workers.settings.whole import Settings
 from workers.state.directory import owned_state
 
 ECHO = ToolEntry(manifest=ToolManifest(tool_id="echo", name="Echo"), sources=(BuiltinSource(handler="echo"),))
@@ -49,7 +50,7 @@ class Catalog:
 
 @pytest.fixture
 def catalog(database: Database, tmp_path: Path) -> Catalog:
-    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    registry = tool_registry(database)
     folder = tmp_path / "data"
     folder.mkdir()
     made = Catalog(folder, registry, GroupTable(database), FaultTable(database), importer_of(database, tmp_path))
@@ -87,21 +88,20 @@ async def test_a_missing_folder_that_nobody_named_is_no_fault_but_one_without_re
 
 
 @pytest.mark.parametrize(
-    ("settings", "faults"),
+    ("url", "own", "faults"),
     [
-        ({}, 1),
-        ({"database_url": "postgresql+asyncpg://elsewhere/x"}, 0),
-        ({"database_url": "postgresql+asyncpg://elsewhere/x", "data_dir": "nothing"}, 1),
+        (None, CatalogSettings(), 1),
+        ("postgresql+asyncpg://elsewhere/x", CatalogSettings(), 0),
+        ("postgresql+asyncpg://elsewhere/x", CatalogSettings(data_dir=Path("nothing")), 1),
     ],
     ids=["alone", "joins others", "joins others, with a folder"],
 )
 async def test_only_a_host_that_joins_others_may_be_without_a_data_folder(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], faults: int
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str | None, own: CatalogSettings, faults: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    known = Settings.model_validate({**settings, "state_dir": tmp_path / "state"})
-    with owned_state(known.state_dir, "host-1") as state:
-        imports = catalog_of(Store(database, known, state), known, state, {})
+    with owned_state(tmp_path / "state", "host-1") as state:
+        imports = catalog_of(Store(database, Settings(), state), own, DatabaseSettings(database_url=url), state, {})
         assert len(await imports()) == faults
 
 
@@ -162,7 +162,7 @@ async def test_what_happens_to_tools_and_what_is_faulty_are_events(catalog: Cata
         EventType.TOOL_UPDATED,
         EventType.TOOL_REMOVED,
     ]
-    assert [event.details for event in await events.load_errors()] == [
+    assert [event.details for event in await events.of_tool("")] == [
         {"file": "registry.json", "field": "$.tools[2].name", "reason": "Field required"}
     ]
 

@@ -1,6 +1,5 @@
 """Evidence stays with the version that was judged, and with no other one of the same number."""
 
-from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,15 +25,13 @@ MADE = ToolEntry(
 
 
 @pytest_asyncio.fixture
-async def store(sqlite_url: str) -> AsyncGenerator[Database]:
+async def store(database: Database) -> Database:
     """With two versions that a task made; the first one is active again."""
-    database = Database(sqlite_url)
     tools = ToolTable(database)
     for version in ("1.1.0", "1.0.0"):
         entry = MADE.model_copy(update={"manifest": MADE.manifest.model_copy(update={"version": version})})
         assert await tools.put_made([(entry, FOUND)]) is None
-    yield database
-    await database.close()
+    return database
 
 
 async def judged(store: Database) -> list[str]:
@@ -85,6 +82,6 @@ async def test_nor_has_one_that_somebody_registers_in_its_place(store: Database)
     assert await judged(store) == ["1.0.0", "1.1.0"]
     await tools.put(MADE.model_copy(update={"sources": (RemoteSource(remote_url="https://example.com/b"),)}), "test")
     assert await judged(store) == ["1.1.0"]
-    await tools.activate("a", "1.1.0")
-    await tools.put_sources("a", "1.1.0", ())
+    other = MADE.manifest.model_copy(update={"version": "1.1.0"})
+    await tools.put(MADE.model_copy(update={"manifest": other, "sources": ()}), "test")
     assert await judged(store) == []

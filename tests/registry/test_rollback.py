@@ -9,8 +9,7 @@ from pydantic import JsonValue
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.registry.importing import importer_of, write_catalog
 from tests.store.making import put_evidence
 from toolagent.contracts.making import Evidence
@@ -23,7 +22,7 @@ EVIDENCE = Evidence(task_id="create_00000001", at=datetime(2026, 11, 21, tzinfo=
 
 @pytest.fixture
 def registry(database: Database) -> ToolRegistry:
-    return ToolRegistry(ToolTable(database), RouteTable(database))
+    return tool_registry(database)
 
 
 async def register(registry: ToolRegistry, *versions: str) -> None:

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from engine.registry.export import CatalogExport
-from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.registry.importing import importer_of, write_catalog
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import ScriptLanguage, ScriptSource
 
 Documents = dict[str, dict[str, JsonValue]]
 DATA = Path(__file__).parent.parent.parent / "data"
@@ -262,7 +261,7 @@ async def test_what_changed_since_stands_over_what_the_file_said(database: Datab
     tool: JsonValue = {"x-owner": "me", "tool_id": "a", "name": "A"}
     write_catalog(tmp_path / "data", {"registry.json": {"tools": [tool]}})
     await importer_of(database, tmp_path).run(tmp_path / "data", ())
-    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    registry = tool_registry(database)
     await registry.deactivate("a", "1.0.0")
     await registry.register(ToolManifest(tool_id="z", name="Z", tags=("new",)))
     tools = (await CatalogExport(database).documents())["registry.json"]["tools"]
@@ -270,6 +269,15 @@ async def test_what_changed_since_stands_over_what_the_file_said(database: Datab
     assert tools[0] == {"x-owner": "me", "tool_id": "a", "name": "A", "status": "inactive"}
     assert isinstance(tools[1], dict)
     assert (tools[1]["tool_id"], tools[1]["tags"], tools[1]["status"]) == ("z", ["new"], "active")
+
+
+async def test_what_was_registered_here_names_its_files_whatever_its_type(database: Database) -> None:
+    content = f"file_{'0' * 32}"
+    script = ScriptSource(script_path="a.py", language=ScriptLanguage.PYTHON, content=content)
+    await tool_registry(database).register(ToolManifest(tool_id="a", name="A"), (script,))
+    documents = await CatalogExport(database).documents()
+    written: JsonValue = {"type": "script", "script_path": "a.py", "language": "python", "content": content}
+    assert documents["sources.json"] == {"sources": {"a": [written]}}
 
 
 async def test_other_versions_go_to_a_file_of_their_own_and_come_back(database: Database, empty_database: Path, tmp_path: Path) -> None:

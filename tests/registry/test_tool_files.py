@@ -260,7 +260,8 @@ async def test_the_tools_of_the_engine_are_there_whatever_the_data_folder_has(da
     # One's own file of the same id counts, and so does one's own tool of another kind.
     mine = files.write("mine", tool_file("core:run", status="inactive"))
     assert await files.run() == ()
-    assert {manifest.tool_id for manifest in await files.registry.list_active()} == {"custom:a", "echo"}
+    statuses = {manifest.tool_id: manifest.status for manifest in await files.registry.list_all()}
+    assert statuses == {"core:run": "inactive", "custom:a": "active", "echo": "active"}
     mine.unlink()
     files.write_registry({"tool_id": "core:run", "name": "Mine"})
     await files.run()

@@ -13,16 +13,15 @@ import structlog
 from pydantic import JsonValue
 
 from engine.registry.catalog_watch import imported_catalog
-from engine.registry.registry import ToolRegistry
 from engine.store.database import Database, migrate
-from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.postgres import PostgresServer
 from tests.registry.importing import importer_of, write_catalog
 from tests.system.waiting import wait_until
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import CatalogFault
-from workers.settings import environment
+from workers.settings.environment import environment
 
 _ROOT = Path(__file__).parents[2]
 _TIMES = 6
@@ -114,7 +113,7 @@ async def test_a_change_while_the_database_is_away_is_reported_and_imported_when
     url = own_postgres.url("agent")
     await asyncio.to_thread(migrate, url, tmp_path / "migration.lock")
     database, data = Database(url), _catalog(tmp_path / "data", ["a"])
-    importer, registry = importer_of(database, tmp_path), ToolRegistry(ToolTable(database), RouteTable(database))
+    importer, registry = importer_of(database, tmp_path), tool_registry(database)
     imported = asyncio.Event()
 
     async def run() -> tuple[CatalogFault, ...]:

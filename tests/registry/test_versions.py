@@ -8,8 +8,8 @@ from pydantic import JsonValue
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.events import EventTable
-from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.registry.importing import importer_of, write_catalog
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
@@ -21,7 +21,7 @@ VERSIONS = ("1.0.0", "1.2.0", "1.10.0", "2.0.0-rc.1", "2.0.0", "3.0.0-beta.2")
 
 
 async def filled(database: Database) -> ToolRegistry:
-    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    registry = tool_registry(database)
     for version in VERSIONS:
         await registry.register(ToolManifest(tool_id="a", name="A", version=version))
     await registry.activate("a", "1.2.0")
@@ -87,7 +87,7 @@ async def test_activating_and_deactivating_say_so_once(database: Database) -> No
 
 
 async def test_a_new_version_becomes_active_and_what_was_decided_survives_until_then(database: Database, tmp_path: Path) -> None:
-    registry, importer = ToolRegistry(ToolTable(database), RouteTable(database)), importer_of(database, tmp_path)
+    registry, importer = tool_registry(database), importer_of(database, tmp_path)
 
     async def imports(version: str, description: str = "") -> str:
         tool: JsonValue = {"tool_id": "a", "name": "A", "version": version, "description": description}
@@ -112,7 +112,7 @@ async def test_catalogs_of_two_hosts_leave_each_others_tools_alone(database: Dat
     for host, ids in (("h1", ["a", "both"]), ("h2", ["b", "both"])):
         write_catalog(tmp_path / host, {"registry.json": {"tools": [{"tool_id": one, "name": one} for one in ids]}})
         await importer_of(database, tmp_path, host).run(tmp_path / host, ())
-    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    registry = tool_registry(database)
     assert await registry.list_ids() == ("a", "b", "both")
     await importer_of(database, tmp_path, "h3").run(tmp_path / "nothing", ())
     write_catalog(tmp_path / "h1", {"registry.json": {"tools": []}})

@@ -9,12 +9,10 @@ from pydantic import JsonValue
 from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
 from engine.registry.export import CatalogExport
-from engine.registry.registry import ToolRegistry
 from engine.registry.tool_files import ToolFolders
 from engine.registry.tool_files_import import ToolFilesImport
 from engine.store.database import Database
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.registry.importing import files_of
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
@@ -51,7 +49,7 @@ class ToolFiles:
         for folder in (self.folder, self.scripts):
             folder.mkdir(parents=True, exist_ok=True)
         self.write_registry()
-        self.registry = ToolRegistry(ToolTable(self.database), RouteTable(self.database))
+        self.registry = tool_registry(self.database)
         archives = ProjectArchives(files_of(self.database, self.root))
         where = ToolFolders((self.folder,), self.scripts, self.expected, self.shipped)
         files = ToolFilesImport(self.database, archives, self.catalog, where)

@@ -10,6 +10,8 @@ from engine.roles.providers.anthropic import AnthropicProvider
 from tests.roles.local_model import KEY, local_model
 from toolagent_service.contracts.model import Block, Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse
 
+pytestmark = pytest.mark.long
+
 OFFER = ToolOffer(
     name="read_file",
     description="Reads a file.",

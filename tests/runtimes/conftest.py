@@ -26,7 +26,7 @@ from engine.runtimes.process.processes import Launcher
 from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.sandbox.socket_folder import SocketFolders
-from tests.sandboxing import sandboxing
+from tests.parts import sandboxing
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import Event

@@ -11,9 +11,9 @@ import uv
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.parts import RuntimeParts
+from tests.parts import sandboxing
 from tests.runtimes.conftest import PROJECTS, leftovers, local_source, silent
 from tests.runtimes.workers import start_worker
-from tests.sandboxing import sandboxing
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 

@@ -24,8 +24,8 @@ from engine.runtimes.runtime import Running
 from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox
+from tests.parts import sandboxing
 from tests.runtimes.conftest import PROJECTS, eventually, home_of, inside, is_gone, leftovers, local_source, request_of, silent
-from tests.sandboxing import sandboxing
 from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import SecurityContext, ToolManifest

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from engine.network.ports import free_port
 from engine.runtimes.failures import CallFailed, NoSlot, NotSent, StartFailed
 from engine.runtimes.running.dispatch import Dispatch
-from engine.runtimes.running.supervisor import NotRunningHere, Reply, Supervisor
+from engine.runtimes.running.supervisor import Reply, Supervisor
 from tests.runtimes.conftest import Routes, entry_of, eventually, home_of, is_gone, leftovers, local_source, request_of, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
@@ -200,7 +200,7 @@ async def test_before_send_may_stop_the_request(supervisor: Supervisor, state: P
 
 
 async def test_only_if_running_starts_nothing(supervisor: Supervisor) -> None:
-    with pytest.raises(NotRunningHere):
+    with pytest.raises(NoSlot):
         await call(supervisor, entry_of(), only_if_running=True)
     assert supervisor.route("versatile") is None
     await supervisor.start(entry_of(), silent)
@@ -222,7 +222,7 @@ async def test_a_tools_own_concurrency_is_held_and_waiting_is_not_counted(superv
     first = asyncio.create_task(call(supervisor, entry, mode="slow", until="go"))
     await eventually(hanging.exists)
     second = asyncio.create_task(call(supervisor, entry))
-    with pytest.raises(NotRunningHere):
+    with pytest.raises(NoSlot):
         await call(supervisor, entry, only_if_running=True)
     done, _ = await asyncio.wait([second], timeout=0.3)
     assert not done

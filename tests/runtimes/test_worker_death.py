@@ -14,11 +14,9 @@ from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import MARK, Owner
 from engine.runtimes.process.sweep import sweep
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.levels.cgroups import Cgroups
+from tests.parts import bubblewrap
 from tests.runtimes.conftest import eventually, is_gone, leftovers
 from tests.runtimes.workers import start_worker
-from workers.host.sandbox import identities
 
 SLEEPER = [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); signal.pause()"]
 
@@ -26,7 +24,7 @@ SLEEPER = [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, s
 async def removed_by_a_start(state: Path) -> None:
     """What only a start can remove, as a worker does it."""
     assert await sweep(state) == ()
-    await Bubblewrap(state / "sandbox/etc", Cgroups(Owner.of_this_process(state)), identities()).sweep()
+    await bubblewrap(state).sweep()
     Egress(state).sweep()
 
 

@@ -146,6 +146,14 @@ class Attempt:
     has_way: bool = False
     harms: bool = False
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may be made in the same sandbox: not with a way of its own, nor when its judge looks at how it ends.
+
+        Nor what looks at processes: where only the first one's own folder in /proc is open, a child would see less than that.
+        """
+        return not self.alone and not self.has_way and self.judge is said and "/proc/" not in self.program
+
     def text(self) -> str:
         return f"PROGRAM = {self.program!r}\n{PRELUDE}attempt()\n"
 

@@ -27,16 +27,12 @@ _WITHIN_S = 900
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`uid`: who the worker is. `holds`: every attempt must fail. Without a level there is no sandbox.
-
-    `every`: the tests make each so-manieth attempt of a kind, as making them takes long; the record has all.
-    """
+    """`uid`: who the worker is. `holds`: every attempt must fail. Without a level there is no sandbox."""
 
     title: str
     level: SandboxLevel | None
     uid: int
     holds: bool
-    every: int = 1
 
     @property
     def lacks(self) -> str | None:
@@ -60,7 +56,7 @@ class Column:
 
 COLUMNS: Mapping[str, Column] = {
     "docker-root": Column("docker (worker is root)", SandboxLevel.DOCKER, 0, holds=True),
-    "docker-user": Column("docker (ordinary user)", SandboxLevel.DOCKER, _ORDINARY, holds=True, every=4),
+    "docker-user": Column("docker (ordinary user)", SandboxLevel.DOCKER, _ORDINARY, holds=True),
     "bubblewrap-root": Column("bubblewrap (worker is root)", SandboxLevel.BUBBLEWRAP, 0, holds=True),
     "bubblewrap-user": Column("bubblewrap (ordinary user)", SandboxLevel.BUBBLEWRAP, _ORDINARY, holds=True),
     "rlimits-root": Column("rlimits (worker is root)", SandboxLevel.RLIMITS, 0, holds=False),

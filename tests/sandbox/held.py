@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ __all__ = ["Record", "record", "table"]
 
 _FILE = Path(__file__).with_name("held.json")
 _NONE = "none"
+_USERS = {True: "root", False: "ordinary user"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +46,39 @@ def record() -> Record:
 
 
 def table() -> str:
-    """What the page about security says."""
+    """For docs/isolation.md: a row for each attempt that tells, a column for each level; the others are only named."""
     seen = record()
-    silent = [name for name in ATTEMPTS if not seen.tells(name)]
+    levels = [str(level) for level in dict.fromkeys(column.level for column in COLUMNS.values())]
     succeed, harmful = sum(not verdict.held for verdict in seen.control.values()), len(ATTEMPTS) - len(seen.control)
-    columns = [*COLUMNS, _NONE]
+    silent = {group: [attempt.name for attempt in attempts if not seen.tells(attempt.name)] for group, attempts in GROUPS.items()}
     lines = [
-        f"Of {len(ATTEMPTS)} attempts {succeed} succeed without a sandbox, and {harmful} were not made there, as they take all there is of",
-        "something, or end whoever made them: what held those is a limit of ours. The other "
-        f"{len(silent)}, in italics, fail without a sandbox",
-        "too: an ordinary user cannot do them on this machine anyway. They tell nothing and are not counted.",
+        f"Of {len(ATTEMPTS)} attempts {succeed} succeed without a sandbox. Another {harmful}, marked †, were not made without one, because",
+        f"they would exhaust the machine or end its programs. The other {sum(map(len, silent.values()))} fail without a sandbox too:",
+        "they say nothing about it and are only listed below the table.",
         "",
-        f"| attempt | {' | '.join(column.title for column in (*COLUMNS.values(), CONTROL))} |",
-        f"|---|{'---|' * len(columns)}",
+        f"| attempt | {' | '.join(levels)} |",
+        f"|---|{'---|' * len(levels)}",
     ]
     for group, attempts in GROUPS.items():
-        lines.append(f"| **{group}** |{' |' * len(columns)}")
-        for attempt in attempts:
-            cells = (_cell(seen.columns.get(column, {}).get(attempt.name)) for column in COLUMNS)
-            title = attempt.name if seen.tells(attempt.name) else f"*{attempt.name}*"
-            lines.append(f"| {title} | {' | '.join((*cells, _outside(seen.control.get(attempt.name))))} |")
-    lines.append(f"| **held, of those that tell** | {' | '.join(_count(seen, column) for column in COLUMNS)} | |")
+        lines.append(f"| **{group}** |{' |' * len(levels)}")
+        lines += [_row(seen, levels, attempt.name) for attempt in attempts if seen.tells(attempt.name)]
+    counts = (_by_user(level, {column: _count(seen, column) for column in COLUMNS}) for level in levels)
+    lines += [f"| **held** | {' | '.join(counts)} |", "", "These fail without a sandbox too, on this machine:", ""]
+    lines += [f"- {group}: {'; '.join(names)}." for group, names in silent.items() if names]
     return "\n".join(lines)
+
+
+def _row(seen: Record, levels: Sequence[str], name: str) -> str:
+    cells = {column: _cell(seen.columns.get(column, {}).get(name)) for column in COLUMNS}
+    title = name if name in seen.control else f"{name} †"
+    return f"| {title} | {' | '.join(_by_user(level, cells) for level in levels)} |"
+
+
+def _by_user(level: str, cells: Mapping[str, str]) -> str:
+    """What the columns of a level say, once where all say the same."""
+    told = {_USERS[column.uid == 0]: cells[name] for name, column in COLUMNS.items() if column.level == level}
+    first, *others = told.values()
+    return first if {*others} <= {first} else "; ".join(f"{user}: {cell}" for user, cell in told.items())
 
 
 def _count(seen: Record, column: str) -> str:
@@ -79,12 +91,6 @@ def _cell(verdict: Verdict | None) -> str:
         return "not tried"
     text = verdict.by.replace("|", "/")
     return text if verdict.held else f"**not held**: {text}"
-
-
-def _outside(verdict: Verdict | None) -> str:
-    if verdict is None:
-        return "not made"
-    return f"fails too: {verdict.by}" if verdict.held else "succeeds"
 
 
 async def _recorded(columns: tuple[str, ...]) -> None:

@@ -12,15 +12,12 @@ from pathlib import Path
 from engine.network.addresses import Resolve, resolve
 from engine.network.proxy import ProxyLimits
 from engine.runtimes.process.box import Box, Mount
-from engine.runtimes.process.guardian import Guardian
-from engine.runtimes.process.ownership import Owner
 from engine.runtimes.process.processes import Launcher, Process
 from engine.runtimes.sandbox.egress import Egress, Opening, SandboxNetwork
 from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import run_name
+from tests.parts import bubblewrap, launching
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.host.sandbox import identities
 
 __all__ = ["Boxes", "Ended", "Networked", "Resolver", "boxes"]
 
@@ -105,11 +102,8 @@ async def boxes(
 ) -> AsyncGenerator[Boxes]:
     # A short path, as that of a real state directory.
     state = state or Path(tempfile.mkdtemp(prefix="ta-"))
-    owner = Owner.of_this_process(state)
     try:
-        with Guardian(owner) as guardian:
-            launcher = Launcher(owner, guardian, {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
-            level = Bubblewrap(state / "etc", Cgroups(owner), identities())
-            yield Boxes(Egress(state, private_hosts, limits=limits, resolve=resolve), level, launcher, state)
+        with launching(state) as launcher:
+            yield Boxes(Egress(state, private_hosts, limits=limits, resolve=resolve), bubblewrap(state), launcher, state)
     finally:
         shutil.rmtree(state, ignore_errors=True)

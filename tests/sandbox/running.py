@@ -35,7 +35,7 @@ from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.levels.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox
-from tests.sandbox.abuse import EDGE, MARK, Attempt, Seen, Verdict, batch, said, says
+from tests.sandbox.abuse import EDGE, MARK, Attempt, Seen, Verdict, batch, says
 from tests.sandbox.attempts import ATTEMPTS
 from tests.sandbox.attempts_resources import LIMITS
 from tests.sandbox.unboxed import Trial, unboxed
@@ -258,13 +258,9 @@ async def _outside(attempt: Attempt, folder: Path, state: Path) -> Verdict:
 
 
 def _batches(attempts: Sequence[Attempt], together: int) -> list[Sequence[Attempt]]:
-    """Of those that others may run beside. With a way of its own, or when its judge looks at how it ends, it is one.
-
-    So is what looks at processes: where only the first one's own folder in /proc is open, a child would see less than that.
-    """
-    beside = [attempt for attempt in attempts if not attempt.alone]
-    several = [one for one in beside if not one.has_way and one.judge is said and "/proc/" not in one.program]
-    single = [attempt for attempt in beside if attempt not in several]
+    """Of those that others may run beside."""
+    several = [attempt for attempt in attempts if attempt.is_shared]
+    single = [attempt for attempt in attempts if not attempt.alone and not attempt.is_shared]
     return [*(several[first : first + together] for first in range(0, len(several), together)), *([one] for one in single)]
 
 

@@ -1,6 +1,7 @@
 """Every attempt to break out or to do harm, at every level: those that must hold do, and what the others do not hold is written down."""
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,19 @@ from tests.sandbox.columns import COLUMNS, CONTROL, verdicts
 from tests.sandbox.held import record
 from toolagent.contracts.sandbox import SandboxLevel
 
-TOGETHER = 12
+TOGETHER = 30
+SHORT = (
+    *(name for name, attempt in ATTEMPTS.items() if attempt.is_shared),
+    "send a signal to everybody",
+    "serve on the machine's ports",
+    "reach another run's way, having one itself",
+    "fork from every fork (a bomb)",
+    "take all memory",
+    "fill its own folder",
+    "leave a daemon",
+)
+"""Those that share a sandbox, and one of each kind of the others."""
+EXTENTS = pytest.mark.parametrize("names", [pytest.param(SHORT, id="short"), pytest.param((*ATTEMPTS,), id="all", marks=pytest.mark.long)])
 ENGINE = Path(__file__).parents[2] / ".ci" / "engine"
 
 
@@ -31,28 +44,31 @@ def test_there_are_at_least_sixty_attempts_each_with_a_name_of_its_own() -> None
     assert len(ATTEMPTS) == sum(len(group) for group in GROUPS.values())
 
 
+@EXTENTS
 @pytest.mark.parametrize("column", [name for name, column in COLUMNS.items() if column.holds])
 @pytest.mark.timeout(900)
-async def test_every_attempt_is_held(column: str) -> None:
+async def test_every_attempt_is_held(column: str, names: Sequence[str]) -> None:
     ready(column)
-    names = [attempt.name for group in GROUPS.values() for attempt in group[:: COLUMNS[column].every]]
     found = await verdicts(COLUMNS[column], names, together=TOGETHER)
     assert {name: verdict.by for name, verdict in found.items() if not verdict.held} == {}
     assert found.keys() == set(names)
 
 
+@EXTENTS
 @pytest.mark.parametrize("column", [name for name, column in COLUMNS.items() if not column.holds])
 @pytest.mark.timeout(900)
-async def test_what_is_not_held_is_what_the_page_says(column: str) -> None:
+async def test_what_is_not_held_is_what_the_page_says(column: str, names: Sequence[str]) -> None:
     ready(column)
-    found = await verdicts(COLUMNS[column], together=TOGETHER)
+    found = await verdicts(COLUMNS[column], names, together=TOGETHER)
+    assert found.keys() == set(names)
     escaped = {name for name, verdict in found.items() if not verdict.held}
-    told = {name for name, verdict in record().columns[column].items() if not verdict.held}
+    told = {name for name, verdict in record().columns[column].items() if name in names and not verdict.held}
     # With another Landlock than when it was recorded less may be held; what is held that the page says is not is a page out of date.
     is_same = confine.abi() == record().landlock
     assert (escaped == told) if is_same else (told <= escaped), {name: found[name].by for name in escaped ^ told}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 async def test_at_least_sixty_attempts_succeed_without_a_sandbox() -> None:
     # A few more than are wanted, and not those that take long, as nothing runs beside them.

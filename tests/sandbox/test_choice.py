@@ -14,6 +14,7 @@ from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox, SandboxRefused, run_name
+from tests.parts import bubblewrap
 from toolagent.contracts.manifest import NetworkAccess, SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxPolicy
 from workers.host.sandbox import identities
@@ -138,7 +139,7 @@ async def test_an_account_has_what_was_asked_what_is_enforced_and_each_reason(la
 
 
 async def test_bubblewrap_is_seen_to_work_here(launcher: Launcher, tmp_path: Path) -> None:
-    level = Bubblewrap(tmp_path / "etc", Cgroups(Owner.of_this_process(tmp_path)), identities())
+    level = bubblewrap(tmp_path)
     assert (await Sandbox.choose([level], POLICY, launcher, tmp_path / "logs")).level is level
 
 

@@ -8,17 +8,17 @@ import pytest
 from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
 from workers.failures import CannotRun
 from workers.host.sandbox import policy_of
-from workers.settings import Settings
+from workers.settings.tools import SandboxSettings
 
 
 def policy(tmp_path: Path, text: str | bytes) -> SandboxPolicy:
     file = tmp_path / "policy.yaml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return policy_of(Settings(sandbox_policy=file))
+    return policy_of(SandboxSettings(sandbox_policy=file))
 
 
 def test_without_a_file_it_is_what_the_page_says() -> None:
-    assert policy_of(Settings(sandbox_policy=None)) == SandboxPolicy()
+    assert policy_of(SandboxSettings(sandbox_policy=None)) == SandboxPolicy()
 
 
 def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
@@ -72,4 +72,4 @@ def test_what_cannot_be_read_is_no_policy(tmp_path: Path, text: str | bytes) -> 
 
 def test_a_file_that_is_not_there_is_no_policy(tmp_path: Path) -> None:
     with pytest.raises(CannotRun, match="cannot be read"):
-        policy_of(Settings(sandbox_policy=tmp_path / "none.yaml"))
+        policy_of(SandboxSettings(sandbox_policy=tmp_path / "none.yaml"))

@@ -4,7 +4,7 @@ import pytest
 
 from toolagent.contracts.manifest import FileAccess, NetworkAccess, SecurityContext
 from toolagent.contracts.sandbox import SandboxGrant, SandboxLimits, SandboxPolicy
-from toolagent_service.calls.sandbox import asked, granted, host_matches
+from toolagent_service.calls.sandbox import granted, host_matches
 
 WIDE = SandboxPolicy(read=("/srv",), write=("/srv/out/",), environment=("TZ", "LANG"))
 
@@ -16,7 +16,7 @@ def test_what_a_manifest_asks_for_is_said_in_the_sandboxs_words() -> None:
         environment=("TZ",),
         limits=SandboxLimits(memory_bytes=1),
     )
-    assert asked(context) == SandboxGrant(
+    assert context.asked == SandboxGrant(
         read=("self", "data/**"),
         write=(".cache/**",),
         hosts=("api.example.com",),

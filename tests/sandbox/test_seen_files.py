@@ -24,7 +24,6 @@ from engine.runtimes.sandbox.sandbox import Sandbox
 from tests.machine import lacking
 from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
 from workers.host.sandbox import identities, sandbox_of
-from workers.settings import Settings
 from workers.state.directory import StateDirectory
 
 LIMITS = SandboxPolicy().defaults
@@ -140,8 +139,8 @@ async def test_a_state_directory_that_every_tool_would_see_lets_none_run(tmp_pat
     owner = Owner.of_this_process(tmp_path)
     state = StateDirectory(Path("/usr/share/tool-agent"))
     with Guardian(owner) as guardian:
-        settings = Settings(sandbox_levels=(SandboxLevel.BUBBLEWRAP,))
-        told = await sandbox_of(settings, state, owner, Launcher(owner, guardian, {}), None, None)  # pyright: ignore[reportArgumentType] - not asked
+        levels = (SandboxLevel.BUBBLEWRAP,)
+        told = await sandbox_of(levels, SandboxPolicy(), state, owner, Launcher(owner, guardian, {}), None, None)  # pyright: ignore[reportArgumentType] - not asked
     assert isinstance(told, str)
     assert "/usr, which every tool sees" in told
     assert shown_to_all(Path(sys.base_prefix, "lib")) is not None

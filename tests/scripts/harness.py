@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import textwrap
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -16,25 +15,24 @@ import uv
 from pydantic import JsonValue
 
 from engine.runtimes.auditing.advisories import Judge, unjudged
-from engine.runtimes.environments.environments import Index, Installed, Installer, ScriptEnvironments
+from engine.runtimes.environments.environments import Installed, ScriptEnvironments
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.network import Network, no_network
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Programs
-from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.box import Network, no_network
 from engine.runtimes.process.ownership import MARK, Owner
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox
 from engine.runtimes.scripts.commands import Prepared, ScriptCall
 from engine.runtimes.scripts.service import ScriptRun, ScriptService
 from engine.runtimes.scripts.verdicts import ScriptReply
+from tests.parts import bubblewrap, launching
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits, SandboxPolicy
 from toolagent.contracts.sources import ScriptLanguage
-from workers.host.sandbox import identities
 
 MIB = 1024 * 1024
 IDENTITY = PAYLOAD if os.geteuid() == 0 else None
@@ -156,11 +154,9 @@ async def script_service(
     judge: Judge = unjudged,
     variables: Sequence[tuple[str, str]] = (),
 ) -> AsyncGenerator[Scripts]:
-    owner = Owner.of_this_process(state)
     await asyncio.to_thread(state.mkdir, parents=True, exist_ok=True)
-    with Guardian(owner) as guardian:
-        launcher = Launcher(owner, guardian, {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
-        level = Bubblewrap(state / "etc", Cgroups(owner), identities())
+    with launching(state) as launcher:
+        owner, level = Owner.of_this_process(state), bubblewrap(state)
         sandbox = await Sandbox.choose([level], policy, launcher, state / "probe")
         executor = Executor(launcher, sandbox)
         runs, installs = list[ScriptRun](), list[Installed]()

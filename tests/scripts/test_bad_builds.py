@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.network import through
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.sandbox.egress import Egress
+from tests.parts import installer_of
 from tests.scripts.harness import IDENTITY, MIB, POLICY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.sources import ScriptLanguage
@@ -61,7 +61,7 @@ async def scripts(tmp_path: Path, root: Path, index: PackageIndex) -> AsyncGener
     ceilings = POLICY.ceilings.model_copy(update={"memory_bytes": 256 * MIB, "disk_bytes": 128 * MIB, "processes": 60})
     policy = POLICY.model_copy(update={"ceilings": ceilings})
     state = tmp_path / "state"
-    installer = Installer(indexes, through(Egress(state, (), IDENTITY, resolve=resolve), trusted=True), timeout_s=60)
+    installer = installer_of(indexes, Egress(state, (), IDENTITY, resolve=resolve), 60)
     async with script_service(state, root, state / "environments", installer=installer, policy=policy) as scripts:
         yield scripts
 

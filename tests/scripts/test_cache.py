@@ -13,14 +13,14 @@ import pytest_asyncio
 
 from engine.runtimes.environments.cache import CacheLimits, drop, held, is_marked, keep, mark, reserve, tidy, touch
 from engine.runtimes.environments.dependencies import dependencies_of
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.network import through
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.environments.paths import Script
 from engine.runtimes.folders import entries, seal
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.scripts.commands import ScriptCall
+from tests.parts import installer_of
 from tests.programs import start_program
 from tests.scripts.harness import IDENTITY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
@@ -155,7 +155,7 @@ async def scripts(tmp_path: Path, root: Path, index: PackageIndex) -> AsyncGener
         return Index(index.hosts, index.variables)
 
     state = tmp_path / "state"
-    installer = Installer(indexes, through(Egress(state, (), IDENTITY, resolve=resolve), trusted=True), timeout_s=60)
+    installer = installer_of(indexes, Egress(state, (), IDENTITY, resolve=resolve), 60)
     async with script_service(state, root, state / "environments", installer=installer) as scripts:
         yield scripts
 

@@ -13,12 +13,13 @@ import pytest_asyncio
 import uv
 
 from engine.runtimes.environments.dependencies import dependencies_of
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.environments.paths import Script
 from engine.runtimes.environments.programs import Program, Programs
 from engine.runtimes.sandbox.egress import Egress
+from tests.parts import installer_of
 from tests.scripts.harness import IDENTITY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.calls import ErrorType
@@ -240,7 +241,7 @@ async def test_a_build_that_does_not_end_is_ended(tmp_path: Path, root: Path, in
 
     index.add_source("sleepy", "1.0", "import time; time.sleep(1000)")
     state = tmp_path / "slow"
-    installer = Installer(indexes, through(Egress(state, (), IDENTITY, resolve=resolve), trusted=True), timeout_s=6)
+    installer = installer_of(indexes, Egress(state, (), IDENTITY, resolve=resolve), 6)
     async with script_service(state, root, state / "environments", installer=installer) as scripts:
         scripts.write("a/requirements.txt", "sleepy\n")
         scripts.write("a/main.py", "print(1)")

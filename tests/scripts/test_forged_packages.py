@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from engine.runtimes.auditing.advisories import Judge, Judged, unjudged
-from engine.runtimes.environments.environments import Index, Installed, Installer
+from engine.runtimes.environments.environments import Installed
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.network import through
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.scripts.accounts import ScriptAccounts
+from tests.parts import installer_of
 from tests.scripts.harness import IDENTITY, POLICY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.audit import AuditEntry
@@ -37,7 +38,7 @@ def scripts_with(state: Path, root: Path, index: PackageIndex, judge: Judge) -> 
 
     @asynccontextmanager
     async def made() -> AsyncGenerator[Scripts]:
-        installer = Installer(indexes, through(Egress(state, (), IDENTITY, resolve=resolve), trusted=True), timeout_s=60)
+        installer = installer_of(indexes, Egress(state, (), IDENTITY, resolve=resolve), 60)
         async with script_service(state, root, state / "environments", installer=installer, policy=POLICY, judge=judge) as scripts:
             yield scripts
 

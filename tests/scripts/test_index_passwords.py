@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.network import through
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.sandbox.egress import Egress
+from tests.parts import installer_of
 from tests.scripts.harness import IDENTITY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.sources import ScriptLanguage
@@ -38,7 +38,7 @@ async def scripts(tmp_path: Path, root: Path, index: PackageIndex) -> AsyncGener
         return Index(index.hosts, {name: value.replace("//", f"//{PASSWORD}@") for name, value in index.variables.items()})
 
     state = tmp_path / "state"
-    installer = Installer(indexes, through(Egress(state, (), IDENTITY, resolve=resolve), trusted=True), timeout_s=60)
+    installer = installer_of(indexes, Egress(state, (), IDENTITY, resolve=resolve), 60)
     async with script_service(state, root, state / "environments", installer=installer) as scripts:
         yield scripts
 
@@ -89,7 +89,7 @@ async def test_without_a_password_they_are_run(tmp_path: Path, root: Path, index
         return Index(index.hosts, index.variables)
 
     state = tmp_path / "plain"
-    installer = Installer(indexes, through(Egress(state, (), IDENTITY, resolve=resolve), trusted=True), timeout_s=60)
+    installer = installer_of(indexes, Egress(state, (), IDENTITY, resolve=resolve), 60)
     async with script_service(state, root, state / "environments", installer=installer) as scripts:
         scripts.write("a/package.json", '{"dependencies": {"crafty": "1.0.0"}}')
         scripts.write("a/main.mjs", "console.log(1);")

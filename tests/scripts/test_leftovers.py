@@ -10,11 +10,9 @@ import pytest
 
 from engine.runtimes.process.ownership import MARK, Owner
 from engine.runtimes.process.sweep import sweep
-from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.levels.cgroups import Cgroups
+from tests.parts import bubblewrap
 from tests.programs import start_program
 from tests.scripts.harness import Scripts, groups_of
-from workers.host.sandbox import identities
 
 REPOSITORY = Path(__file__).parents[2]
 QUICK = """
@@ -76,7 +74,7 @@ async def test_a_worker_killed_in_the_middle_leaves_nothing(tmp_path: Path, root
             await asyncio.sleep(0.05)
     # What only a start can remove: the control groups of the dead.
     assert await sweep(state) == ()
-    await Bubblewrap(state / "etc", Cgroups(Owner.of_this_process(state)), identities()).sweep()
+    await bubblewrap(state).sweep()
     assert groups_of(mark) == []
     assert [path for path in state.rglob("*") if path.is_socket()] == []
     assert {path.name for path in (state / "tools").rglob("*") if path.is_file()} <= {"last_run.log"}

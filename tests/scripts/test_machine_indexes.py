@@ -8,7 +8,7 @@ import uv
 from engine.runtimes.environments.programs import Programs
 from toolagent.contracts.sources import ScriptLanguage
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 
 def variables_of(home: Path, **more: str) -> dict[str, str]:

@@ -8,9 +8,9 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
-from engine.runtimes.failures import CallFailed, NotSent, StartFailed
+from engine.runtimes.failures import CallFailed, NoSlot, NotSent, StartFailed
 from engine.runtimes.running.dispatch import Dispatch
-from engine.runtimes.running.supervisor import NotRunningHere, Supervisor
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Installing, Mortal, ToolRequest
 from engine.runtimes.scripts.runtime import ScriptRuntime
 from tests.runtimes.conftest import Routes
@@ -64,7 +64,7 @@ async def test_the_fast_path_waits_until_everything_is_installed(call: Called) -
     assert isinstance(runtime, Installing)
     assert not isinstance(runtime, Mortal)
     call.scripts.write("tool/main.py", ECHO)
-    with pytest.raises(NotRunningHere):
+    with pytest.raises(NoSlot):
         await call(tool_of(), only_if_running=True)
     await call(tool_of())
     assert await call(tool_of(), {"a": 1}, only_if_running=True) == {"a": 1}

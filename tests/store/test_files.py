@@ -1,7 +1,6 @@
 """The content store."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -81,26 +80,6 @@ async def test_many_uploads_of_the_same_bytes_at_once_are_one_file(database: Dat
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 100)
     stored = await asyncio.gather(*(files.put(chunks(b"same"), "a.txt") for _ in range(10)))
     assert len({file.file_id for file in stored}) == 1
-
-
-@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
-async def test_only_a_regular_file_is_taken_in(database: Database, tmp_path: Path, kind: str) -> None:
-    files, path = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 100), tmp_path / "named"
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "folder":
-        path.mkdir()
-    else:
-        path.symlink_to(tmp_path / "test.db")
-    async with asyncio.timeout(10):
-        with pytest.raises(OSError, match="named"):
-            await files.put_file(path)
-
-
-async def test_a_file_of_this_machine_is_taken_in(database: Database, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"abc")
-    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 100)
-    assert await content_of(files, await files.put_file(tmp_path / "a.txt")) == b"abc"
 
 
 async def test_a_copy_of_damaged_bytes_is_not_handed_out(database: Database, tmp_path: Path) -> None:

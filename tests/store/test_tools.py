@@ -12,7 +12,7 @@ from engine.store.tools import ToolTable
 from engine.store.version_rows import NewVersion, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
-from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
+from toolagent.contracts.sources import LocalSource, RemoteSource
 
 SOURCES = (LocalSource(host_dir="tools/local/x"), RemoteSource(remote_url="http://127.0.0.1:1", remote_api_key="secret:KEY"))
 
@@ -35,15 +35,6 @@ async def test_versions_stand_side_by_side_and_the_last_one_put_is_active(databa
     assert await tools.get("ns:x") == entry("2.0.0")
     assert await tools.get("ns:x", "1.0.0") == entry("1.0.0")
     assert await tools.list_active_versions() == (entry("2.0.0"),)
-
-
-async def test_sources_keep_their_order_and_are_replaced_whole(database: Database) -> None:
-    tools = ToolTable(database)
-    await tools.put(entry(), "test")
-    await tools.put_sources("ns:x", "1.0.0", (BuiltinSource(handler="echo"),))
-    found = await tools.get("ns:x")
-    assert found is not None
-    assert found.sources == (BuiltinSource(handler="echo"),)
 
 
 async def test_a_removed_tool_is_gone_with_its_versions_and_sources(database: Database) -> None:

@@ -15,7 +15,7 @@ from tests.system.leftovers import processes_of
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.tasks import TaskView
-from workers.settings import environment
+from workers.settings.environment import environment
 
 __all__ = ["ROOT", "Asked", "ServiceProcess", "child_environment", "run_tool", "settings_beside"]
 

@@ -40,33 +40,14 @@ def test_a_tool_that_runs_is_seen_in_its_sandbox(service: ServiceProcess) -> Non
     assert _sandboxes(service, "versatile")
 
 
-@pytest.mark.parametrize("tool_id", ["broken", "mute"])
-def test_a_tool_that_cannot_be_started_says_so_and_leaves_no_process(service: ServiceProcess, tool_id: str) -> None:
-    status, result = run_tool(service.http, tool_id, {})
+def test_a_tool_that_cannot_be_started_says_so_and_leaves_no_process(service: ServiceProcess) -> None:
+    status, result = run_tool(service.http, "broken", {})
     assert (status, result.error_type, result.status) == (503, ErrorType.UNAVAILABLE, "error")
     assert result.error is not None
     assert isinstance(result.error.details, dict)
     assert result.error.details["sent"] is False
-    assert _sandboxes(service, tool_id) == []
-    route = service.http.get(f"/tools/{tool_id}").json()["route"]
+    assert _sandboxes(service, "broken") == []
+    route = service.http.get("/tools/broken").json()["route"]
     assert (route["state"], route["pid"]) == ("error", None)
     assert route["last_error"]
-    assert service.is_healthy()
-
-
-def test_an_unknown_tool_is_answered_with_those_that_are_near(service: ServiceProcess) -> None:
-    status, result = run_tool(service.http, "image_sticher", {})
-    assert (status, result.error_type) == (404, ErrorType.TOOL_NOT_FOUND)
-    assert result.error is not None
-    assert isinstance(result.error.details, dict)
-    nearest = result.error.details["nearest"]
-    assert isinstance(nearest, list)
-    assert "image_stitcher" in nearest
-
-
-@pytest.mark.parametrize("expression", ["__import__('os').getpid()", "9**9**9**9", "1+" * 500_000 + "1"])
-def test_the_calculator_refuses_what_is_no_sum(service: ServiceProcess, expression: str) -> None:
-    status, result = run_tool(service.http, "calculator", {"expression": expression})
-    assert result.status == "error"
-    assert status in {413, 422, 502}
     assert service.is_healthy()

@@ -1,4 +1,4 @@
-"""A task that makes a tool of a Python program is cancelled in each stage, or its worker killed: nothing of it is left."""
+"""A task that makes a tool of a Python program is cancelled in each stage: nothing of it is left."""
 
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
@@ -108,21 +108,3 @@ def test_a_task_that_is_cancelled_while_it_registers_is_done_or_leaves_nothing(s
     else:
         assert made.status is TaskState.CANCELLED
         assert nothing_left(service, made, "cancelled_registering") == {}
-
-
-def test_a_task_whose_worker_is_killed_while_it_builds_ends_after_the_restart(
-    service: ServiceProcess, index: WaitingIndex, tmp_path: Path
-) -> None:
-    index.asked.clear()
-    task_id = begun(service, tmp_path, "locking", "killed_locking")
-    wait_until(lambda: STAGES["locking"](service, index, task_id) or task(service, task_id).ended_at, f"{task_id} is locking")
-    before = task(service, task_id)
-    assert (before.stage, before.ended_at) == (Stage.BUILD, None), before.reason
-    service.kill()
-    index.go_on.set()
-    service.start()
-    made = ended(service, task_id)
-    assert made.status is TaskState.COMPLETED, made.reason
-    assert said_by(service, "killed_locking") == "there\n"
-    service.http.delete("/tools/killed_locking").raise_for_status()
-    assert left_of(service, task_id, "killed_locking").keys() <= {"tools", "calls/"}

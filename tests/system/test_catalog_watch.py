@@ -7,11 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.registry.catalog_watch import imported_catalog
-from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.faults import FaultTable
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from tests.registry.importing import importer_of, write_catalog
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import LocalSource
@@ -26,7 +24,7 @@ class Watched:
 
     def __init__(self, database: Database, folder: Path) -> None:
         self.data, self.state = folder / "data", folder / "state"
-        self.registry = ToolRegistry(ToolTable(database), RouteTable(database))
+        self.registry = tool_registry(database)
         self._importer = importer_of(database, folder)
         self._imported = asyncio.Condition()
 

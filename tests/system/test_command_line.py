@@ -76,10 +76,3 @@ def test_our_command_lists_the_host_that_serves(service: ServiceProcess) -> None
     hosts = HostListing.model_validate_json(_toolagent(service, "hosts", "--json")).hosts
     assert [host.is_alive for host in hosts] == [True]
     assert hosts[0].host in _toolagent(service, "hosts").decode()
-
-
-def test_our_command_exports_the_catalog_that_the_service_was_given(service: ServiceProcess, catalog: Path, tmp_path: Path) -> None:
-    _toolagent(service, "export", str(tmp_path / "out"))
-    given, written = (json.loads((folder / "registry.json").read_text("utf-8"))["tools"] for folder in (catalog, tmp_path / "out"))
-    assert {tool["tool_id"] for tool in given} <= {tool["tool_id"] for tool in written}
-    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"registry.json", "sources.json"}

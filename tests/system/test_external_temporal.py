@@ -84,6 +84,7 @@ def test_while_temporal_is_away_everything_says_so_and_when_it_is_back_all_goes_
     assert service.stop() == 0
 
 
+@pytest.mark.long
 def test_when_temporal_stays_away_a_waiting_caller_is_told_and_the_service_can_still_be_stopped(
     server: _Server, make_service: MakeService, effects: Path
 ) -> None:

@@ -18,7 +18,7 @@ from toolagent.contracts.tasks import TaskView
 
 pytestmark = pytest.mark.timeout(400)
 
-_CALLS = 12
+_CALLS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +113,7 @@ def test_a_tool_is_stopped_on_every_host_and_started_on_one(house: House) -> Non
     assert states == {"stopped"}
 
 
-def test_a_second_host_with_the_same_id_is_refused_and_the_first_one_goes_on(house: House) -> None:
-    first = next(iter(house.hosts.values()))
-    second = house.cluster.member("worker", "impostor", HOST_ID=first.host)
-    second.start()
-    assert second.wait() == 1
-    assert "TOOL_AGENT_HOST_ID" in second.output
-    assert str(first.state) in second.output
-    assert house.cluster.hosts()[first.host].is_alive
-
-
+@pytest.mark.long
 def test_a_host_that_finds_its_id_taken_stops_itself(house: House, postgres: PostgresServer) -> None:
     member = house.cluster.member("worker", "loser", HOST_ID="host-loser")
     member.start()
@@ -134,7 +125,7 @@ def test_a_host_that_finds_its_id_taken_stops_itself(house: House, postgres: Pos
     assert postgres.execute("SELECT instance FROM hosts WHERE host = 'host-loser'", database) == "another", "it is not ours to remove"
 
 
-@pytest.mark.parametrize("shift", ["-1h", "+1h"])
+@pytest.mark.parametrize("shift", ["-1h", pytest.param("+1h", marks=pytest.mark.long)])
 def test_a_host_whose_clock_is_an_hour_off_is_alive_and_runs_tools(house: House, shift: str, effects: Path) -> None:
     faketime = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
     if faketime is None:

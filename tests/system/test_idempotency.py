@@ -42,16 +42,6 @@ def test_a_key_twice_at_once_and_after_the_end_is_one_effect_and_one_result(serv
     assert count_of(effects) == 1
 
 
-@pytest.mark.promise("a-key-is-not-reused")
-def test_a_key_with_other_parameters_or_another_tool_is_a_conflict(service: ServiceProcess, effects: Path) -> None:
-    params, key = {"effects": str(effects)}, "other-call"
-    assert run_tool(service.http, "once", params, key)[0] == 200
-    assert _conflict(run_tool(service.http, "once", {**params, "line": "other"}, key)) == _CONFLICT
-    assert _conflict(run_tool(service.http, "again", params, key)) == _CONFLICT
-    assert count_of(effects) == 1
-    assert count_of(effects, "other") == 0
-
-
 @dataclass(frozen=True, slots=True)
 class Forgotten:
     """A call that only its record remembers, and how it was answered."""

@@ -76,6 +76,7 @@ def test_what_a_model_writes_is_judged_by_examples_that_it_never_saw(made: tuple
     assert left_of(service, task_id, "tally").keys() <= {"tools", "calls/"}
 
 
+@pytest.mark.long
 def test_a_tool_that_looks_its_answers_up_is_refused_and_leaves_nothing(made: tuple[ServiceProcess, ModelServer]) -> None:
     service, _ = made
     # It knows the answers to the examples that it is shown, and not to the one that is kept back.
@@ -90,13 +91,14 @@ def test_a_tool_that_looks_its_answers_up_is_refused_and_leaves_nothing(made: tu
     assert service.http.get("/tools/looked_up").status_code == httpx.codes.NOT_FOUND
 
 
-def test_a_build_whose_service_is_killed_twice_is_done_once_and_paid_once(
-    made: tuple[ServiceProcess, ModelServer], chance: random.Random
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_a_build_whose_service_is_killed_is_done_once_and_paid_once(
+    made: tuple[ServiceProcess, ModelServer], chance: random.Random, kills: int
 ) -> None:
     service, model = made
-    outcome = killed_build(service, model, "killed", 2, chance)
+    outcome = killed_build(service, model, "killed", kills, chance)
     assert outcome.faults == []
-    assert len(outcome.moments) == 2, outcome
+    assert len(outcome.moments) == kills, outcome
 
 
 def test_cancelled_builds_leave_nothing_but_their_log_and_reason(made: tuple[ServiceProcess, ModelServer]) -> None:

@@ -27,6 +27,7 @@ def _asking_for_all() -> Scenario:
     return scenario.model_copy(update={"turns": tuple(turns)})
 
 
+@pytest.mark.long
 def test_none_of_50_bad_packages_gets_into_what_a_model_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = make_catalog(tmp_path)
     with IndexServer(bad_packages(datetime.now(UTC))) as index:

@@ -128,6 +128,7 @@ def test_what_a_tool_does_already_is_not_made_again(service: ServiceProcess, dep
     assert recorded == [("numbers_double", 1)] * 2
 
 
+@pytest.mark.long
 def test_tools_that_fail_or_hang_answer_nothing(service: ServiceProcess, deployed: MakingTask) -> None:
     """`numbers_double` is wrong, `numbers_slow` takes too long: so it would have to be made, and there is no model."""
     assert deployed.status is TaskState.COMPLETED

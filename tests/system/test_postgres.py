@@ -1,4 +1,4 @@
-"""The whole service on PostgreSQL: a call of each kind, restarts, keys, and no connection held while a tool works."""
+"""The whole service on PostgreSQL: a call of each kind, and no connection held while a tool works."""
 
 import json
 from collections.abc import Generator
@@ -13,8 +13,6 @@ from tests.system.effects import count_of
 from tests.system.service_process import ServiceProcess, run_tool
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType, ToolResult
-from toolagent.contracts.tasks import TaskState
-from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -68,22 +66,6 @@ def test_while_fifty_calls_are_at_work_two_connections_are_enough_for_everybody_
 def test_the_pool_is_as_large_as_it_was_set(service: ServiceProcess, postgres: PostgresServer) -> None:
     assert service.is_healthy()
     assert 1 <= int(postgres.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'tool-agent%'")) <= _POOL
-
-
-def test_a_key_is_one_call_also_after_a_restart(service: ServiceProcess, effects: Path) -> None:
-    params: dict[str, JsonValue] = {"effects": str(effects), "seconds": 0.2}
-    key = "on-postgres"
-    with ThreadPoolExecutor(2) as callers:
-        begun = [callers.submit(run_tool, service.http, "once", params, key) for _ in range(2)]
-        first, second = (call.result(60) for call in begun)
-    assert (first[0], first) == (200, second)
-    assert service.stop() == 0
-    service.start()
-    assert run_tool(service.http, "once", params, key) == first
-    status, other = run_tool(service.http, "once", {**params, "line": "other"}, key)
-    assert (status, reason_of(other)) == (409, IDEMPOTENCY_CONFLICT)
-    assert service.task(first[1].call_id).status is TaskState.COMPLETED
-    assert (count_of(effects), count_of(effects, "other")) == (1, 0)
 
 
 @pytest.mark.parametrize(

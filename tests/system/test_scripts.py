@@ -68,6 +68,7 @@ def test_each_run_leaves_a_line_in_the_audit(service: ServiceProcess) -> None:
     assert "s3cret" not in written
 
 
+@pytest.mark.long
 def test_a_service_killed_in_the_middle_of_a_hundred_script_calls_leaves_nothing(make_service: MakeService) -> None:
     service = make_service()
     service.start()

@@ -141,6 +141,7 @@ def _decide_about_versions(edited: Edited, service: ServiceProcess) -> None:
     assert edited.code(service) == "three", "what is in the folder is the newest version's, also when it was edited between two starts"
 
 
+@pytest.mark.long
 def test_without_the_watcher_an_edit_waits_for_the_next_start(edited: Edited) -> None:
     service = edited.service(CATALOG_WATCH="false")
     assert edited.code(service) == "one"

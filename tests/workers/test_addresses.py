@@ -8,7 +8,10 @@ import pytest
 from workers.failures import CannotRun
 from workers.ports import listen, url_of
 from workers.service import running_service
-from workers.settings import Settings
+from workers.settings.front import FrontSettings
+from workers.settings.kept import DatabaseSettings, StateSettings
+from workers.settings.temporal import TemporalSettings
+from workers.settings.whole import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +29,12 @@ def test_an_ipv6_address_stands_in_brackets() -> None:
 
 @pytest.mark.parametrize("url", ["no url", "postgresql+nodriver://user:sesame@127.0.0.1/x", "sqlite:///plain.db"])
 async def test_a_database_that_cannot_be_used_is_named_by_its_setting(tmp_path: Path, url: str) -> None:
-    settings = Settings(state_dir=tmp_path, fastapi_port=0, database_url=url, temporal_config=ROOT / "temporal-dev.yaml")
+    settings = Settings(
+        state=StateSettings(state_dir=tmp_path),
+        front=FrontSettings(fastapi_port=0),
+        database=DatabaseSettings(database_url=url),
+        temporal=TemporalSettings(temporal_config=ROOT / "temporal-dev.yaml"),
+    )
     service = running_service(settings)
     with pytest.raises(CannotRun, match="TOOL_AGENT_DATABASE_URL"):
         await service.__aenter__()

@@ -17,8 +17,7 @@ class _UnforeseenError(RuntimeError):
     pass
 
 
-async def test_a_watch_that_dies_is_reported_with_its_cause_and_begins_again(sqlite_url: str, tmp_path: Path) -> None:
-    database = Database(sqlite_url)
+async def test_a_watch_that_dies_is_reported_with_its_cause_and_begins_again(database: Database, tmp_path: Path) -> None:
     importer, data = importer_of(database, tmp_path), tmp_path / "data"
     write_catalog(data, {"registry.json": {"tools": [{"tool_id": "a", "name": "a"}]}})
     imports, again = iter(range(9)), asyncio.Event()
@@ -40,10 +39,9 @@ async def test_a_watch_that_dies_is_reported_with_its_cause_and_begins_again(sql
     assert await ToolTable(database).list_ids() == ("b",)
     [ended] = [one for one in said if one["event"] == "catalog_watch_ended"]
     assert (ended["log_level"], "nobody thought of this" in ended["cause"]) == ("error", True)
-    await database.close()
 
 
-async def test_an_import_that_is_under_way_when_the_service_stops_has_ended_afterwards(sqlite_url: str, tmp_path: Path) -> None:
+async def test_an_import_that_is_under_way_when_the_service_stops_has_ended_afterwards(database: Database, tmp_path: Path) -> None:
     data, running, ended = tmp_path / "data", asyncio.Event(), asyncio.Event()
     write_catalog(data, {"registry.json": {"tools": []}})
     imports = iter(range(9))
@@ -65,8 +63,7 @@ async def test_an_import_that_is_under_way_when_the_service_stops_has_ended_afte
     assert ended.is_set()
 
 
-async def test_links_in_a_circle_do_not_end_the_watching(sqlite_url: str, tmp_path: Path) -> None:
-    database = Database(sqlite_url)
+async def test_links_in_a_circle_do_not_end_the_watching(database: Database, tmp_path: Path) -> None:
     importer, data, again = importer_of(database, tmp_path), tmp_path / "data", asyncio.Event()
     tool: dict[str, JsonValue] = {"tool_id": "a", "name": "a"}
     write_catalog(data, {"registry.json": {"tools": [tool]}, "sources.json": {"sources": {"a": [{"type": "local", "host_dir": "a"}]}}})
@@ -95,4 +92,3 @@ async def test_links_in_a_circle_do_not_end_the_watching(sqlite_url: str, tmp_pa
         await imported_with("$.sources.a")
         (data / "a" / "loop.py").unlink()
         await imported_with()
-    await database.close()

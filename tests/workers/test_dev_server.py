@@ -11,7 +11,7 @@ import structlog
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from workers.failures import CannotRun
-from workers.settings import Settings
+from workers.settings.temporal import TemporalSettings
 from workers.temporal.dev_server import embedded_temporal, last_words, read_config
 
 ROOT = Path(__file__).parents[2]
@@ -23,12 +23,12 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.05)
 
 
-def dying_server(tmp_path: Path) -> Settings:
+def dying_server(tmp_path: Path) -> TemporalSettings:
     """A server that says something and ends."""
     program = tmp_path / "temporal"
     program.write_text("#!/bin/sh\necho it broke\nexit 3\n", encoding="utf-8")
     program.chmod(0o755)
-    return Settings(temporal_binary=program, temporal_port=0, temporal_ui_port=0)
+    return TemporalSettings(temporal_binary=program, temporal_port=0, temporal_ui_port=0)
 
 
 async def test_a_server_that_died_is_started_again_and_its_last_words_stay(tmp_path: Path) -> None:

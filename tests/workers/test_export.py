@@ -4,11 +4,10 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Generator
+from collections.abc import Awaitable, Generator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.registry.archives import ProjectArchives
@@ -22,7 +21,9 @@ from tests.system.service_process import ROOT, ServiceProcess, child_environment
 from workers.__main__ import main
 from workers.export import export_command
 from workers.failures import CannotRun
-from workers.settings import Settings, environment
+from workers.settings.environment import environment
+from workers.settings.kept import StateSettings
+from workers.settings.whole import Settings
 from workers.state.secrets import SecretSource
 
 _BOUND_S = 60.0
@@ -36,13 +37,6 @@ def service(tmp_path: Path) -> Generator[ServiceProcess]:
     yield service
     service.end()
     service.wait_until_nothing_is_left()
-
-
-@pytest_asyncio.fixture
-async def empty(sqlite_url: str) -> AsyncGenerator[Database]:
-    database = Database(sqlite_url)
-    yield database
-    await database.close()
 
 
 def _importer(database: Database, data: Path, folder: Path) -> CatalogImport:
@@ -69,7 +63,7 @@ def _export(state: Path, *arguments: str) -> int:
     """As `python -m workers export` does it. Raises CannotRun."""
     command = export_command(arguments)
     assert command is not None
-    return asyncio.run(_run(command(Settings(state_dir=state))))
+    return asyncio.run(_run(command(Settings(state=StateSettings(state_dir=state)))))
 
 
 async def _run(export: Awaitable[int]) -> int:
@@ -88,7 +82,7 @@ def _empty_state(folder: Path, empty_database: Path) -> Path:
 
 
 async def test_what_a_running_service_has_is_written_over_http_the_same_and_comes_back_equal(
-    service: ServiceProcess, empty: Database, tmp_path: Path
+    service: ServiceProcess, database: Database, tmp_path: Path
 ) -> None:
     own = child_environment(service.state, tmp_path / "unused", {})
     done = await asyncio.to_thread(_program, tmp_path, sys.executable, "-m", "workers", "export", "out", **own)
@@ -105,8 +99,8 @@ async def test_what_a_running_service_has_is_written_over_http_the_same_and_come
     )
     assert told.returncode == 0, told.stderr
     assert _documents(tmp_path / "told") == written
-    await _importer(empty, tmp_path / "out", tmp_path).run(tmp_path / "out", ())
-    assert await CatalogExport(empty).documents() == written
+    await _importer(database, tmp_path / "out", tmp_path).run(tmp_path / "out", ())
+    assert await CatalogExport(database).documents() == written
 
 
 def test_a_folder_that_is_not_empty_is_written_only_by_force_and_other_files_stay(empty_database: Path, tmp_path: Path) -> None:

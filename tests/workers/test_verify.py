@@ -15,7 +15,9 @@ from toolagent.contracts.records import StoredFile
 from toolagent.contracts.sources import LocalSource
 from workers.failures import CannotRun
 from workers.parts import Store, catalog_of
-from workers.settings import Settings
+from workers.settings.kept import StateSettings
+from workers.settings.tools import CatalogSettings
+from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.verify import verify
 
@@ -36,15 +38,15 @@ def settings(tmp_path: Path, empty_database: Path) -> Settings:
     write_catalog(
         tmp_path / "data", {"registry.json": tools, "sources.json": {"sources": {"good": [{"type": "local", "host_dir": "good"}]}}}
     )
-    return Settings(state_dir=state, data_dir=tmp_path / "data")
+    return Settings(state=StateSettings(state_dir=state), catalog=CatalogSettings(data_dir=tmp_path / "data"))
 
 
 async def filled(settings: Settings) -> tuple[StoredFile, str]:
     """A file, and the archive of the tool."""
-    state = StateDirectory(settings.state_dir)
+    state = StateDirectory(settings.state.state_dir)
     database = Database(state.database_url)
     store = Store(database, settings, state)
-    await catalog_of(store, settings, state, {})()
+    await catalog_of(store, settings.catalog, settings.database, state, {})()
     file = await store.files.put(pieces(b"content"), "a.txt")
     (source,) = [entry.sources[0] for entry in await ToolTable(database).list_active_versions() if entry.manifest.tool_id == "good"]
     assert isinstance(source, LocalSource)
@@ -73,25 +75,25 @@ async def test_what_is_whole_is_counted(settings: Settings, capsys: pytest.Captu
 
 async def test_what_is_damaged_is_named_with_its_remedy_and_left_as_it_is(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     file, archive = await filled(settings)
-    for kept in (settings.state_dir / "content").glob("??/*"):
+    for kept in (settings.state.state_dir / "content").glob("??/*"):
         kept.write_bytes(b"damaged")
-    (settings.state_dir / "temporal").mkdir()
-    (settings.state_dir / "temporal" / "temporal.db").write_bytes(b"no database at all" * 1000)
-    before = kept_in(settings.state_dir / "content")
+    (settings.state.state_dir / "temporal").mkdir()
+    (settings.state.state_dir / "temporal" / "temporal.db").write_bytes(b"no database at all" * 1000)
+    before = kept_in(settings.state.state_dir / "content")
     assert await verify(settings) == 1
     out = capsys.readouterr().out
     assert f"content: {file.file_id} (a.txt): its bytes are damaged. To do: upload the right bytes again with POST /files." in out
     assert f"content: {archive} (good.tar): its bytes are damaged. To do: start the service with the data folder" in out
     assert "temporal.db: malformed" in out
-    assert kept_in(settings.state_dir / "content") == before
+    assert kept_in(settings.state.state_dir / "content") == before
 
 
 async def test_a_file_without_its_bytes_and_a_damaged_unpacked_project_are_named(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, archive = await filled(settings)
-    await FolderContent(settings.state_dir / "content").delete(file.sha256)
-    project = settings.state_dir / "projects" / archive
+    await FolderContent(settings.state.state_dir / "content").delete(file.sha256)
+    project = settings.state.state_dir / "projects" / archive
     project.mkdir(parents=True)
     (project / "main.py").write_text("print(2)", "utf-8")
     assert await verify(settings) == 1
@@ -103,7 +105,7 @@ async def test_a_file_without_its_bytes_and_a_damaged_unpacked_project_are_named
 async def test_a_damaged_database_is_named_and_so_is_what_could_not_be_looked_at(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    database = settings.state_dir / "tool-agent.db"
+    database = settings.state.state_dir / "tool-agent.db"
     database.write_bytes(b"\xff" * database.stat().st_size)
     assert await verify(settings) == 1
     out = capsys.readouterr().out
@@ -113,5 +115,5 @@ async def test_a_damaged_database_is_named_and_so_is_what_could_not_be_looked_at
 
 async def test_without_a_database_there_is_nothing_to_look_at(tmp_path: Path) -> None:
     with pytest.raises(CannotRun, match="TOOL_AGENT_STATE_DIR"):
-        await verify(Settings(state_dir=tmp_path))
+        await verify(Settings(state=StateSettings(state_dir=tmp_path)))
     assert kept_in(tmp_path) == {}

@@ -1,11 +1,12 @@
 """The paths of the coding agent, which also others than tasks may start."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from temporalio.api.enums.v1 import EventType
 
+from tests.workflows.ends import Walk
 from tests.workflows.making_stage import While, after_event, cancelled, no_model, say
 from tests.workflows.making_steps import PATIENCE_S, MakingSteps, turn
 from tests.workflows.stage import AnyHandle, Stage
@@ -124,16 +125,16 @@ async def cancelled_while_a_tool_works(stage: Stage) -> AnyHandle:
     return await play_agent(stage, MakingSteps(holds="use"), cancelled, ends_well=False)
 
 
-PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
-    "registered": registered,
-    "goes-on": goes_on,
-    "gave-up": gave_up,
-    "out-of-turns": out_of_turns,
-    "the-model-refuses": the_model_refuses,
-    "a-use-breaks": a_use_breaks,
-    "host-lost": host_lost,
-    "told": told,
-    "told-and-cancelled-in-its-second-run": told_and_cancelled_in_its_second_run,
-    "cancelled-while-the-model-thinks": cancelled_while_the_model_thinks,
-    "cancelled-while-a-tool-works": cancelled_while_a_tool_works,
+PATHS: Mapping[str, Walk] = {
+    "registered": Walk(registered, "registered register"),
+    "goes-on": Walk(goes_on, "registered register"),
+    "gave-up": Walk(gave_up, "gave_up The model stopped without putting down a tool. It said: Done."),
+    "out-of-turns": Walk(out_of_turns, "turns All 1 turns are used. Give more with limits.turns."),
+    "the-model-refuses": Walk(the_model_refuses, "model No model is set."),
+    "a-use-breaks": Walk(a_use_breaks, "failed"),
+    "host-lost": Walk(host_lost, "failed"),
+    "told": Walk(told, "registered register"),
+    "told-and-cancelled-in-its-second-run": Walk(told_and_cancelled_in_its_second_run, "canceled"),
+    "cancelled-while-the-model-thinks": Walk(cancelled_while_the_model_thinks, "canceled"),
+    "cancelled-while-a-tool-works": Walk(cancelled_while_a_tool_works, "canceled"),
 }

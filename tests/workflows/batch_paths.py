@@ -1,7 +1,7 @@
 """The paths of a batch. Its calls are children on the queue that everybody uses, where `steps` serve them by tool id."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -11,6 +11,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from tests.workflows.callback_paths import Deliveries
+from tests.workflows.ends import Walk
 from tests.workflows.stage import AnyHandle, Stage
 from tests.workflows.steps import Steps, plan_of
 from toolagent.client import names
@@ -114,12 +115,12 @@ async def cancelled(stage: Stage) -> AnyHandle:
     return handle
 
 
-PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
-    "parallel": parallel,
-    "told": told,
-    "ordered": ordered,
-    "stopped-on-error": stopped_on_error,
-    "malformed": malformed,
-    "made-elsewhere": made_elsewhere,
-    "cancelled": cancelled,
+PATHS: Mapping[str, Walk] = {
+    "parallel": Walk(parallel, "success tool_not_found success"),
+    "told": Walk(told, "success"),
+    "ordered": Walk(ordered, "success tool_not_found success"),
+    "stopped-on-error": Walk(stopped_on_error, "success tool_not_found skipped"),
+    "malformed": Walk(malformed, "validation_error"),
+    "made-elsewhere": Walk(made_elsewhere, "success"),
+    "cancelled": Walk(cancelled, "cancelled"),
 }

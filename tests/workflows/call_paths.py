@@ -1,7 +1,7 @@
 """The paths of one call."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -10,6 +10,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.common import SearchAttributePair, TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from tests.workflows.ends import Walk
 from tests.workflows.stage import AnyHandle, Stage
 from tests.workflows.steps import Steps, Unhurried, cancelled, plan_of
 from toolagent.client import names
@@ -177,21 +178,21 @@ async def failure_said(stage: Stage) -> AnyHandle:
     return await refused(stage.saying_outcomes)
 
 
-PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
-    "ordinary": ordinary,
-    "from-elsewhere": from_elsewhere,
-    "fast": fast,
-    "told": told,
-    "refused": refused,
-    "malformed": malformed,
-    "key-without-its-id": key_without_its_id,
-    "retried": retried,
-    "broken": broken,
-    "not-taken": not_taken,
-    "placed-elsewhere": placed_elsewhere,
-    "cancelled-while-admitting": cancelled_while_admitting,
-    "cancelled-while-running": cancelled_while_running,
-    "cancelled-while-waiting": cancelled_while_waiting,
-    "outcome-said": outcome_said,
-    "failure-said": failure_said,
+PATHS: Mapping[str, Walk] = {
+    "ordinary": Walk(ordinary, "success"),
+    "from-elsewhere": Walk(from_elsewhere, "success"),
+    "fast": Walk(fast, "success"),
+    "told": Walk(told, "success"),
+    "refused": Walk(refused, "tool_not_found"),
+    "malformed": Walk(malformed, "validation_error"),
+    "key-without-its-id": Walk(key_without_its_id, "validation_error"),
+    "retried": Walk(retried, "success"),
+    "broken": Walk(broken, "execution_error"),
+    "not-taken": Walk(not_taken, "unavailable"),
+    "placed-elsewhere": Walk(placed_elsewhere, "success"),
+    "cancelled-while-admitting": Walk(cancelled_while_admitting, "success"),
+    "cancelled-while-running": Walk(cancelled_while_running, "cancelled"),
+    "cancelled-while-waiting": Walk(cancelled_while_waiting, "cancelled"),
+    "outcome-said": Walk(outcome_said, "success"),
+    "failure-said": Walk(failure_said, "tool_not_found"),
 }

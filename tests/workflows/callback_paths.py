@@ -1,11 +1,12 @@
 """The paths of a delivery, and of calls and batches that ask for one."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from tests.workflows.ends import Walk
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote, CallbackState
@@ -63,4 +64,8 @@ async def given_up(stage: Stage) -> AnyHandle:
     return await _played(stage, "closed")
 
 
-PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {"delivered": delivered, "retried": retried, "given-up": given_up}
+PATHS: Mapping[str, Walk] = {
+    "delivered": Walk(delivered, "delivered"),
+    "retried": Walk(retried, "delivered"),
+    "given-up": Walk(given_up, "failed Given up after 1 day, 0:00:00: callback_not_taken: The"),
+}

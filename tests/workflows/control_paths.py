@@ -1,11 +1,12 @@
 """The paths of starting and stopping a tool."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from tests.workflows.ends import Walk
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
@@ -43,4 +44,4 @@ async def start_failed(stage: Stage) -> AnyHandle:
     return await play_control(stage, ControlAction.START)
 
 
-PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {"stopped": stopped, "start-failed": start_failed}
+PATHS: Mapping[str, Walk] = {"stopped": Walk(stopped, "stopped"), "start-failed": Walk(start_failed, "failed")}

@@ -1,10 +1,11 @@
 """The paths of making a tool."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 from temporalio.api.enums.v1 import EventType
 
+from tests.workflows.ends import Walk
 from tests.workflows.making_stage import While, after_event, cancelled, guided, no_model, play_task
 from tests.workflows.making_steps import MOVED, WAITING, MakingSteps
 from tests.workflows.stage import AnyHandle, Stage
@@ -128,27 +129,27 @@ async def outcome_said(stage: Stage) -> AnyHandle:
     return await no_model_is_set(stage.saying_outcomes)
 
 
-PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
-    "without-a-model": without_a_model,
-    "by-the-agent": by_the_agent,
-    "not-built-without-a-model": not_built_without_a_model,
-    "in-two-rounds": in_two_rounds,
-    "not-passed": not_passed,
-    "by-the-second-way": by_the_second_way,
-    "not-passed-in-any-round": not_passed_in_any_round,
-    "answered": answered,
-    "passed-by-another": passed_by_another,
-    "passed-by-no-other": passed_by_no_other,
-    "moved": moved,
-    "refused": refused,
-    "nothing-to-build": nothing_to_build,
-    "not-registered": not_registered,
-    "no-model-is-set": no_model_is_set,
-    "the-model-refuses": the_model_refuses,
-    "told": told,
-    "malformed": malformed,
-    "cancelled-while-waiting": cancelled_while_waiting,
-    "cancelled-while-building": cancelled_while_building,
-    "cancelled-while-the-agent-works": cancelled_while_the_agent_works,
-    "outcome-said": outcome_said,
+PATHS: Mapping[str, Walk] = {
+    "without-a-model": Walk(without_a_model, "completed reckoner can be called."),
+    "by-the-agent": Walk(by_the_agent, "completed reckoner can be called."),
+    "not-built-without-a-model": Walk(not_built_without_a_model, "completed reckoner can be called."),
+    "in-two-rounds": Walk(in_two_rounds, "completed reckoner can be called."),
+    "not-passed": Walk(not_passed, "failed No model is set."),
+    "by-the-second-way": Walk(by_the_second_way, "completed reckoner can be called."),
+    "not-passed-in-any-round": Walk(not_passed_in_any_round, "failed What was built did not pass the gate in 2 rounds."),
+    "answered": Walk(answered, "completed"),
+    "passed-by-another": Walk(passed_by_another, "completed 'echo' (version 1.0.0) does that already: it passed the"),
+    "passed-by-no-other": Walk(passed_by_no_other, "completed reckoner can be called."),
+    "moved": Walk(moved, "completed reckoner can be called."),
+    "refused": Walk(refused, "failed There is no such repository."),
+    "nothing-to-build": Walk(nothing_to_build, "failed Nothing in the repository's 0 files can be run or called;"),
+    "not-registered": Walk(not_registered, "failed The id is another tool's by now."),
+    "no-model-is-set": Walk(no_model_is_set, "failed No model is set."),
+    "the-model-refuses": Walk(the_model_refuses, "failed No model is set."),
+    "told": Walk(told, "completed reckoner can be called."),
+    "malformed": Walk(malformed, "failed"),
+    "cancelled-while-waiting": Walk(cancelled_while_waiting, "cancelled It was cancelled."),
+    "cancelled-while-building": Walk(cancelled_while_building, "cancelled It was cancelled."),
+    "cancelled-while-the-agent-works": Walk(cancelled_while_the_agent_works, "cancelled It was cancelled."),
+    "outcome-said": Walk(outcome_said, "failed No model is set."),
 }

@@ -16,7 +16,9 @@ __all__ = ["PATHS"]
 async def make(batch: LaneBatch) -> LaneEnds:
     """A door that makes quick calls, moves slow ones, and knows no others."""
     status = {"quick": "success", "slow": "moved"}
-    return LaneEnds.model_validate({"ends": [{"call_id": one.call_id, "status": status.get(one.tool_id, "unknown")} for one in batch.calls]})
+    return LaneEnds.model_validate(
+        {"ends": [{"call_id": one.call_id, "status": status.get(one.tool_id, "unknown")} for one in batch.calls]}
+    )
 
 
 def batch_of(*tools: str) -> LaneBatch:

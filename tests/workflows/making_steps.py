@@ -77,7 +77,7 @@ class MakingSteps:
     asked: list[str] = field(default_factory=list[str])
     stages: list[Stage] = field(default_factory=list[Stage])
     verified: int = 0
-    mended: list[str] = field(default_factory=list[str])
+    mended: list[str | None] = field(default_factory=list[str | None])
     remarks: list[str] = field(default_factory=list[str])
     ends: list[EndStep] = field(default_factory=list[EndStep])
     reached: asyncio.Event = field(default_factory=asyncio.Event)
@@ -167,7 +167,7 @@ class MakingSteps:
 
     @activity.defn(name=step_names.REGISTER_CANDIDATE)
     async def register(self, step: RegisterStep) -> Registered:
-        assert step.mends_content == (self.found.content if step.mends else "")
+        assert step.mends_content == (self.found.content if step.mends else None)
         self.mended.append(step.mends)
         return self.registered
 

@@ -1,9 +1,10 @@
 """The paths of mending a tool. The agent's work, and what is told meanwhile, is that of making one."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from tests.workflows.ends import Walk
 from tests.workflows.making_stage import While, cancelled, guided, play_task
 from tests.workflows.making_steps import MakingSteps
 from tests.workflows.stage import AnyHandle, Stage
@@ -53,13 +54,13 @@ async def malformed(stage: Stage) -> AnyHandle:
     return await play_task(stage, names.REPAIR_TOOL, None, MakingSteps())
 
 
-PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {
-    "mended": mended,
-    "in-two-rounds": in_two_rounds,
-    "not-passed": not_passed,
-    "refused": refused,
-    "not-taken-over": not_taken_over,
-    "told": told,
-    "cancelled-while-the-agent-works": cancelled_while_the_agent_works,
-    "malformed": malformed,
+PATHS: Mapping[str, Walk] = {
+    "mended": Walk(mended, "completed 'reckoner' is mended. Version 1.2.0 stays, for a rollback."),
+    "in-two-rounds": Walk(in_two_rounds, "completed 'reckoner' is mended. Version 1.2.0 stays, for a rollback."),
+    "not-passed": Walk(not_passed, "failed What was built did not pass the gate in 2 rounds."),
+    "refused": Walk(refused, "failed It is a service somewhere else."),
+    "not-taken-over": Walk(not_taken_over, "failed Meanwhile there is 1.3.0."),
+    "told": Walk(told, "completed 'reckoner' is mended. Version 1.2.0 stays, for a rollback."),
+    "cancelled-while-the-agent-works": Walk(cancelled_while_the_agent_works, "cancelled It was cancelled."),
+    "malformed": Walk(malformed, "failed"),
 }

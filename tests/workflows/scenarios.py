@@ -1,14 +1,15 @@
 """The important paths through every workflow, played on a real server with scripted steps: what is recorded and what is compared."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from temporalio.client import Client, WorkflowHistory
 
 from tests.workflows import agent_paths, batch_paths, call_paths, callback_paths, control_paths, create_paths, repair_paths
+from tests.workflows.ends import Walk
 from tests.workflows.making_steps import slots
-from tests.workflows.stage import AnyHandle, Stage
+from tests.workflows.stage import Stage
 from toolagent.client import names
 
 __all__ = ["SCENARIOS", "Scenario", "play"]
@@ -22,11 +23,11 @@ AT_ONCE = 12
 
 @dataclass(frozen=True)
 class Scenario:
-    """`play` returns the handle of a workflow that has ended."""
+    """A path through a workflow."""
 
     workflow: str
     path: str
-    play: Callable[[Stage], Awaitable[AnyHandle]]
+    walk: Walk
 
     @property
     def name(self) -> str:
@@ -56,7 +57,7 @@ async def play(client: Client, scenarios: Iterable[Scenario]) -> dict[str, Workf
 
     async def one(scenario: Scenario) -> tuple[str, WorkflowHistory]:
         async with room:
-            handle = await scenario.play(Stage(client, scenario.name.lower()))
+            handle = await scenario.walk.play(Stage(client, scenario.name.lower()))
             return scenario.name, await handle.fetch_history()
 
     async with batch_paths.children(client), slots(client), asyncio.TaskGroup() as group:

@@ -1,6 +1,6 @@
 """Where a path through a workflow is played: workers for its own queue and for those it needs."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -12,7 +12,7 @@ from temporalio.worker import Interceptor, Worker
 from workers.temporal.host_workers import WORKFLOWS
 from workflows.outcome import OutcomeInterceptor
 
-__all__ = ["AnyHandle", "Stage"]
+__all__ = ["AnyHandle", "Play", "Stage"]
 
 BEAT = timedelta(seconds=0.2)
 LIFE = timedelta(seconds=300)
@@ -53,3 +53,7 @@ class Stage:
                 )
                 await stack.enter_async_context(worker)
             yield
+
+
+Play = Callable[[Stage], Awaitable[AnyHandle]]
+"""Plays one path: the handle of a workflow that has ended."""

@@ -15,7 +15,7 @@ from temporalio.worker import Worker
 from tests.workflows.steps import Steps
 from toolagent.client import names
 from workers.collector import spare_what_stays
-from workers.settings import Settings
+from workers.settings.front import LimitSettings
 from workers.temporal.connection import connect
 from workers.temporal.host_workers import WORKFLOWS
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 MOST_S = 0.2
 LIFE = timedelta(seconds=60)
-MOST_VALUES: int = Settings.model_fields["max_values"].default
+MOST_VALUES: int = LimitSettings.model_fields["max_values"].default
 EMPTY_LISTS: list[JsonValue] = [[] for _ in range(MOST_VALUES - 20)]
 """Nothing takes longer to read than these do."""
 

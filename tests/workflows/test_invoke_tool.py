@@ -21,8 +21,10 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent_service import step_names, stubs
 from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement
+from workers.temporal.connection import connect
+from workflows import options
 from workflows.invoke_tool import InvokeTool
-from workflows.options import BoundedLocalOptions, admit
+from workflows.options import LocalOptions, admit
 
 BEAT = timedelta(seconds=0.2)
 ECHO: JsonValue = {"tool_id": "echo", "params": {"message": "你好"}}
@@ -44,7 +46,7 @@ class Impatient:
     @workflow.run
     async def run(self) -> str:
         given = AdmitRequest(call=ToolCall(tool_id="t"), call_id="call-00000001", workflow_id="w", run_id="r")
-        options: BoundedLocalOptions = {**admit("t"), "schedule_to_close_timeout": timedelta(seconds=2)}
+        options: LocalOptions = {**admit("t"), "schedule_to_close_timeout": timedelta(seconds=2)}
         try:
             await workflow.execute_local_activity(stubs.admit, given, **options)
         except ActivityError as error:
@@ -259,7 +261,10 @@ async def test_the_call_model_is_what_the_workflow_takes(temporal: Client) -> No
 
 
 @pytest.mark.promise("host-affinity")
-async def test_a_call_whose_host_is_silent_is_placed_elsewhere(temporal: Client) -> None:
+async def test_a_call_whose_host_is_silent_is_placed_elsewhere(temporal_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "HOST_PATIENCE", timedelta(seconds=1))
+    # In Temporal's sandbox the workflow would have constants of its own.
+    temporal = await connect(temporal_address, "default", sandbox=False, patience_s=30)
     queue = f"q-{uuid.uuid4().hex[:8]}"
     steps = Steps(queue="host-dead/default", host="host-dead", elsewhere=Placement(queue=queue, host="host-alive"))
     async with running(temporal, steps, queue) as own:

@@ -15,9 +15,10 @@ from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
 from tests.workflows.changed import Changed
+from tests.workflows.ends import end_of
 from tests.workflows.fingerprints import difference, fingerprint
 from tests.workflows.record import BEFORE, FINGERPRINTS, FOLDER, IDENTITY, ROOT, keep, stored
-from tests.workflows.scenarios import SCENARIOS, play
+from tests.workflows.scenarios import SCENARIOS, Scenario, play
 from toolagent_service.plugin import service_plugin
 from workers.temporal.host_workers import WORKFLOWS
 from workflows.outcome import OutcomeInterceptor
@@ -69,6 +70,11 @@ def test_every_workflow_and_every_path_is_recorded() -> None:
     assert sorted(HISTORIES) == sorted(scenario.name for scenario in SCENARIOS), "Run `make histories`."
 
 
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_path_ends_as_is_said_beside_it(scenario: Scenario) -> None:
+    assert end_of(HISTORIES[scenario.name]).startswith(scenario.walk.ends)
+
+
 @pytest.mark.parametrize("name", sorted(HISTORIES))
 def test_a_history_carries_the_flags_without_which_replay_does_not_look(name: str) -> None:
     assert any(event.workflow_task_completed_event_attributes.sdk_metadata.core_used_flags for event in HISTORIES[name].events)
@@ -93,7 +99,9 @@ def test_the_recorded_histories_have_the_committed_fingerprints() -> None:
 
 
 async def test_the_workflows_of_today_issue_the_committed_commands(temporal: Client) -> None:
-    histories = await play(temporal, [scenario for scenario in SCENARIOS if not scenario.slow])
+    played = {scenario.name: scenario.walk.ends for scenario in SCENARIOS if not scenario.slow}
+    histories = await play(temporal, [scenario for scenario in SCENARIOS if scenario.name in played])
+    assert {name: end for name, history in histories.items() if not (end := end_of(history)).startswith(played[name])} == {}
     found = {name: fingerprint(history) for name, history in histories.items()}
     expected = {name: lines for name, lines in committed().items() if name in found}
     assert not (changes := difference(expected, found)), f"A workflow asks Temporal for something else.\n{changes}\n{REMEDY}"

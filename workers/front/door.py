@@ -16,7 +16,7 @@ from workers.failures import CannotRun
 from workers.front.http_head import BoundedHead
 from workers.grace import Grace
 from workers.ports import listen
-from workers.settings import Settings
+from workers.settings.front import FrontSettings
 
 __all__ = ["bound_socket", "never_ended", "serving"]
 
@@ -39,7 +39,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def bound_socket(settings: Settings) -> socket.socket:
+def bound_socket(settings: FrontSettings) -> socket.socket:
     """Raises CannotRun when the port is taken, or when the service would be open to others without a key."""
     if settings.api_key is None and not _is_loopback(settings.fastapi_host):
         raise CannotRun(

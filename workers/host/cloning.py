@@ -4,17 +4,18 @@ from pathlib import Path
 
 from engine.making.repositories.cloning import CloneLimits, Cloner
 from engine.making.repositories.ssh import SshAccess, SshClient
-from engine.runtimes.environments.execution import Executor
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.socket_folder import SocketFolders
 from workers.failures import CannotRun
-from workers.host.runtimes import HostRuntimes
-from workers.settings import Settings, environment
+from workers.host.scripts import Tooling
+from workers.settings.environment import environment
+from workers.settings.making import RepositorySettings
 from workers.state.directory import StateDirectory
 
 __all__ = ["cloner_of"]
 
 
-def cloner_of(settings: Settings, state: StateDirectory, runs: HostRuntimes, executor: Executor) -> Cloner:
+def cloner_of(settings: RepositorySettings, state: StateDirectory, launcher: Launcher, tooling: Tooling) -> Cloner:
     """Raises CannotRun when a file that a setting names is not there, or there is no place for sockets."""
     variables = environment()
     path = variables.get("PATH")
@@ -30,8 +31,8 @@ def cloner_of(settings: Settings, state: StateDirectory, runs: HostRuntimes, exe
     except OSError as error:
         raise CannotRun(f"{error} Set TOOL_AGENT_STATE_DIR or TMPDIR to a folder with a shorter path.") from error
     limits = CloneLimits(settings.repo_max_bytes, settings.repo_max_files, settings.repo_timeout_s)
-    ssh = SshClient(runs.parts.launcher, folders, access)
-    return Cloner(executor, runs.network, schemes=settings.repo_schemes, limits=limits, path=path, ssh=ssh)
+    ssh = SshClient(launcher, folders, access)
+    return Cloner(tooling.executor, tooling.network, schemes=settings.repo_schemes, limits=limits, path=path, ssh=ssh)
 
 
 def _file(setting: str, file: Path | None) -> Path | None:

@@ -4,7 +4,7 @@ from pydantic import ConfigDict
 
 from toolagent_service.contracts.dependency_policy import DependencyPolicy
 from workers.host.policy_files import said_in, understood
-from workers.settings import Settings
+from workers.settings.making import CodingSettings
 
 __all__ = ["dependency_policy_of"]
 
@@ -18,7 +18,7 @@ class _Policy(DependencyPolicy):
     model_config = ConfigDict(extra="forbid")
 
 
-def dependency_policy_of(settings: Settings) -> DependencyPolicy:
+def dependency_policy_of(settings: CodingSettings) -> DependencyPolicy:
     """What the file does not say is as it is without one. Raises CannotRun when it cannot be read, or says what nobody understands."""
     path = settings.dependency_policy
     if path is None:

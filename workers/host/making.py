@@ -40,20 +40,19 @@ from engine.roles.provider import ModelProvider
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers import PROVIDERS
 from engine.runtimes.docker.building.containers import BuildContainers
-from engine.runtimes.environments.environments import Installer
-from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.network import through
+from engine.upkeep.tasks import TaskSweep, sweeping_tasks
 from toolagent_service.contracts.agent import AgentLimits
 from workers.failures import CannotRun
 from workers.host.cloning import cloner_of
 from workers.host.dependencies import dependency_policy_of
 from workers.host.runtimes import HostRuntimes
-from workers.host.scripts import indexes_of, programs_of
-from workers.host.task_sweep import TaskSweep, sweeping_tasks
 from workers.parts import Store
-from workers.settings import SHIPPED_DATA, Settings, environment
+from workers.settings.making import CodingSettings, ModelSettings
+from workers.settings.tools import SHIPPED_DATA, CatalogSettings
+from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.temporal.host_workers import MakingActivities
+from workers.temporal.workflow_ends import WorkflowEnds
 
 __all__ = ["running_making"]
 
@@ -65,14 +64,10 @@ async def running_making(
     store: Store, settings: Settings, state: StateDirectory, client: Client, runs: HostRuntimes, builds: BuildContainers | None
 ) -> AsyncGenerator[MakingActivities]:
     """The steps of tasks, as this host does them. Raises CannotRun when a setting or a file of theirs cannot be used."""
-    folder, parts = state.root / "making", runs.parts
+    folder, parts, tooling = state.root / "making", runs.parts, runs.tooling
     # What a dead worker left of trials goes. Folders of tasks that go on stay: their steps begin where they were.
     await sweep_trials(state.root)
-    programs, everything = programs_of(settings), environment()
-    indexes = indexes_of(programs, everything)
-    executor = Executor(parts.launcher, parts.sandboxing.sandbox)
-    installing = through(parts.sandboxing.egress, trusted=True, is_apart=runs.is_apart)
-    installer = Installer(indexes, installing, settings.tool_start_timeout_s)
+    executor, programs, installer = tooling.executor, tooling.programs, tooling.installer
     uv_runs = UvRuns(executor, programs, installer)
     locks = ProjectLocks(uv_runs)
     candidates = Candidates(store.database, store.files)
@@ -80,45 +75,47 @@ async def running_making(
     async with AsyncExitStack() as stack:
         benches = Workbenches(folder, BenchParts(parts.launcher, executor, programs, installer), builds or _NO_ENGINE)
         stack.push_async_callback(benches.close)
-        sweep = TaskSweep(client, store.tasks, store.evidence, benches, parts.sandboxing.environments, state.host)
+        sweep = TaskSweep(WorkflowEnds(client), store.tasks, store.evidence, benches, parts.sandboxing.environments, state.host)
         # What ended, or went to another host, while this one was away.
         await sweep.clear()
         await stack.enter_async_context(sweeping_tasks(sweep))
-        index = SimpleIndex(addresses_from(indexes))
+        index = SimpleIndex(addresses_from(tooling.indexes))
         stack.push_async_callback(index.aclose)
-        gate = DependencyGate(dependency_policy_of(settings), index, PopularPackages.read(_data(settings, "popular_packages.txt")))
+        gate = DependencyGate(
+            dependency_policy_of(settings.coding), index, PopularPackages.read(_data(settings.catalog, "popular_packages.txt"))
+        )
         maker = Maker(
             MakerParts(
                 folder=folder,
                 cache=folder / ".cases",
                 runtimes=parts,
-                cloner=cloner_of(settings, state, runs, executor),
+                cloner=cloner_of(settings.repositories, state, parts.launcher, tooling),
                 ways=WaysParts(executor, uv_runs, locks, NpmRuns(executor, programs, installer)),
                 candidates=candidates,
                 registration=registration,
-                files=FileParameters(store.files, settings.files_folder.absolute()),
+                files=FileParameters(store.files, settings.state.files_folder.absolute()),
                 benches=benches,
                 diagnoses=Diagnoses(DiagnosisParts(store.registry, store.routes, store.calls, benches, parts.projects, state.root)),
                 repairs=Repairs(store.registry, store.calls, store.evidence),
                 accounts=Accounts(store.tasks, store.turns),
             )
         )
-        provider = _provider(settings)
+        provider = _provider(settings.model)
         if provider is not None:
             stack.push_async_callback(provider.aclose)
-        models = Models(provider, Prompts(_data(settings, "prompts")), _prices(settings))
+        models = Models(provider, Prompts(_data(settings.catalog, "prompts")), _prices(settings.catalog))
         transcript = Transcript(store.messages, store.outcomes, store.turns, store.notes, store.tasks)
         coding = CodingRole(benches, gate, Proposals(gate, locks, candidates, registration.is_anothers), store.tasks)
         yield MakingActivities(
-            FollowTask(store.tasks, store.hosts, state.host, most=settings.max_coding_tasks),
+            FollowTask(store.tasks, store.hosts, state.host, most=settings.coding.max_coding_tasks),
             MakeTool(maker, store.tasks, store.notes, store.events),
-            BriefAgent(Openings(models, transcript), coding, _allowed(settings)),
+            BriefAgent(Openings(models, transcript), coding, _allowed(settings.coding)),
             AskModel(models, transcript, (coding,)),
             UseTool(transcript, (coding,)),
         )
 
 
-def _provider(settings: Settings) -> ModelProvider | None:
+def _provider(settings: ModelSettings) -> ModelProvider | None:
     if settings.model is None:
         return None
     if settings.model_provider not in PROVIDERS:
@@ -127,20 +124,20 @@ def _provider(settings: Settings) -> ModelProvider | None:
     return PROVIDERS[settings.model_provider](ProviderOptions(settings.model, key, settings.model_base_url))
 
 
-def _prices(settings: Settings) -> Prices:
+def _prices(settings: CatalogSettings) -> Prices:
     try:
         return Prices.read(_data(settings, "prices.json"))
     except PriceFileError as error:
         raise CannotRun(str(error)) from error
 
 
-def _data(settings: Settings, name: str) -> Path:
+def _data(settings: CatalogSettings, name: str) -> Path:
     """A data folder of one's own need not hold what only we need."""
     own = settings.data_dir / name
     return own if own.exists() else SHIPPED_DATA / name
 
 
-def _allowed(settings: Settings) -> AgentLimits:
+def _allowed(settings: CodingSettings) -> AgentLimits:
     return AgentLimits(
         turns=settings.coding_turns,
         wall_s=settings.coding_wall_s,

@@ -9,8 +9,8 @@ from engine.runtimes import make_runtimes
 from engine.runtimes.auditing.audit import Audit
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.book import ContainerBook
+from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Engine
-from engine.runtimes.environments.network import Network, through
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.public_servers import PublicServers
 from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
@@ -22,12 +22,14 @@ from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identity import Identity
+from engine.upkeep.environments import tidied
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.failures import CannotRun
-from workers.host.containers import closed_containers, docker_parts, lasting_names
+from workers.host.containers import closed_containers, docker_settings, lasting_names
 from workers.host.sandbox import identities, policy_of, sandbox_of
-from workers.host.scripts import judging, script_service, tidied
-from workers.settings import Settings, environment
+from workers.host.scripts import Tooling, judging, script_service, tooling_of
+from workers.settings.environment import environment
+from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
 
@@ -36,13 +38,11 @@ __all__ = ["HostRuntimes", "running_runtimes"]
 
 @dataclass(frozen=True, slots=True)
 class HostRuntimes:
-    """The runtimes, what they are made of, and the way out of the sandbox to the hosts that a box names."""
+    """The runtimes, and what they are made of."""
 
     runtimes: Mapping[str, AnyRuntime]
     parts: RuntimeParts
-    network: Network
-    is_apart: bool
-    """Whether the sandbox has a network of its own."""
+    tooling: Tooling
 
 
 _ENGINE_VARIABLES = ("DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
@@ -64,8 +64,9 @@ async def running_runtimes(
     secrets = SecretSource(environment(), state.root / "secrets")
     secrets.check()
     launcher = Launcher(owner, guardian, _chosen("PATH"), shutil.which("setpriv"))
-    policy = policy_of(settings)
-    users = identities(settings.sandbox_users, state.root / "sandbox" / "users")
+    policy = policy_of(settings.sandbox)
+    data = settings.catalog.data_dir.absolute()
+    users = identities(settings.sandbox.sandbox_users, state.root / "sandbox" / "users")
     # Of its containers that serve no tool.
     of_containers = users.take(state.root).identity if users else None
     egress = _egress(state, policy, of_containers)
@@ -73,23 +74,33 @@ async def running_runtimes(
         stack.callback(egress.close)
         engine = Engine(_chosen(*_ENGINE_VARIABLES))
         stack.callback(engine.close)
-        sandbox = await sandbox_of(settings, state, owner, launcher, engine, users)
-        docker = docker_parts(settings, state, owner, policy, engine, egress, audit, book, secrets.resolve, users, of_containers)
+        sandbox = await sandbox_of(settings.sandbox.sandbox_levels, policy, state, owner, launcher, engine, users)
+        tooling = tooling_of(settings.environments, settings.running.tool_start_timeout_s, launcher, sandbox, egress)
+        docker = DockerParts(
+            docker_settings(settings.containers, settings.running, data, state, owner, policy, of_containers),
+            engine,
+            egress,
+            tooling.indexes,
+            audit=audit,
+            book=book,
+            secrets=secrets.resolve,
+            users=users,
+        )
         egress.sweep(await lasting_names(docker))
-        judge = await stack.enter_async_context(judging(settings, launcher, audit, state.host))
-        scripts = script_service(settings, state, launcher, sandbox, egress, audit, judge)
+        judge = await stack.enter_async_context(judging(policy, tooling.programs, launcher, audit, state.host))
+        scripts = script_service(settings.environments, settings.limits, settings.catalog.script_folder, state, tooling, audit, judge)
         await stack.enter_async_context(tidied(scripts.environments))
         local = LocalSettings(
-            data=settings.data_dir.absolute(),
+            data=data,
             state=state.root,
             calls=state.calls,
             host=state.host,
-            start_timeout_s=settings.tool_health_timeout_s,
-            stop_grace_s=settings.stop_grace_s,
+            start_timeout_s=settings.running.tool_health_timeout_s,
+            stop_grace_s=settings.running.stop_grace_s,
         )
         http = HttpExchange(
-            max_result_bytes=settings.max_result_bytes,
-            max_result_values=settings.max_result_values,
+            max_result_bytes=settings.limits.max_result_bytes,
+            max_result_values=settings.limits.max_result_values,
             public=PublicServers(policy.private_hosts),
         )
         stack.push_async_callback(http.aclose)
@@ -97,8 +108,7 @@ async def running_runtimes(
         parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker)
         runtimes = make_runtimes(parts)
         stack.push_async_callback(closed_containers, runtimes)
-        is_apart = isinstance(sandbox, str) or sandbox.level.has_own_network
-        yield HostRuntimes(runtimes, parts, through(egress, is_apart=is_apart), is_apart)
+        yield HostRuntimes(runtimes, parts, tooling)
 
 
 def _egress(state: StateDirectory, policy: SandboxPolicy, identity: Identity | None) -> Egress:

@@ -1,7 +1,7 @@
 """The sandbox of this host, made from settings and the operator's policy file."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -22,7 +22,7 @@ from engine.runtimes.sandbox.sandbox import Sandbox, SandboxRefused
 from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
 from workers.failures import CannotRun
 from workers.host.policy_files import said_in, understood
-from workers.settings import Settings
+from workers.settings.tools import SandboxSettings
 from workers.state.directory import StateDirectory
 
 __all__ = ["identities", "policy_of", "sandbox_of"]
@@ -57,7 +57,7 @@ def identities(uids: range = DEFAULT_UIDS, own: Path | None = None) -> Identitie
         raise CannotRun(f"The folder where services of this machine share out users cannot be had: {error}") from error
 
 
-def policy_of(settings: Settings) -> SandboxPolicy:
+def policy_of(settings: SandboxSettings) -> SandboxPolicy:
     """Limits that it does not name are those there are without a file.
 
     Raises CannotRun when the file cannot be read, or says something that nobody understands.
@@ -75,16 +75,22 @@ def policy_of(settings: Settings) -> SandboxPolicy:
 
 
 async def sandbox_of(
-    settings: Settings, state: StateDirectory, owner: Owner, launcher: Launcher, engine: Engine, users: Identities | None
+    levels: Sequence[SandboxLevel],
+    policy: SandboxPolicy,
+    state: StateDirectory,
+    owner: Owner,
+    launcher: Launcher,
+    engine: Engine,
+    users: Identities | None,
 ) -> Sandbox | str:
     """The first level that works; or why there is none, so that what needs no sandbox goes on."""
     if (outer := shown_to_all(state.root)) is not None:
         return _none(f"No tool's code is run: the state directory {state.root} lies in {outer}, which every tool sees. Name another.")
-    levels = [_MAKERS[level](state.root, owner, engine, users) for level in settings.sandbox_levels]
-    for level in levels:
+    made = [_MAKERS[level](state.root, owner, engine, users) for level in levels]
+    for level in made:
         await level.sweep()
     try:
-        return await Sandbox.choose(levels, policy_of(settings), launcher, state.root / "sandbox" / "probe")
+        return await Sandbox.choose(made, policy, launcher, state.root / "sandbox" / "probe")
     except SandboxRefused as refusal:
         return _none(str(refusal))
 

@@ -55,7 +55,7 @@ class StateDirectory:
 
     @property
     def steps(self) -> Path:
-        """Which steps of calls are under way; see `engine.calls.step_trace`."""
+        """Which steps of calls are under way; see `engine.calls.steps`."""
         return self.root / "steps-under-way"
 
     @property

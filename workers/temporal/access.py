@@ -13,12 +13,12 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, Describe
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from engine.disk.room import require_writing
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from toolagent.client import names
 from workers.failures import CannotRun
-from workers.recording import require_writing
-from workers.settings import Settings
+from workers.settings.temporal import TemporalSettings
 from workers.state.directory import StateDirectory
 from workers.temporal.connection import connect, register_search_attributes, set_retention
 from workers.temporal.dev_server import embedded_temporal, last_words, read_config
@@ -44,7 +44,9 @@ class TemporalAccess:
 
 
 @asynccontextmanager
-async def some_temporal(settings: Settings, state: StateDirectory, guardian: Guardian, owner: Owner) -> AsyncGenerator[TemporalAccess]:
+async def some_temporal(
+    settings: TemporalSettings, state: StateDirectory, guardian: Guardian, owner: Owner
+) -> AsyncGenerator[TemporalAccess]:
     """The server that was named; where none was, the embedded one, until the block ends. Raises CannotRun."""
     if settings.temporal_address is not None:
         yield await named_temporal(settings, settings.temporal_address)
@@ -61,7 +63,7 @@ async def some_temporal(settings: Settings, state: StateDirectory, guardian: Gua
         yield TemporalAccess(client, server.address, server.ui_url, state.temporal)
 
 
-async def named_temporal(settings: Settings, address: str) -> TemporalAccess:
+async def named_temporal(settings: TemporalSettings, address: str) -> TemporalAccess:
     """A server that others run. Raises CannotRun when it does not answer."""
     namespace = settings.temporal_namespace or read_config(settings.temporal_config).namespace
     client = await connect(address, namespace, sandbox=settings.workflow_sandbox, patience_s=_FIND_S)
@@ -75,7 +77,7 @@ async def _register(client: Client) -> None:
 
 
 async def check_temporal(client: Client, folder: Path | None = None) -> None:
-    """Raises RPCError when it does not answer, UnwritableError when the embedded server cannot write to its `folder`.
+    """Raises RPCError when it does not answer, StoreUnwritableError when the embedded server cannot write to its `folder`.
 
     A server that has failed to write once knows of no workflow any more until it can: so it is asked for one.
     """

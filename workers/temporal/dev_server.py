@@ -19,7 +19,7 @@ from engine.runtimes.process.ownership import Owner
 from engine.store.sqlite_files import damage_at_start
 from workers.failures import CannotRun
 from workers.ports import require_free
-from workers.settings import Settings
+from workers.settings.temporal import TemporalSettings
 
 __all__ = [
     "TEMPORAL_REMEDY",
@@ -80,7 +80,7 @@ def read_config(path: Path) -> DevServerConfig:
 
 @asynccontextmanager
 async def embedded_temporal(
-    settings: Settings, config: DevServerConfig, folder: Path, guardian: Guardian, owner: Owner
+    settings: TemporalSettings, config: DevServerConfig, folder: Path, guardian: Guardian, owner: Owner
 ) -> AsyncGenerator[DevServer]:
     """Run the server until the block ends; one that dies is started again with its state. Raises CannotRun."""
     port = _port(settings.temporal_port, config.port, config.ip, "TOOL_AGENT_TEMPORAL_PORT")

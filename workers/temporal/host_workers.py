@@ -22,7 +22,7 @@ from activities.make_tool import MakeTool
 from activities.settle import Settle
 from activities.use_tool import UseTool
 from api.ports import NotReadyError
-from engine.calling.lane_call import LaneCalls
+from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
 from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
@@ -67,7 +67,7 @@ class Activities:
     settle: Settle
     control: ControlToolActivity
     callbacks: DeliverCallbackActivity
-    lane: LaneCalls
+    lane: LaneMaking
     queued: QueuedCall
 
 

@@ -1,7 +1,7 @@
 """A call of which it is decided whether it may be made, and what decides: the checks, each a file of this folder."""
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from pydantic import JsonValue
@@ -11,12 +11,12 @@ from engine.calls.lookup import ToolLookup
 from engine.store.calls import CallTable
 from engine.store.claims import ClaimTable
 from engine.store.doors import DoorTable
-from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult, ValidationIssue
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES
 
-__all__ = ["AnsweredBefore", "Asked", "CallLimits", "Check", "Refused", "Sources"]
+__all__ = ["AnsweredBefore", "Asked", "CallLimits", "Check", "Sources"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,6 @@ class Asked:
         return self.found.manifest
 
 
-class Refused(Exception):
-    """The call is not made; this is why."""
-
-    def __init__(self, error: ToolError, issues: tuple[ValidationIssue, ...] = ()) -> None:
-        super().__init__(error.message)
-        self.error = error
-        self.issues = issues
-
-
 class AnsweredBefore(Exception):
     """Under its id a call has been made, and this is the answer. It has no effects any more."""
 
@@ -98,4 +89,4 @@ class Check:
     name: str
     reads: str
     run: Run
-    refuses_with: tuple[ErrorType, ...] = field(default=())
+    refuses_with: tuple[ErrorType, ...]

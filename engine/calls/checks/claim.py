@@ -2,16 +2,14 @@
 
 from dataclasses import replace
 
-from engine.calls.checks.asked import AnsweredBefore, Asked, Check, Refused, Sources
+from engine.calls.checks.asked import AnsweredBefore, Asked, Check, Sources
+from engine.calls.endings import Refused
 from engine.store.claims import WORKFLOW, Claim
 from engine.store.clock import now
-from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.calls import ErrorType
 from toolagent.core.calls.results import key_conflict
 
 __all__ = ["CHECK"]
-
-_CANCELLED = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
-
 
 async def _check(asked: Asked, sources: Sources) -> Asked:
     if asked.is_new:
@@ -23,7 +21,7 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
     if found.fingerprint != asked.fingerprint:
         raise AnsweredBefore(key_conflict(asked.call_id, asked.call.tool_id, now()))
     if found.is_cancelled:
-        raise Refused(_CANCELLED)
+        raise Refused(ErrorType.CANCELLED, "The call was cancelled before it was made.", {"sent": False})
     if found.owner == WORKFLOW:
         return asked
     if found.owner in await sources.doors.alive():

@@ -1,18 +1,19 @@
 """Whether a person would have to confirm the call."""
 
-from engine.calls.checks.asked import Asked, Check, Refused, Sources
-from toolagent.contracts.calls import ErrorType, ToolError
+from engine.calls.checks.asked import Asked, Check, Sources
+from engine.calls.endings import Refused
+from toolagent.contracts.calls import ErrorType
 
 __all__ = ["CHECK"]
 
 
-async def _check(asked: Asked, sources: Sources) -> Asked:  # noqa: ARG001 - a check
+async def _check(asked: Asked, _: Sources) -> Asked:
     manifest = asked.manifest
     if not manifest.requires_confirmation:
         return asked
     # Nobody can be asked yet: running it unasked would break the promise of its manifest.
     message = f"Tool {manifest.tool_id!r} may only run when a person has confirmed the call, and nobody can be asked here."
-    raise Refused(ToolError(type=ErrorType.PERMISSION_DENIED, message=message, details={"reason": "requires_confirmation"}))
+    raise Refused(ErrorType.PERMISSION_DENIED, message, {"reason": "requires_confirmation"})
 
 
 CHECK = Check("confirmation", "the tool's `requires_confirmation`", _check, (ErrorType.PERMISSION_DENIED,))

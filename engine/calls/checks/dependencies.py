@@ -2,9 +2,10 @@
 
 from pydantic import JsonValue
 
-from engine.calls.checks.asked import Asked, Check, Refused, Sources
+from engine.calls.checks.asked import Asked, Check, Sources
+from engine.calls.endings import Refused
 from engine.calls.lookup import ToolLookup
-from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolDependency, ToolManifest, ToolStatus
 from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
@@ -13,17 +14,21 @@ __all__ = ["CHECK", "unmet_dependencies"]
 _ANY = "*"
 
 
-async def unmet_dependencies(manifest: ToolManifest, lookup: ToolLookup) -> ToolError | None:
+async def _check(asked: Asked, sources: Sources) -> Asked:
+    if (error := await unmet_dependencies(asked.manifest, sources.lookup)) is not None:
+        raise error
+    return asked
+
+
+async def unmet_dependencies(manifest: ToolManifest, lookup: ToolLookup) -> Refused | None:
     """What a call of the tool would lack; None when nothing. Only what it needs itself: the others say what they need."""
     missing = [(needed, reason) for needed in manifest.dependencies if (reason := await _why_not(needed, lookup))]
     if not missing:
         return None
     told = "; ".join(f"{needed.tool_id} {needed.version}: {reason}" for needed, reason in missing)
-    details: JsonValue = {
-        "dependencies": [{"tool_id": needed.tool_id, "version": needed.version, "reason": reason} for needed, reason in missing]
-    }
+    details: list[JsonValue] = [{"tool_id": needed.tool_id, "version": needed.version, "reason": reason} for needed, reason in missing]
     message = f"Tool {manifest.tool_id!r} needs other tools that cannot be called: {told}."
-    return ToolError(type=ErrorType.DEPENDENCY_ERROR, message=message, details=details)
+    return Refused(ErrorType.DEPENDENCY_ERROR, message, {"dependencies": details})
 
 
 async def _why_not(needed: ToolDependency, lookup: ToolLookup) -> str | None:
@@ -37,12 +42,6 @@ async def _why_not(needed: ToolDependency, lookup: ToolLookup) -> str | None:
         return f"no such version can be called; there is {', '.join(found.versions[:20])}"
     status = found.manifest.status
     return None if status is ToolStatus.ACTIVE else f"version {found.manifest.version} is {status.value}"
-
-
-async def _check(asked: Asked, sources: Sources) -> Asked:
-    if (error := await unmet_dependencies(asked.manifest, sources.lookup)) is not None:
-        raise Refused(error)
-    return asked
 
 
 CHECK = Check("dependencies", "the tool's `dependencies`, the registry", _check, (ErrorType.DEPENDENCY_ERROR,))

@@ -1,7 +1,8 @@
 """Whether something here can run one of the tool's sources."""
 
-from engine.calls.checks.asked import Asked, Check, Refused, Sources
-from toolagent.contracts.calls import ErrorType, ToolError
+from engine.calls.checks.asked import Asked, Check, Sources
+from engine.calls.endings import Refused
+from toolagent.contracts.calls import ErrorType
 
 __all__ = ["CHECK"]
 
@@ -11,8 +12,7 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
     if any(name in sources.limits.executable for name in types):
         return asked
     has = f"sources of type {', '.join(types)}, which nothing here can run" if types else "no source to run it from"
-    message = f"Tool {asked.manifest.tool_id!r} has {has}."
-    raise Refused(ToolError(type=ErrorType.EXECUTOR_NOT_FOUND, message=message, details={"source_types": [*types]}))
+    raise Refused(ErrorType.EXECUTOR_NOT_FOUND, f"Tool {asked.manifest.tool_id!r} has {has}.", {"source_types": [*types]})
 
 
 CHECK = Check("executor", "the tool's sources, the runtimes of this host", _check, (ErrorType.EXECUTOR_NOT_FOUND,))

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from engine.calls.checks.asked import Asked, Check, Refused, Sources
+from engine.calls.checks.asked import Asked, Check, Sources
 from engine.calls.checks.size import require_size
-from toolagent.contracts.calls import ErrorType, ToolError
+from engine.calls.endings import Refused
+from toolagent.contracts.calls import ErrorType
 from toolagent.core.schemas import with_defaults
 from toolagent.validation.schemas import find_issues
 
@@ -23,8 +24,7 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
         return replace(asked, params=params)
     listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:_TOLD])
     more = f" (and {len(issues) - _TOLD} more)" if len(issues) > _TOLD else ""
-    message = f"The parameters do not fit the tool's input schema: {listed}{more}"
-    raise Refused(ToolError(type=ErrorType.VALIDATION_ERROR, message=message), issues)
+    raise Refused(ErrorType.VALIDATION_ERROR, f"The parameters do not fit the tool's input schema: {listed}{more}", issues=issues)
 
 
 CHECK = Check("parameters", "the parameters, the tool's `input_schema`", _check, (ErrorType.VALIDATION_ERROR,))

@@ -1,17 +1,44 @@
 """A call that has ended, and what follows from it: the effects, each a file of this folder."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from engine.calls.settled import SettledCalls
 from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
 from engine.store.claims import Claim
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.records import CallRecord
 
-__all__ = ["Effect", "Ended", "Places"]
+__all__ = ["Effect", "Ended", "Places", "SettledCalls"]
+
+
+class SettledCalls:
+    """Those who wait in this process, by call id. Once the record is committed the result stands: whatever dies then, it ends with it."""
+
+    def __init__(self) -> None:
+        self._waiting: defaultdict[str, list[asyncio.Future[ToolResult]]] = defaultdict(list)
+
+    @contextmanager
+    def expected(self, call_id: str) -> Generator[asyncio.Future[ToolResult]]:
+        """A future that gets the result when the call is settled in this process during the block."""
+        future: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
+        self._waiting[call_id].append(future)
+        try:
+            yield future
+        finally:
+            self._waiting[call_id].remove(future)
+            if not self._waiting[call_id]:
+                del self._waiting[call_id]
+
+    def tell(self, result: ToolResult) -> None:
+        """To be said when the record is committed, not before."""
+        for future in self._waiting.get(result.call_id, ()):
+            if not future.done():
+                future.set_result(result)
 
 
 @dataclass(frozen=True, slots=True)

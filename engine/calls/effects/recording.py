@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from engine.calls.effects.ended import Effect, Ended, Places
-from engine.calls.endings import events_of
+from engine.calls.records import events_of
 
 __all__ = ["EFFECT"]
 

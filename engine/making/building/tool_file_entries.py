@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.disk.removal import remove
-from engine.making.openapi.names import tool_id_of
-from engine.making.openapi.operations import LeftOut
+from engine.making.failures import LeftOut
+from engine.making.openapi.names import unused
 from engine.making.openapi.tools import Described
 from engine.making.recognisers.tool_file import recognise_tool_files
 from engine.making.repositories.trees import Tree
@@ -15,12 +15,10 @@ from engine.registry.archives import MAX_BYTES, MAX_FILES
 from engine.registry.formats import tool_json
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import ScriptSource, backend_runtime_of
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
 from toolagent.validation.tool_folders import NoScriptError, Script, anothers_scripts, find_script
-
-__all__ = ["left_out_of", "tool_file_candidate"]
 
 _ASIDE = "It is in a folder for examples or tests."
 
@@ -34,15 +32,14 @@ def tool_file_candidate(repository: Path, paths: Sequence[str], about: Described
     """
     tree = Tree.read(repository)
     read = [_read(tree, path) for path in paths]
-    ids = [about.tool_name] if len(read) == 1 else _ids(about.tool_name, [file for file, _ in read])
-    groups = () if len(read) == 1 else (about.tool_name,)
-    entries = tuple(_entry(file, script, tool_id, groups) for (file, script), tool_id in zip(read, ids, strict=True))
+    ids = about.ids(_names([file for file, _ in read]))
+    groups = about.groups(len(read))
+    entries = [_entry(file, script, tool_id, groups) for (file, script), tool_id in zip(read, ids, strict=True)]
     by_path = {path: (file.tool_id, script) for path, (file, script) in zip(paths, read, strict=True)}
     for path, (index, reason) in anothers_scripts(by_path).items():
         raise ValueError(f"{path}: $.handler.files[{index}]: {reason}")
     folders = _folders_of({tool_id: script for (_, script), tool_id in zip(read, ids, strict=True)}, work)
-    group = ToolGroup(group_id=about.tool_name, name=about.tool_name, description=about.description, tool_ids=tuple(ids))
-    return Candidate(entries=entries, group=group if groups else None), folders
+    return about.candidate(entries), folders
 
 
 def left_out_of(repository: Path, paths: Sequence[str]) -> tuple[LeftOut, ...]:
@@ -93,10 +90,9 @@ def _entry(file: ToolFile, script: Script, tool_id: str, groups: tuple[str, ...]
     return ToolEntry(manifest=ToolManifest.model_validate(tool_json.manifest_in(file).model_copy(update=told)), sources=(source,))
 
 
-def _ids(tool_name: str, files: Sequence[ToolFile]) -> list[str]:
-    """By what each file calls its tool; numbered where that is the same, as for two versions."""
+def _names(files: Sequence[ToolFile]) -> list[str]:
+    """What each file calls its tool; numbered where that is the same, as for two versions."""
     found: list[str] = []
     for file in files:
-        name = tool_id_of(tool_name, _NOT_IN_AN_ID.sub("_", file.tool_id.rpartition(":")[2]))
-        found.append(next(one for one in (name, *(f"{name}_{number}" for number in range(2, len(files) + 2))) if one not in found))
+        found.append(unused(_NOT_IN_AN_ID.sub("_", file.tool_id.rpartition(":")[2]), found))
     return found

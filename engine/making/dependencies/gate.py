@@ -16,8 +16,6 @@ from engine.making.dependencies.requirements import Asked, Refused, read_require
 from engine.making.dependencies.simple_index import SimpleIndex
 from toolagent_service.contracts.dependency_policy import DependencyPolicy, DependencyVerdict, RefusalKind
 
-__all__ = ["DependencyGate"]
-
 _VERSIONS_TOLD = 5
 
 _OPERATOR = "Whoever runs this service can"

@@ -4,11 +4,9 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
-from engine.runtimes.environments.environments import Indexes
+from engine.runtimes.environments.indexes import Indexes
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.sources import ScriptLanguage
-
-__all__ = ["Addresses", "IndexAway", "addresses_from", "addresses_of"]
 
 Addresses: TypeAlias = Callable[[], Awaitable[tuple[str, ...]]]
 """Addresses of package indexes, the first one asked first; they may hold passwords. Raises IndexAway."""

@@ -11,8 +11,6 @@ from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sd
 from packaging.version import InvalidVersion, Version
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
-__all__ = ["ACCEPT", "NoPage", "Project", "Release", "read_page"]
-
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _JSON = "json"
 

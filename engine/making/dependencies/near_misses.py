@@ -11,8 +11,6 @@ from rapidfuzz.fuzz import ratio
 
 from engine.making.dependencies.popular import PopularPackages
 
-__all__ = ["NearMisses"]
-
 _SLIP_FROM = 5
 """Shorter names have too many honest neighbours: only what looks the same is taken for them."""
 _TWO_SLIPS_FROM = 11

@@ -7,8 +7,6 @@ from typing import Self
 
 from packaging.utils import canonicalize_name
 
-__all__ = ["PopularPackages"]
-
 
 @dataclass(frozen=True, slots=True)
 class PopularPackages:

@@ -9,8 +9,6 @@ from packaging.utils import canonicalize_name
 
 from toolagent_service.contracts.dependency_policy import DependencyRefusal, RefusalKind
 
-__all__ = ["Asked", "Refused", "read_requirement", "shown"]
-
 _MOST = 500
 _SHOWN = 200
 _ARCHIVE = re.compile(r"\.(whl|zip|egg|tar|tgz|(tar\.)?(gz|bz2|xz|zst))$", re.IGNORECASE)

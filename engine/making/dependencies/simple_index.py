@@ -13,8 +13,6 @@ from engine.making.dependencies.index_addresses import Addresses, IndexAway
 from engine.making.dependencies.index_pages import ACCEPT, NoPage, Project, read_page
 from engine.network.peers import peer_client, read_at_most
 
-__all__ = ["SimpleIndex"]
-
 _MAX_BYTES = 64 * 1024 * 1024
 _ASK_S = 30.0
 _PAUSES_S = (0.2, 1.0)

@@ -3,8 +3,6 @@
 from engine.making.gate.checks import bad_input, comes_back, derived_cases, given_examples, health, starts, stays_within, withheld_examples
 from engine.making.gate.subject import Check
 
-__all__ = ["CHECKS", "with_check"]
-
 CHECKS: tuple[Check, ...] = (
     starts.check,
     health.check,

@@ -8,8 +8,6 @@ from engine.making.gate.subject import Params
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.validation.schemas import issues_of
 
-__all__ = ["bad_params"]
-
 _OTHER: tuple[JsonValue, ...] = ("text that was not asked for", {"not": "asked for"}, [[]])
 _NOT_ANY_TEXT = frozenset({"integer", "number", "boolean"})
 _STRANGER = "zz_not_asked_for"

@@ -18,8 +18,6 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.validation.schemas import issues_of
 
-__all__ = ["Cases", "Derivation"]
-
 Cases: TypeAlias = tuple[dict[str, JsonValue], ...]
 
 _PROGRAM = Path(__file__).with_name("derivation_child.py")

@@ -18,8 +18,6 @@ from hypothesis.internal.conjecture.utils import many
 from hypothesis.internal.intervalsets import IntervalSet
 from hypothesis_jsonschema import from_schema  # pyright: ignore[reportUnknownVariableType] - its JSON type is recursive
 
-__all__ = ["main"]
-
 _PR_SET_PDEATHSIG = 1
 _MEMORY = 2 * 1024**3
 _MOST = 2**53 - 1

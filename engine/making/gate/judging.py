@@ -11,8 +11,6 @@ from engine.making.gate.checks import derived_cases, withheld_examples
 from engine.making.gate.subject import Check, Subject
 from toolagent.contracts.making import CheckResult
 
-__all__ = ["IN_TIME", "Judgement", "judge"]
-
 IN_TIME = "in time"
 """The name of what fails when the whole of it takes too long."""
 

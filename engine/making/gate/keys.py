@@ -5,9 +5,6 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.sources import RemoteSource
-
-__all__ = ["keys_of_others", "wants_key"]
 
 _NAMED = re.compile(r"\bsecret:([A-Z][A-Z0-9_]*)")
 
@@ -41,9 +38,5 @@ def _by_secret(entries: Iterable[ToolEntry]) -> dict[str, dict[str, None]]:
 def _servers(entries: Iterable[ToolEntry]) -> Iterator[tuple[str, str]]:
     """Each secret that is shown to a server, and to which."""
     for source in (source for entry in entries for source in entry.sources):
-        if isinstance(source, RemoteSource):
-            places = (source.remote_api_key or "", source.endpoint_path, source.remote_path, source.remote_url)
-            names = [name for place in places for name in _NAMED.findall(place)]
-            for url in (source.remote_url, *([source.token_url] if source.token_url else [])):
-                server = urlsplit(url)
-                yield from ((name, f"{server.scheme}://{server.netloc}") for name in names)
+        for server in map(urlsplit, source.traits.servers):
+            yield from ((name, f"{server.scheme}://{server.netloc}") for name in _NAMED.findall(source.model_dump_json()))

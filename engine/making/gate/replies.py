@@ -11,8 +11,6 @@ from toolagent.contracts.calls import ErrorType, ValidationIssue
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.validation.schemas import find_issues
 
-__all__ = ["answered", "failed", "misfitting", "of_status"]
-
 _BAD_REQUEST = 400
 _SERVER_ERROR = 500
 _TOLD = 600

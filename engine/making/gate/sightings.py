@@ -10,8 +10,6 @@ from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sandbox import SandboxAccount
 
-__all__ = ["Sightings"]
-
 _HOST = re.compile(r"(\S+:[0-9]{1,5}): ")
 
 

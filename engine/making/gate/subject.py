@@ -13,11 +13,9 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.manifest import SideEffectScope
 from toolagent.contracts.sandbox import SandboxAccount
-from toolagent.contracts.sources import RemoteSource
+from toolagent.contracts.sources import HttpSource
 from toolagent.contracts.task_specs import Example
 from toolagent.validation.schemas import find_issues
-
-__all__ = ["Account", "Came", "Check", "GateLimits", "OnTrial", "Params", "Reply", "Subject"]
 
 Params: TypeAlias = dict[str, JsonValue]
 
@@ -154,15 +152,15 @@ class Subject:
 
         Of a server of others the task decides.
         """
-        if (server := server_of_others(entry)) is not None:
-            return self.probe == "full" or (self.probe == "safe" and _is_safe(entry, server))
+        if is_of_others(entry):
+            return self.probe == "full" or (self.probe == "safe" and _is_safe(entry))
         if entry.manifest.side_effect_scope in (SideEffectScope.NONE, SideEffectScope.LOCAL_STATE):
             return True
         return bool(entry.sources) and not entry.manifest.security_context.network_access.allow_hosts and entry.sources[0].traits.apart
 
     def remote_share(self, whole: int) -> int:
         """Of so many requests to servers of others those that each tool gets."""
-        probed = sum(server_of_others(one) is not None and self.may_be_probed(one) for one in self.entries)
+        probed = sum(is_of_others(one) and self.may_be_probed(one) for one in self.entries)
         return whole // max(probed, 1)
 
 
@@ -170,12 +168,12 @@ Check: TypeAlias = Callable[[Subject], Awaitable[CheckResult]]
 """One question. Its result says what was seen, in words that the maker can act on; the time is added by who asks."""
 
 
-def server_of_others(entry: ToolEntry) -> RemoteSource | None:
-    """The server that its calls go to over HTTP, where nobody here has started that."""
-    source = next(iter(entry.sources), None)
-    return source if isinstance(source, RemoteSource) else None
+def is_of_others(entry: ToolEntry) -> bool:
+    """Whether its calls go to a server that nobody here has started."""
+    return any(source.traits.elsewhere for source in entry.sources[:1])
 
 
-def _is_safe(entry: ToolEntry, source: RemoteSource) -> bool:
-    is_read = source.http_method == "GET" and entry.manifest.side_effect_scope is SideEffectScope.NONE
+def _is_safe(entry: ToolEntry) -> bool:
+    source = entry.sources[0]
+    is_read = isinstance(source, HttpSource) and source.http_method == "GET" and entry.manifest.side_effect_scope is SideEffectScope.NONE
     return is_read and not wants_key([entry])

@@ -15,7 +15,7 @@ from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.disk.leftovers import discard
 from engine.making.gate.replies import answered, failed, misfitting, of_status
 from engine.making.gate.sightings import Sightings
-from engine.making.gate.subject import Account, Came, Params, Reply, server_of_others
+from engine.making.gate.subject import Account, Came, Params, Reply, is_of_others
 from engine.making.uv.outages import Outage, is_outage
 from engine.network.peers import peer_client
 from engine.runtimes import RUNTIMES
@@ -35,12 +35,10 @@ from engine.runtimes.scripts.service import ScriptService
 from toolagent.contracts.calls import Caller, ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import ToolRoute
-from toolagent.contracts.sources import HttpSource, RemoteSource
+from toolagent.contracts.sources import HttpSource
 from toolagent.core.schemas import with_defaults
 from toolagent.validation.schemas import find_issues
 from toolagent_service.calls.shared_processes import place_of_calls
-
-__all__ = ["Trial", "TrialLimits", "apart", "on_trial", "sweep_trials"]
 
 _FOLDER = "trials"
 _TOOLS, _CALLS, _VOLUMES = "tools", "calls", "volumes"
@@ -101,9 +99,8 @@ class Trial:
         if route is None or route.endpoint is None:
             return None
         source = self._entries[tool_id].sources[route.active_source]
-        only_public = isinstance(source, RemoteSource) and source.only_public
-        self._remote += isinstance(source, RemoteSource)
-        health = await self._http.health(route.endpoint, path, _HEALTH_S, only_public=only_public)
+        self._remote += source.traits.elsewhere
+        health = await self._http.health(route.endpoint, path, _HEALTH_S, only_public=source.traits.only_public)
         return health.status if health else None
 
     async def call(self, tool_id: str, params: Params, *, withheld: bool = False) -> Reply:
@@ -152,7 +149,7 @@ class Trial:
         self._progress(progress)
 
     async def _exchange(self, entry: ToolEntry, params: Params, progress: Progress) -> Reply:
-        if server_of_others(entry) is not None:
+        if is_of_others(entry):
             if self._remote >= self._limits.remote_requests:
                 return Reply(Came.SPARED, message=f"At most {self._limits.remote_requests} requests go to a server of others.")
             self._remote += 1

@@ -4,8 +4,6 @@ import json
 
 from pydantic import JsonValue
 
-__all__ = ["listed", "quoted"]
-
 _QUOTED = 400
 _DETAILS = 4000
 

@@ -8,8 +8,6 @@ from pathlib import PurePosixPath
 from engine.making.python_projects.launcher import REPOSITORY, SITE
 from toolagent_service.contracts.plans import Over
 
-__all__ = ["Start", "launcher_of_server", "starts_of"]
-
 _TEXT = '''\
 """Starts the MCP server of the repository beside this file, on stdin and stdout. Written by Tool Agent."""
 

@@ -22,15 +22,12 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.records import CallRecord
-from toolagent.contracts.sources import LocalSource, McpSource
 from toolagent.contracts.task_specs import Example, RepairTool
 from toolagent.core.calls.masking import masked_params, masked_text
 from toolagent_service.calls.shared_processes import place_of
 from toolagent_service.contracts.making_steps import Diagnosis, FailedCall
 from toolagent_service.making.mendable import content_of, unmendable
 from toolagent_service.making.withheld import divided
-
-__all__ = ["Diagnoses", "DiagnosisParts", "log_of"]
 
 _ITS_OWN = (
     ErrorType.EXECUTION_ERROR,
@@ -110,7 +107,7 @@ class Diagnoses:
         progress("laying its files out")
         bench = await self._parts.benches.of(task_id)
         name = entry.manifest.tool_id.rpartition(":")[2][:_LONGEST_NAME]
-        place, notes = await _brought(bench, name, folder, is_project=isinstance(entry.sources[0], LocalSource | McpSource))
+        place, notes = await _brought(bench, name, folder, is_project=entry.sources[0].project is not None)
         return found.model_copy(update={"folder": place, "notes": notes})
 
     async def _files_of(self, entry: ToolEntry, progress: Progress) -> Path:

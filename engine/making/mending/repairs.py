@@ -13,14 +13,12 @@ from engine.store.evidence import EvidenceTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
-from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ToolSource
+from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.validation.tool_rules import faults_of_test_mode
 from toolagent.validation.versions import next_patch
 from toolagent_service.contracts.making_steps import Registered
 from toolagent_service.making.mendable import content_of
-
-__all__ = ["Mended", "NotASuccessor", "Repairs", "successor"]
 
 _FAULTS_TOLD = 5
 _TRIES = 5
@@ -33,11 +31,11 @@ class NotASuccessor(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What takes over takes over from this version, as it was: `content` is the archive of its files, empty when that is not known."""
+    """What takes over takes over from this version, as it was: `content` is the archive of its files; None: that is not known."""
 
     tool_id: str
     version: str
-    content: str = ""
+    content: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ class Repairs:
                 raise NotASuccessor(
                     f"Meanwhile {tool_id!r} has another active version, {now}; what was mended is {version}. Repair it again."
                 )
-        elif mended.content not in {"", content_of(active)}:
+        elif mended.content not in {None, content_of(active)}:
             # Of who mended it by hand in its folder the work would be lost.
             raise NotASuccessor(f"Meanwhile the files of {tool_id!r}, version {version}, were changed. If it still fails, repair it again.")
 
@@ -173,13 +171,6 @@ def _require_test_mode(manifest: ToolManifest) -> None:
 
 
 def _source(before: ToolSource, now: ToolSource) -> ToolSource:
-    match before, now:
-        case LocalSource(), LocalSource():
-            changed = ("host_dir", "content", "endpoint_path", "http_method")
-        case McpSource(), McpSource():
-            changed = ("host_dir", "content", "command", "tool_name")
-        case DockerSource(), DockerSource():
-            changed = ("host_dir", "content", "endpoint_path", "http_method", "dockerfile", "internal_port")
-        case _:
-            raise NotASuccessor(f"The tool has the runtime {before.type!r}, and what was put down has {now.type!r}. Keep the runtime.")
-    return before.model_copy(update={name: getattr(now, name) for name in changed})
+    if type(before) is not type(now) or not before.mended:
+        raise NotASuccessor(f"The tool has the runtime {before.type!r}, and what was put down has {now.type!r}. Keep the runtime.")
+    return before.model_copy(update={name: getattr(now, name) for name in before.mended})

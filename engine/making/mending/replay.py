@@ -22,8 +22,6 @@ from toolagent.core.catalog.expectations import unexpected
 from toolagent.core.schemas import FILE_PATH, MASK, mask_secrets, values_of_format, with_defaults
 from toolagent.validation.schemas import issues_of
 
-__all__ = ["NAME", "Recorded", "Replay", "ReplayLimits", "as_recorded", "recorded_calls"]
-
 NAME = "recorded calls"
 
 _PLACES = 3

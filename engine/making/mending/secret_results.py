@@ -6,8 +6,6 @@ from toolagent.contracts.manifest import JsonSchema
 from toolagent.core.calls.masking import masked_params, masked_text
 from toolagent.core.schemas import MASK, mask_secrets
 
-__all__ = ["holds_secret"]
-
 _NAME = "result"
 
 

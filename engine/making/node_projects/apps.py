@@ -3,28 +3,24 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from engine.making.building.builder import BuildFailed, Built, Place, built_of, drafted, not_started
-from engine.making.building.live_documents import OWN_DOCUMENT, OWN_HEALTH, live_document
-from engine.making.node_projects.building import prepared_of
+from engine.making.building.builds import Built, Job
+from engine.making.building.live_documents import OWN_DOCUMENT, OWN_HEALTH, live_document, not_started
+from engine.making.failures import BuildFailed
 from engine.making.node_projects.preparing import PACKAGE, NodeProjects
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.documents.reading import DocumentReader
 from engine.making.openapi.operations import Operation
 from engine.making.openapi.requests import RequestShape
 from engine.making.openapi.sources import local_sources
-from engine.making.openapi.tools import Described, SourceOf
+from engine.making.openapi.tools import SourceOf, draft
 from engine.making.repositories.packaging import open_to_all
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.runtime import Progress, Runtime, ToolRequest
-from toolagent.contracts.manifest import ToolManifest
+from engine.runtimes.runtime import Runtime
 from toolagent.contracts.sources import LocalSource
 from toolagent_service.contracts.plans import NodeAppBuild
-
-__all__ = ["NodeAppBuilder"]
 
 _INSIDE = Path(__file__).parent / "inside"
 _SERVING = "tool_agent_serving"
@@ -37,8 +33,6 @@ await serve({start}, Number(process.argv[process.argv.indexOf("--port") + 1]));
 _OF_ROUTES = "x-of-routes"
 """In the document of our launcher: what it says is what the routes say."""
 _MOST_STARTS = 3
-_ASK_S = 30.0
-_CALL = "call-openapi-document"
 
 
 class NodeAppBuilder:
@@ -47,33 +41,31 @@ class NodeAppBuilder:
     def __init__(self, projects: NodeProjects, local: Runtime[LocalSource], executor: Executor, environment: Mapping[str, str]) -> None:
         self._projects, self._local, self._executor, self._environment = projects, local, executor, dict(environment)
 
-    async def build(self, plan: NodeAppBuild, repository: Path, about: Described, place: Place, progress: Progress) -> Built:
+    async def build(self, plan: NodeAppBuild, job: Job) -> Built:
         """Packs the project and our launcher into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
-        prepared = await prepared_of(self._projects, plan, repository, about, place, progress, is_whole=True)
+        prepared = await self._projects.prepare(plan.project, job, is_whole=True)
         own = [one.removeprefix(f"{PACKAGE}/") for one in prepared.starts]
-        starts = [one for one in dict.fromkeys((*own, *plan.starts)) if (place.folder / PACKAGE / one).is_file()][:_MOST_STARTS]
-        document = await self._served(starts, about, place, progress)
+        starts = [one for one in dict.fromkeys((*own, *plan.starts)) if (job.place.folder / PACKAGE / one).is_file()][:_MOST_STARTS]
+        document = await self._served(starts, job)
         if plan.document is not None and (document is None or document.root.get(_OF_ROUTES)):
-            document = await self._in_tree(repository, plan.document, place) or document
+            document = await self._in_tree(plan.document, job) or document
         if document is None:
             raise BuildFailed(
                 "The app says nothing of what it offers, its routes cannot be read, and no OpenAPI document is in the repository."
             )
-        sources = _healthy(local_sources(document, place.host_dir, self._environment))
-        built = built_of(await drafted(document, about, sources), place.folder)
-        return replace(built, notes=prepared.notes)
+        sources = _healthy(local_sources(document, job.place.host_dir, self._environment))
+        made = await asyncio.to_thread(draft, document, job.about, sources)
+        return job.built(made.candidate, made.left_out, prepared.notes)
 
-    async def _served(self, starts: Sequence[str], about: Described, place: Place, progress: Progress) -> OpenApiDocument | None:
+    async def _served(self, starts: Sequence[str], job: Job) -> OpenApiDocument | None:
         """What the first says that starts, and is kept. Raises BuildFailed."""
         failures: list[BuildFailed] = []
-        source = LocalSource(host_dir=place.host_dir, environment=self._environment)
-        manifest = ToolManifest(tool_id=about.tool_name, name=about.tool_name)
-        request = ToolRequest(_CALL, {}, _ASK_S, place.work)
+        source = LocalSource(host_dir=job.place.host_dir, environment=self._environment)
         for start in starts:
-            progress(f"starting the app (node {start}), to ask what it offers")
-            await asyncio.to_thread(_put, place.folder, start)
+            job.progress(f"starting the app (node {start}), to ask what it offers")
+            await asyncio.to_thread(_put, job.place.folder, start)
             try:
-                return await live_document(self._local, manifest, source, request, progress, is_described_by_us=True, paths=(OWN_DOCUMENT,))
+                return await live_document(self._local, source, job, is_described_by_us=True, paths=(OWN_DOCUMENT,))
             except StartFailed as failure:
                 failures.append(not_started(failure, ""))
         if not failures:
@@ -83,9 +75,9 @@ class NodeAppBuilder:
         told = "; ".join(f"node {start}: {one.message}" for start, one in zip(starts, failures, strict=True))
         raise BuildFailed(failures[0].message if len(failures) == 1 else told[:2_000], "\n".join(one.told for one in failures))
 
-    async def _in_tree(self, repository: Path, path: str, place: Place) -> OpenApiDocument | None:
+    async def _in_tree(self, path: str, job: Job) -> OpenApiDocument | None:
         try:
-            return await DocumentReader(self._executor, place.work.with_name("document")).read(repository, path)
+            return await DocumentReader(self._executor, job.place.work.with_name("document")).read(job.repository, path)
         except DocumentRefused:
             return None
 

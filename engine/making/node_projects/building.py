@@ -4,36 +4,28 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.making.building.builder import BuildFailed, Built, Place
-from engine.making.node_projects.preparing import PACKAGE, NodeOrder, NodePrepared, NodeProjects
-from engine.making.openapi.operations import LeftOut
-from engine.making.openapi.tools import Described
-from engine.making.programs.commands import Command, Level, NotRead, Parameter
+from engine.making.boxes import boxed
+from engine.making.building.builds import Built, Job, Place
+from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut
+from engine.making.node_projects.preparing import PACKAGE, NodePrepared, NodeProjects
+from engine.making.programs.commands import Command, Level, Parameter
 from engine.making.programs.tools import commands_file, program_candidate, script_names
-from engine.making.python_sources.wanted import NotWanted
 from engine.making.repositories.packaging import open_to_all
-from engine.making.uv.runs import LockFailed
 from engine.runtimes.environments.execution import Executor, Order
 from engine.runtimes.environments.programs import Programs
-from engine.runtimes.process.box import Box, Mount
-from engine.runtimes.runtime import Progress
-from engine.runtimes.sandbox.sandbox import run_name
-from toolagent.contracts.manifest import SecurityContext
+from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
-from toolagent.contracts.task_specs import GithubDeploy
-from toolagent_service.contracts.plans import McpBuild, NodeAppBuild, ProgramBuild
+from toolagent_service.contracts.plans import ProgramBuild
 from toolagent_service.making.wildcards import chosen
 
-__all__ = ["NODE_BRIDGE", "NodeProgramBuilder", "prepared_of"]
-
 _CHILD = Path(__file__).parents[1] / "programs" / "inside" / "program.mjs"
-NODE_BRIDGE = Path(__file__).parent / "inside" / "mcp_bridge.mjs"
 _SCRIPT = '// Runs `{command}`. Written by Tool Agent.\nimport {{ run }} from "./program.mjs";\n\nrun({name});\n'
 _MIB = 1024 * 1024
 _LIMITS = SandboxLimits(memory_bytes=2048 * _MIB, processes=128, output_bytes=_MIB, disk_bytes=64 * _MIB, wall_s=60)
 _READ_S = 20.0
 _HELP = 4_000
+_TOLD = 5
 _SEEN = Path("/run/tool-agent-reader")
 
 
@@ -43,70 +35,40 @@ class NodeProgramBuilder:
     def __init__(self, projects: NodeProjects, executor: Executor, programs: Programs) -> None:
         self._projects, self._executor, self._programs = projects, executor, programs
 
-    async def build(
-        self, plan: ProgramBuild, spec: GithubDeploy, repository: Path, about: Described, place: Place, progress: Progress
-    ) -> Built:
+    async def build(self, plan: ProgramBuild, job: Job) -> Built:
         """Packs launcher, package and lock into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
-        prepared = await prepared_of(self._projects, plan, repository, about, place, progress)
+        prepared = await self._projects.prepare(plan.project, job)
         if not prepared.programs:
-            told = "; ".join(f"{name}: {reason}" for name, reason in prepared.left_out[:5])
-            raise BuildFailed(f"The package that was packed installs no programs. {told}".strip())
-        progress(f"asking {', '.join(prepared.programs)} for help")
-        commands: list[Command] = []
-        left: list[NotRead] = []
-        for name, file in prepared.programs.items():
-            found = await self._read(name, file, place, prepared)
-            (commands if isinstance(found, Command) else left).append(found)  # pyright: ignore[reportArgumentType] - one list for each kind
-        wanted, unwanted = chosen(commands, spec.operations, lambda one: (one.program,))
+            raise BuildFailed(f"The package that was packed installs no programs. {'; '.join(map(str, prepared.left_out[:_TOLD]))}".strip())
+        job.progress(f"asking {', '.join(prepared.programs)} for help")
+        found = [await self._read(name, file, job.place, prepared) for name, file in prepared.programs.items()]
+        left = [one for one in found if isinstance(one, LeftOut)]
+        wanted, unwanted = chosen([one for one in found if isinstance(one, Command)], job.about.operations, lambda one: (one.program,))
         if not wanted:
-            told = "; ".join(f"{one.command}: {one.reason}" for one in left[:5])
-            raise BuildFailed(f"None of its programs can be a tool. {told}".strip())
-        await asyncio.to_thread(_written, wanted, prepared.programs, place.folder)
+            raise BuildFailed(f"None of its programs can be a tool. {'; '.join(map(str, left[:_TOLD]))}".strip())
+        await asyncio.to_thread(_written, wanted, prepared.programs, job.place.folder)
         try:
-            candidate = program_candidate(wanted, about, ScriptLanguage.NODEJS, spec.hosts)
+            candidate = program_candidate(wanted, job.about, ScriptLanguage.NODEJS, job.hosts)
         except ValueError as error:
             raise BuildFailed(f"What its programs say of themselves makes no tools: {error}") from error
-        left_out = [LeftOut(name, reason) for name, reason in prepared.left_out]
-        left_out += [LeftOut(one.command, one.reason) for one in left]
-        left_out += [LeftOut(one.program, "The task names others in `operations`.") for one in unwanted]
-        folders = dict.fromkeys((entry.manifest.tool_id for entry in candidate.entries), place.folder)
-        return Built(candidate, folders, tuple(left_out), prepared.notes)
+        left_out = (*prepared.left_out, *left, *(LeftOut(one.program, NOT_NAMED) for one in unwanted))
+        return job.built(candidate, left_out, prepared.notes)
 
-    async def _read(self, name: str, file: str, place: Place, prepared: NodePrepared) -> Command | NotRead:
+    async def _read(self, name: str, file: str, place: Place, prepared: NodePrepared) -> Command | LeftOut:
         """Its help, and any arguments: there are too many parsers to know."""
         node = self._programs.require("Node.js", self._programs.node)
-        limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
         mounts = [*node.mounts, Mount(place.folder / PACKAGE, _SEEN / PACKAGE)]
         mounts += [Mount(prepared.environment.modules, _SEEN / "node_modules")] if prepared.environment.modules else []
         variables = {"PATH": f"{node.file.parent}:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "NO_COLOR": "1", "CI": "true"}  # noqa: S108 - the sandbox's
-        box = Box(run_name("read-program"), _SEEN / PACKAGE, limits, tuple(mounts), variables)
+        box = boxed(self._executor, "read-program", _SEEN / PACKAGE, _LIMITS, mounts, variables)
         argv = (str(node.file), str(_SEEN / file), "--help")
         done = await self._executor.run(Order(argv, box, _READ_S, place.work.with_name("read-log")))
         text = done.stdout.decode(errors="replace").strip()
         if done.cut or done.code != 0 or not text:
             last = next((line.strip() for line in reversed(done.stderr.decode(errors="replace").splitlines()) if line.strip()), "")
-            return NotRead(name, f"It does not answer `--help`: {last[:300] or 'it said nothing, or did not end'}")
+            return LeftOut(name, f"It does not answer `--help`: {last[:300] or 'it said nothing, or did not end'}")
         arguments = Parameter(name="arguments", kind="positional", many=True, help="As in the help of the program.")
         return Command(program=name, words=(), help=text[:_HELP], levels=(Level(parameters=(arguments,)),))
-
-
-async def prepared_of(
-    projects: NodeProjects,
-    plan: ProgramBuild | McpBuild | NodeAppBuild,
-    repository: Path,
-    about: Described,
-    place: Place,
-    progress: Progress,
-    *,
-    is_whole: bool = False,
-) -> NodePrepared:
-    """Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
-    try:
-        return await projects.prepare(NodeOrder(repository, plan.project, place.folder, place.work, about.tool_name, is_whole), progress)
-    except LockFailed as error:
-        raise BuildFailed(error.message, error.told) from error
-    except (NotWanted, ValueError, OSError) as error:
-        raise BuildFailed(f"The project cannot be packed: {error}") from error
 
 
 def _written(commands: tuple[Command, ...], targets: Mapping[str, str], folder: Path) -> None:

@@ -4,8 +4,6 @@ import re
 
 from engine.making.python_sources.projects import Table
 
-__all__ = ["engines_note"]
-
 _COMPARATOR = re.compile(r"(>=|<=|>|<|=|\^|~)?\s*v?(\d{1,4})(?:\.(?:\d{1,6}|x|\*))*")
 _LONGEST = 200
 

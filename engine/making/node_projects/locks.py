@@ -8,22 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from engine.making.failures import LockFailed, NotWanted
 from engine.making.node_projects.manifests import MANIFEST, kept_of
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.plain_files import MOST_BYTES, new_folder, opened, text_of
 from engine.making.node_projects.workspaces import Layout, Package
 from engine.making.python_sources.projects import Table
-from engine.making.python_sources.wanted import NotWanted
 from engine.making.repositories.packaging import Room
 from engine.making.uv.outages import is_outage
-from engine.making.uv.runs import LockFailed
 from engine.runtimes.environments.dependencies import Dependencies, Kind
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments
 from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.sources import ScriptLanguage
-
-__all__ = ["NodeLocks", "OwnLock", "own_lock"]
 
 _LOCK = "package-lock.json"
 _OTHERS = ("pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb")

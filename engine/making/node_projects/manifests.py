@@ -7,23 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import cast
 
+from engine.making.failures import LeftOut, NotWanted
 from engine.making.node_projects.plain_files import text_of
 from engine.making.python_sources.projects import Table
-from engine.making.python_sources.wanted import NotWanted
-
-__all__ = [
-    "DEPENDENCIES",
-    "MANIFEST",
-    "Programs",
-    "build_script",
-    "is_made",
-    "is_name",
-    "kept_of",
-    "manifest_at",
-    "named",
-    "programs_of",
-    "started_of",
-]
 
 MANIFEST = "package.json"
 DEPENDENCIES = ("dependencies", "optionalDependencies", "peerDependencies", "devDependencies")
@@ -46,7 +32,7 @@ class Programs:
     """`files` by name, in the project; `left_out` are those that are none here, with why."""
 
     files: Mapping[str, str] = field(default_factory=dict[str, str])
-    left_out: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def manifest_at(path: Path) -> Table:
@@ -76,12 +62,12 @@ def is_name(name: str) -> bool:
 def programs_of(manifest: Table) -> Programs:
     """Of `bin`: those whose names and files can be ones, so many at most."""
     files: dict[str, str] = {}
-    left_out: list[tuple[str, str]] = []
+    left_out: list[LeftOut] = []
     for name, file in _bins(manifest):
         if fault := _fault(name, file):
-            left_out.append((name[:_LONGEST], fault))
+            left_out.append(LeftOut(name[:_LONGEST], fault))
         elif len(files) == _MOST_PROGRAMS:
-            left_out.append((name, f"The package installs more than {_MOST_PROGRAMS} programs."))
+            left_out.append(LeftOut(name, f"The package installs more than {_MOST_PROGRAMS} programs."))
         else:
             files[name] = PurePosixPath(file).as_posix()
         if len(left_out) > _MOST_PROGRAMS:
@@ -128,7 +114,7 @@ def _exported(manifest: Table) -> Iterator[str]:
         if isinstance(found, str):
             yield found.removeprefix("./")
             return
-        table = Table(cast("dict[str, object]", found)) if isinstance(found, dict) else Table()
+        table = Table.of(found)
         found = next((table.values[name] for name in (".", "import", "require", "node", "default") if name in table.values), None)
 
 

@@ -6,22 +6,16 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.making.boxes import boxed, index_of, run_with_index
+from engine.making.failures import LockFailed, NotWanted
 from engine.making.node_projects.manifests import MANIFEST, manifest_at
 from engine.making.node_projects.plain_files import require_plain
-from engine.making.python_sources.wanted import NotWanted
-from engine.making.uv.runs import LockFailed
-from engine.runtimes.environments.environments import Index, Installer
 from engine.runtimes.environments.execution import Executor, Order
-from engine.runtimes.environments.network import no_network
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Program, Programs
-from engine.runtimes.process.box import Box, Mount
-from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.sandbox.sandbox import run_name
-from toolagent.contracts.manifest import SecurityContext
+from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
-
-__all__ = ["NpmRuns"]
 
 _MIB = 1024 * 1024
 _TOLD = 4_000
@@ -66,16 +60,15 @@ class NpmRuns:
         await asyncio.to_thread(_without_settings, work, folder)
         node = self._programs.require("Node.js", self._programs.node)
         npm = self._programs.require("npm", Program(self._programs.npm) if self._programs.npm else None)
-        index = await self._index() if needs_index else Index()
+        index = await index_of(self._installer, ScriptLanguage.NODEJS) if needs_index else Index()
         if index.passwords:
             raise LockFailed(f"{what}: the address of the package index holds a password, which a build would see.")
-        limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
         mounts = tuple(dict.fromkeys((*node.mounts, *npm.mounts, Mount(work, work, writable=True))))
-        box = Box(run_name("npm"), folder, limits, mounts, {**index.variables, **_variables(work, node), **self._programs.headers})
-        network = self._installer.network if index.hosts else no_network
+        variables = {**index.variables, **_variables(work, node), **self._programs.headers}
+        box = boxed(self._executor, "npm", folder, _LIMITS, mounts, variables)
         argv = (str(node.file), str(npm.file), *arguments, *_QUIET)
-        async with network(box, argv, index.hosts) as opened:
-            done = await self._executor.run(Order(opened.argv, opened.box, self._installer.timeout_s, work.with_name(f"{work.name}-log")))
+        log = work.with_name(f"{work.name}-log")
+        done = await run_with_index(self._executor, self._installer, box, argv, index, self.timeout_s, log)
         if done.code != 0 or done.cut:
             told = (done.stderr or done.stdout).decode(errors="replace").strip()
             lines = [line.strip() for line in told.splitlines() if "error" in line.lower() and not _PLACE.match(line)] or told.splitlines()
@@ -122,17 +115,10 @@ class NpmRuns:
         """As `node --version` says it; empty where it says nothing. Raises ScriptFailure (`UnavailableError`)."""
         if not self._version:
             node = self._programs.require("Node.js", self._programs.node)
-            limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
-            box = Box(run_name("node"), Path("/"), limits, tuple(node.mounts), {"PATH": "/usr/bin:/bin"})
+            box = boxed(self._executor, "node", Path("/"), _LIMITS, node.mounts, {"PATH": "/usr/bin:/bin"})
             done = await self._executor.run(Order((str(node.file), "--version"), box, _ASK_S, work.with_name(f"{work.name}-log")))
             self._version = done.stdout.decode(errors="replace").strip()[:40] if done.code == 0 else ""
         return self._version
-
-    async def _index(self) -> Index:
-        try:
-            return await self._installer.indexes(ScriptLanguage.NODEJS)
-        except IndexesUnknown as error:
-            raise LockFailed(f"The package index is not known: {error}") from error
 
 
 def _without_settings(work: Path, folder: Path) -> None:

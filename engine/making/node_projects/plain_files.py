@@ -4,10 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from engine.making.python_sources.wanted import NotWanted
-from engine.making.uv.runs import LockFailed
-
-__all__ = ["MOST_BYTES", "new_folder", "opened", "require_plain", "text_of"]
+from engine.making.failures import LockFailed, NotWanted
 
 MOST_BYTES = 16 * 1024 * 1024
 _FOR_ALL = 0o777

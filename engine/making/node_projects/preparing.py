@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
+from engine.making.building.builds import Job
+from engine.making.failures import BuildFailed, LeftOut, LockFailed, NotWanted
 from engine.making.node_projects.engines import engines_note
 from engine.making.node_projects.locks import NodeLocks, own_lock
 from engine.making.node_projects.manifests import build_script, is_made, programs_of, started_of
@@ -14,14 +16,10 @@ from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.plain_files import new_folder, require_plain
 from engine.making.node_projects.unpacking import unpacked
 from engine.making.node_projects.workspaces import Layout, Package, laid_out
-from engine.making.python_sources.wanted import NotWanted
 from engine.making.repositories.packaging import BUILDING, Room, copy_into, open_to_all, pack_repository
-from engine.making.uv.runs import LockFailed
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments
 from engine.runtimes.folders import entries
 from engine.runtimes.runtime import Progress
-
-__all__ = ["PACKAGE", "NodeOrder", "NodePrepared", "NodeProjects", "require_own_archives"]
 
 PACKAGE = "package"
 """The folder beside our launcher with what is published."""
@@ -34,21 +32,6 @@ _ENDINGS = ("", ".js", ".cjs", ".mjs", "/index.js")
 
 
 @dataclass(frozen=True, slots=True)
-class NodeOrder:
-    """`project` is a folder of the repository. What is published goes to `into`, which is made anew; `work` is for the way there.
-
-    `is_whole`: not what is published of it is wanted, but all of its folder.
-    """
-
-    repository: Path
-    project: str
-    into: Path
-    work: Path
-    tool_name: str
-    is_whole: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class NodePrepared:
     """`programs` are its files by name, as seen from `into`; `starts` those that it may be started as, the likeliest first.
 
@@ -58,8 +41,8 @@ class NodePrepared:
     programs: Mapping[str, str]
     starts: tuple[str, ...]
     environment: Environment
-    left_out: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class NodeProjects:
@@ -69,37 +52,43 @@ class NodeProjects:
         self._runs = runs
         self._locks = NodeLocks(runs, environments)
 
-    async def prepare(self, order: NodeOrder, progress: Progress) -> NodePrepared:
-        """Raises NotWanted, LockFailed, ScriptFailure; ValueError and OSError for what cannot be copied."""
+    async def prepare(self, project: str, job: Job, *, is_whole: bool = False) -> NodePrepared:
+        """`project` is a folder of the repository. What is published of it, or with `is_whole` all of it, goes to the place's folder.
+
+        Raises BuildFailed, ScriptFailure (`UnavailableError`).
+        """
         over = asyncio.timeout(_MOST_RUNS * self._runs.timeout_s)
         try:
             async with over:
-                return await self._prepared(order, progress)
-        except TimeoutError as error:
-            if not over.expired():  # somebody else's
-                raise
-            raise LockFailed(f"The project cannot be built: all of it took longer than {_MOST_RUNS * self._runs.timeout_s:g} s.") from error
+                return await self._prepared(project, job, is_whole=is_whole)
+        except (ValueError, OSError) as error:
+            if over.expired():
+                message = f"The project cannot be built: all of it took longer than {_MOST_RUNS * self._runs.timeout_s:g} s."
+                raise LockFailed(message) from error
+            raise BuildFailed(f"The project cannot be packed: {error}") from error
 
-    async def _prepared(self, order: NodeOrder, progress: Progress) -> NodePrepared:
-        await asyncio.to_thread(remove, order.work)
+    async def _prepared(self, project: str, job: Job, *, is_whole: bool) -> NodePrepared:
+        work, into = job.place.work, job.place.folder
+        await asyncio.to_thread(remove, work)
         try:
-            source = order.work / "source"
-            await asyncio.to_thread(_copied, order.repository, source)
-            layout = await asyncio.to_thread(laid_out, source, PurePosixPath(order.project))
+            source = work / "source"
+            await asyncio.to_thread(_copied, job.repository, source)
+            layout = await asyncio.to_thread(laid_out, source, PurePosixPath(project))
             lock = await asyncio.to_thread(own_lock, source, layout)
             notes = [
-                *engines_note(layout.project.manifest, await self._runs.node_version(order.work)),
-                *await self._built(order, source, layout, progress),
+                *engines_note(layout.project.manifest, await self._runs.node_version(work)),
+                *await self._built(work, source, layout, job.progress),
             ]
-            progress("packing the project")
-            packed = await self._packed(order, source, layout)
-            await asyncio.to_thread(_put, order, source / order.project, packed, layout)
-            environment, told = await self._locks.install(lock, order.work, order.into, layout, packed, order.tool_name, progress)
+            job.progress("packing the project")
+            packages = [*layout.installed, *([] if is_whole else [layout.project])]
+            packed = await self._packed(work, source, layout, packages)
+            await asyncio.to_thread(_put, work, into, packed, source / project if is_whole else None, layout)
+            environment, told = await self._locks.install(lock, work, into, layout, packed, job.about.tool_name, job.progress)
         finally:
-            await asyncio.shield(asyncio.to_thread(discard, order.work))
-        return await asyncio.to_thread(_prepared, order.into, layout, environment, (*notes, *told))
+            await asyncio.shield(asyncio.to_thread(discard, work))
+        return await asyncio.to_thread(_prepared, into, layout, environment, (*notes, *told))
 
-    async def _built(self, order: NodeOrder, source: Path, layout: Layout, progress: Progress) -> Sequence[str]:
+    async def _built(self, work: Path, source: Path, layout: Layout, progress: Progress) -> Sequence[str]:
         """By its own script and those of what it depends on, with what they need for that; what was noted."""
         packages = (*layout.siblings, layout.project)
         scripts = [
@@ -109,32 +98,29 @@ class NodeProjects:
             return ()
         progress("installing what the project is built with")
         root = source / layout.root
-        notes = await self._runs.install(
-            order.work, root, "What the project is built with cannot be installed", is_exact=not layout.siblings
-        )
+        notes = await self._runs.install(work, root, "What the project is built with cannot be installed", is_exact=not layout.siblings)
         for package, script in scripts:
             progress(f"building {package.name}" if layout.siblings else "building the project")
             folder = source / package.folder
             try:
-                await self._runs.take(("run", script), order.work, folder, f"{package.name} cannot be built", needs_index=False)
+                await self._runs.take(("run", script), work, folder, f"{package.name} cannot be built", needs_index=False)
             except LockFailed as failure:
-                await asyncio.to_thread(require_plain, order.work, folder)
+                await asyncio.to_thread(require_plain, work, folder)
                 if not await asyncio.to_thread(is_made, package.manifest, folder):
                     raise
                 notes = (*notes, f"Its build ended with a failure, and what it had made by then was taken: {failure.message[:300]}")
         return notes
 
-    async def _packed(self, order: NodeOrder, source: Path, layout: Layout) -> Path:
+    async def _packed(self, work: Path, source: Path, layout: Layout, packages: Sequence[Package]) -> Path:
         """A folder with the archives of the project and of what of the repository it runs with."""
-        packages = [*layout.installed, *([] if order.is_whole else [layout.project])]
-        packed = await asyncio.to_thread(new_folder, order.work, _PACKED)
+        packed = await asyncio.to_thread(new_folder, work, _PACKED)
         require_own_archives(packages)
         if packages:
             folders = [str(source / one.folder) for one in packages]
             for folder in folders:
-                await asyncio.to_thread(require_plain, order.work, Path(folder))
+                await asyncio.to_thread(require_plain, work, Path(folder))
             arguments = ("pack", *folders, _NO_SCRIPTS, "--pack-destination", str(packed))
-            await self._runs.take(arguments, order.work, source / layout.root, "The project cannot be packed", needs_index=False)
+            await self._runs.take(arguments, work, source / layout.root, "The project cannot be packed", needs_index=False)
         return packed
 
 
@@ -155,23 +141,23 @@ def _copied(repository: Path, source: Path) -> None:
         Path(entry.path).chmod(0o777 if entry.is_dir() else entry.stat().st_mode | 0o666)
 
 
-def _put(order: NodeOrder, project: Path, packed: Path, layout: Layout) -> None:
+def _put(work: Path, into: Path, packed: Path, whole: Path | None, layout: Layout) -> None:
     """Raises LockFailed, ValueError, OSError."""
-    remove(order.into)
-    if order.is_whole:
-        require_plain(order.work, project)
-        order.into.mkdir(parents=True)
-        copy_into(project, order.into / PACKAGE, Room())
+    remove(into)
+    if whole is None:
+        require_plain(work, packed)
+        unpacked(packed / layout.project.archive, into / PACKAGE, Room())
     else:
-        require_plain(order.work, packed)
-        unpacked(packed / layout.project.archive, order.into / PACKAGE, Room())
-    open_to_all(order.into)
+        require_plain(work, whole)
+        into.mkdir(parents=True)
+        copy_into(whole, into / PACKAGE, Room())
+    open_to_all(into)
 
 
 def _prepared(into: Path, layout: Layout, environment: Environment, notes: tuple[str, ...]) -> NodePrepared:
     told = programs_of(layout.project.manifest)
     found = {name: _file(into, file) for name, file in told.files.items()}
-    missing = tuple((name, f"Its file {told.files[name]!r} is not in the package.") for name, file in found.items() if not file)
+    missing = tuple(LeftOut(name, f"Its file {told.files[name]!r} is not in the package.") for name, file in found.items() if not file)
     starts = [file for one in started_of(layout.project.manifest) if (file := _file(into, one))]
     programs = {name: file for name, file in found.items() if file}
     return NodePrepared(programs, tuple(dict.fromkeys(starts)), environment, (*told.left_out, *missing), notes)

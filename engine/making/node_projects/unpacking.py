@@ -8,12 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
+from engine.making.failures import LockFailed
 from engine.making.node_projects.plain_files import opened
-from engine.making.python_sources.wanted import NotWanted
 from engine.making.repositories.packaging import Room
-from engine.making.uv.runs import LockFailed
-
-__all__ = ["unpacked"]
 
 _MIB = 1024 * 1024
 _DEEPEST = 100
@@ -26,7 +23,7 @@ _AS_MUCH = 4
 _CHUNK = 64 * 1024
 _LONGEST_HEADER = 64 * 1024
 _HEADERS = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
-_BROKEN = (EOFError, zlib.error, tarfile.TarError, ValueError, RecursionError, OverflowError, OSError, NotWanted)
+_BROKEN = (EOFError, zlib.error, tarfile.TarError, ValueError, RecursionError, OverflowError, OSError)
 
 
 class _TooMuch(Exception):

@@ -5,17 +5,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import cast
 
 import yaml
 
+from engine.making.failures import NotWanted
 from engine.making.node_projects.manifests import DEPENDENCIES, MANIFEST, is_name, manifest_at, named
 from engine.making.node_projects.plain_files import text_of
 from engine.making.python_sources.projects import Table
-from engine.making.python_sources.wanted import NotWanted
 from engine.runtimes.folders import entries
-
-__all__ = ["Layout", "Package", "laid_out"]
 
 _PNPM = "pnpm-workspace.yaml"
 _MOST_PACKAGES = 500
@@ -115,7 +112,7 @@ def _workspace(source: Path, folder: PurePosixPath) -> tuple[PurePosixPath, Sequ
                 "": pnpm.table("catalog").values,
                 **{name: pnpm.table("catalogs").table(name).values for name in pnpm.table("catalogs").values},
             }
-            return at, patterns, Table(cast("dict[str, object]", catalogs))
+            return at, patterns, Table.of(catalogs)
     return folder, (), Table()
 
 
@@ -127,9 +124,9 @@ def _pnpm(path: Path) -> Table:
     try:
         text = text_of(path)
         read: object = yaml.load(text, _Plain) if len(text) <= _MOST_YAML else None  # noqa: S506 - a SafeLoader
-    except (NotWanted, yaml.YAMLError, *_ODD):
+    except (yaml.YAMLError, *_ODD):
         return Table()
-    return Table(cast("dict[str, object]", read)) if isinstance(read, dict) else Table()
+    return Table.of(read)
 
 
 def _is_member(folder: PurePosixPath, patterns: Sequence[str]) -> bool:

@@ -7,8 +7,6 @@ from pydantic import JsonValue
 from engine.making.openapi.documents.document import OpenApiDocument, Part, part
 from toolagent.contracts.sources import BodyEncoding, HttpMethod
 
-__all__ = ["NO_BODY", "OperationBody", "body_of", "is_file", "json_schema", "no_body_in"]
-
 _FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _NAMED = 5
 

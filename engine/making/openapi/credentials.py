@@ -9,8 +9,6 @@ from pydantic import JsonValue
 from engine.making.openapi.documents.document import OpenApiDocument, Part, part
 from engine.making.openapi.documents.servers import is_private
 
-__all__ = ["Credential", "credential_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Credential:

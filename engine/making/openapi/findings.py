@@ -11,8 +11,6 @@ from engine.making.openapi.operations import ReadOperations, operations_of
 from engine.runtimes.environments.failures import ScriptFailure
 from toolagent.contracts.making import Finding, FindingKind, Inspection
 
-__all__ = ["document_finding", "read_documents", "refused_document", "unread_document"]
-
 _MOST_NAMED = 3
 _MOST_TOLD = 500
 
@@ -61,6 +59,6 @@ def _without_tools(read: ReadOperations) -> str:
         return ""
     if not read.left_out:
         return "It describes no operation."
-    named = " ".join(f"{one.operation}: {one.reason}" for one in read.left_out[:_MOST_NAMED])
+    named = " ".join(map(str, read.left_out[:_MOST_NAMED]))
     more = len(read.left_out) - _MOST_NAMED
     return f"None of its operations can be a tool. {named}{f' And {more} more.' if more > 0 else ''}"

@@ -9,8 +9,6 @@ from engine.making.openapi.credentials import Credential
 from engine.making.openapi.documents.document import DocumentRefused
 from toolagent.contracts.sources import Login
 
-__all__ = ["login_of"]
-
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _TOKENS = ("BEARER_TOKEN", "ACCESS_TOKEN", "AUTH_TOKEN", "API_TOKEN")

@@ -2,33 +2,40 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import chain, count
 
 from engine.making.openapi.operations import Operation
-
-__all__ = ["operation_names", "tool_id_of"]
 
 _NOT_A_WORD = re.compile(r"\W", re.ASCII)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NOT_IN_AN_ID = re.compile(r"[^a-z0-9]+")
 _LONGEST_ID = 128
 _HASH = 8
+_LONGEST_WORD = 100
 
 
 def operation_names(operations: Sequence[Operation]) -> tuple[str, ...]:
     """Of lower case letters, digits and `_`. By its operation id alone where no other has the same, else by method and path too."""
-    short = [_word(_own_name(one)) or _by_path(one) for one in operations]
+    short = [plain_word(_own_name(one))[:_LONGEST_WORD] or _by_path(one) for one in operations]
     names = [name if short.count(name) == 1 else _by_path(one) for one, name in zip(operations, short, strict=True)]
     # Paths that differ only in signs read the same.
-    return tuple(
-        name if names.count(name) == 1 else f"{name}_{_digest(f'{one.method} {one.path}')}"
-        for one, name in zip(operations, names, strict=True)
-    )
+    return tuple(name if names.count(name) == 1 else f"{name}_{_digest(one.named)}" for one, name in zip(operations, names, strict=True))
 
 
 def tool_id_of(tool_name: str, operation: str) -> str:
     whole = f"{tool_name}_{operation}"
     return whole if len(whole) <= _LONGEST_ID else f"{whole[: _LONGEST_ID - _HASH - 1]}_{_digest(whole)}"
+
+
+def plain_word(text: str) -> str:
+    """Of lower case letters, digits and `_`, with one of these for each hump."""
+    return _NOT_IN_AN_ID.sub("_", _HUMP.sub("_", text).lower()).strip("_")
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """The name, numbered where it is taken already."""
+    return next(one for one in chain([name], (f"{name}_{number}" for number in count(2))) if one not in taken)
 
 
 def _own_name(operation: Operation) -> str:
@@ -39,11 +46,7 @@ def _own_name(operation: Operation) -> str:
 
 
 def _by_path(operation: Operation) -> str:
-    return _word(f"{operation.method}_{operation.path}")
-
-
-def _word(text: str) -> str:
-    return _NOT_IN_AN_ID.sub("_", _HUMP.sub("_", text).lower()).strip("_")[:100]
+    return plain_word(f"{operation.method}_{operation.path}")[:_LONGEST_WORD]
 
 
 def _digest(text: str) -> str:

@@ -6,13 +6,12 @@ from typing import get_args
 
 from pydantic import JsonValue
 
+from engine.making.failures import LeftOut
 from engine.making.openapi.bodies import OperationBody, body_of, json_schema, no_body_in
 from engine.making.openapi.credentials import Credential, credential_of
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part, server_of
 from engine.making.openapi.parameters import NoTool, Parameter, parameters_of, text_of
 from toolagent.contracts.sources import HttpMethod
-
-__all__ = ["HEALTH_PATHS", "LeftOut", "Operation", "ReadOperations", "operations_of"]
 
 HEALTH_PATHS = frozenset({"/health", "/healthz", "/health/", "/livez", "/readyz", "/ping", "/-/health", "/api/health", "/status/health"})
 _METHODS: tuple[HttpMethod, ...] = get_args(HttpMethod)
@@ -41,17 +40,12 @@ class Operation:
     server_url: str = ""
 
     @property
+    def named(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
     def is_health(self) -> bool:
         return self.method == "GET" and self.path in HEALTH_PATHS and not any(one.required for one in self.parameters)
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """An operation that is no tool, as `METHOD /path`; `names` are those that a task could ask for it by."""
-
-    operation: str
-    reason: str
-    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

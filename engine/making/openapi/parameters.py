@@ -10,8 +10,6 @@ from engine.making.openapi.bodies import json_schema
 from engine.making.openapi.documents.document import OpenApiDocument, Part, part
 from toolagent.contracts.sources import ParameterStyle
 
-__all__ = ["NoTool", "Parameter", "parameters_of", "text_of"]
-
 Place = Literal["path", "query", "header"]
 
 _LONGEST = 2_000

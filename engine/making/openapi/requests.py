@@ -8,14 +8,13 @@ from pydantic import JsonValue
 
 from engine.making.openapi.bodies import OperationBody, is_file
 from engine.making.openapi.documents.document import OpenApiDocument, Part, part
+from engine.making.openapi.names import unused
 from engine.making.openapi.operations import Operation
 from engine.making.openapi.parameters import Parameter
 from engine.making.openapi.schemas import Schemas
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.sources import BodyEncoding, ParameterStyle
 from toolagent.core.schemas import FILE_PATH
-
-__all__ = ["RequestShape", "request_shape"]
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9]+")
 _COMPOSED = frozenset({"oneOf", "anyOf", "allOf", "not", "if", "patternProperties", "propertyNames", "minProperties", "maxProperties"})
@@ -160,12 +159,6 @@ def _named(parameters: tuple[Parameter, ...], taken: set[str]) -> Iterator[tuple
             yield one, one.name
             continue
         plain = one.name if one.place == "path" else _NOT_IN_A_NAME.sub("_", one.name).strip("_").lower()
-        name = (
-            plain
-            if plain not in used
-            else next(
-                found for number in range(1, 1_000) if (found := f"{one.place}_{plain}" + ("" if number == 1 else f"_{number}")) not in used
-            )
-        )
+        name = plain if plain not in used else unused(f"{one.place}_{plain}", used)
         used.add(name)
         yield one, name

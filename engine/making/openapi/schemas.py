@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part
+from engine.making.openapi.names import unused
 from toolagent.contracts.manifest import JsonSchema
-
-__all__ = ["Schemas"]
 
 _MAX_PARTS = 10_000
 _MAX_DEPTH = 60
@@ -67,9 +66,7 @@ class Schemas:
         return f"#/$defs/{self._names[reference]}"
 
     def _name_for(self, reference: str) -> str:
-        name = _NOT_A_NAME.sub("_", reference.rpartition("/")[2])[:100] or "schema"
-        taken = set(self._names.values())
-        return next(one for one in (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3))) if one not in taken)
+        return unused(_NOT_A_NAME.sub("_", reference.rpartition("/")[2])[:100] or "schema", self._names.values())
 
 
 def _as_31(found: JsonSchema, schema: Part) -> JsonSchema:

@@ -2,29 +2,24 @@
 
 from collections.abc import Sequence
 
-from engine.making.openapi.operations import LeftOut, Operation, ReadOperations
+from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut
+from engine.making.openapi.operations import Operation, ReadOperations
 from toolagent_service.making.wildcards import chosen, meaningless
-
-__all__ = ["NotThere", "fitting", "wanted"]
 
 _NEAREST = 5
 _MOST_TOLD = 20
 
 
-class NotThere(ValueError):
-    """The task names what is not in the document; the message says what comes nearest."""
-
-
 def wanted(read: ReadOperations, patterns: Sequence[str]) -> tuple[tuple[Operation, ...], tuple[LeftOut, ...]]:
-    """Those that the patterns mean, and why the others are not made. Raises NotThere for a pattern that means nothing."""
+    """Those that the patterns mean, and why the others are not made. Raises BuildFailed for a pattern that means nothing."""
     for pattern in patterns:
         _require_one(read, pattern)
     yes, no = chosen(read.operations, patterns, _names)
     if not no:
         return yes, ()
-    told = [LeftOut(f"{one.method} {one.path}", "The task names others in `operations`.") for one in no]
+    told = [LeftOut(one.named, NOT_NAMED) for one in no]
     if len(told) > _MOST_TOLD:
-        return yes, (LeftOut(f"{len(told)} operations", "The task names others in `operations`."),)
+        return yes, (LeftOut(f"{len(told)} operations", NOT_NAMED),)
     return yes, tuple(told)
 
 
@@ -54,15 +49,15 @@ def _require_one(read: ReadOperations, pattern: str) -> None:
     if not told:
         return
     if unfit := chosen(read.left_out, [pattern], lambda one: (one.operation, *one.names))[0]:
-        why = " ".join(f"{one.operation}: {one.reason}" for one in unfit[:_NEAREST])
-        raise NotThere(f"What `operations` names by {pattern!r} cannot be a tool. {why}")
-    raise NotThere(f"No operation is meant: {told}")
+        why = " ".join(map(str, unfit[:_NEAREST]))
+        raise BuildFailed(f"What `operations` names by {pattern!r} cannot be a tool. {why}")
+    raise BuildFailed(f"No operation is meant: {told}")
 
 
 def _names(one: Operation) -> tuple[str, ...]:
     """What a task may call it."""
     by_tag = one.tags or (_first_part(one.path),)
-    return tuple(name for name in (one.operation_id, *by_tag, one.path, f"{one.method} {one.path}") if name)
+    return tuple(name for name in (one.operation_id, *by_tag, one.path, one.named) if name)
 
 
 def _first_part(path: str) -> str:

@@ -14,8 +14,6 @@ from engine.making.openapi.requests import RequestShape
 from engine.making.openapi.tools import SourceOf
 from toolagent.contracts.sources import BodyEncoding, DockerSource, HttpMethod, LocalSource, ParameterStyle, RemoteSource
 
-__all__ = ["docker_sources", "local_sources", "remote_sources"]
-
 _NOT_IN_A_SECRET = re.compile(r"[^A-Z0-9]+")
 _SECRETS = {"key": "API_KEY", "basic": "LOGIN", "client_credentials": "CLIENT"}
 
@@ -72,25 +70,23 @@ def _showing(plain: RemoteSource, key: Credential, named: str) -> RemoteSource:
     return RemoteSource.model_validate({**plain.model_dump(), **shown, "remote_api_key": named})
 
 
-def local_sources(document: OpenApiDocument, host_dir: str, variables: Collection[str] = (), content: str | None = None) -> SourceOf:
+def local_sources(document: OpenApiDocument, host_dir: str, variables: Collection[str] = ()) -> SourceOf:
     """In a process of ours, of the project in that folder of the data folder, which runs with these variables."""
 
     def source(operation: Operation, shape: RequestShape, health: str | None) -> LocalSource:
         called = _called(shape, operation, document.base_path)
-        made = LocalSource(host_dir=host_dir, content=content, login=login_of(operation.credential, variables), **called)
+        made = LocalSource(host_dir=host_dir, login=login_of(operation.credential, variables), **called)
         return made.model_copy(update={**_healthy(health, document.base_path)})
 
     return source
 
 
-def docker_sources(
-    document: OpenApiDocument, host_dir: str, dockerfile: str, port: int, variables: Collection[str] = (), content: str | None = None
-) -> SourceOf:
+def docker_sources(document: OpenApiDocument, host_dir: str, dockerfile: str, port: int, variables: Collection[str] = ()) -> SourceOf:
     """In a container of ours, whose image is built of that folder of the data folder, and which runs with these variables."""
 
     def source(operation: Operation, shape: RequestShape, health: str | None) -> DockerSource:
         login, called = login_of(operation.credential, variables), _called(shape, operation, document.base_path)
-        built = DockerSource(host_dir=host_dir, dockerfile=dockerfile, internal_port=port, content=content, login=login, **called)
+        built = DockerSource(host_dir=host_dir, dockerfile=dockerfile, internal_port=port, login=login, **called)
         return built.model_copy(update={**_healthy(health, document.base_path)})
 
     return source

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from engine.making.failures import BuildFailed, LeftOut
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, part
 from engine.making.openapi.names import operation_names, tool_id_of
-from engine.making.openapi.operations import LeftOut, Operation, operations_of
+from engine.making.openapi.operations import Operation, operations_of
 from engine.making.openapi.requests import RequestShape, request_shape
 from engine.making.openapi.schemas import Schemas
-from engine.making.openapi.selection import NotThere, fitting, wanted
+from engine.making.openapi.selection import fitting, wanted
 from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
@@ -18,17 +19,11 @@ from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffect
 from toolagent.contracts.sources import PackedSource, ToolSource, backend_runtime_of
 from toolagent.validation.schemas import schema_faults
 
-__all__ = ["MOST_TOOLS", "Described", "Drafted", "NoTools", "SourceOf", "draft"]
-
 MOST_TOOLS = 100
-_LONGEST_NAME = 200
-_LONGEST_DESCRIPTION = 4_000
+LONGEST_NAME = 200
+LONGEST_DESCRIPTION = 4_000
 _TOLD = 5
 _NAMED = 20
-
-
-class NoTools(ValueError):
-    """No operation of the document can be a tool; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +34,26 @@ class Described:
     description: str = ""
     operations: tuple[str, ...] = ()
     """Those that are wanted: their ids, tags, paths or `METHOD /path`, `*` for any letters; empty: all."""
+
+    def groups(self, count: int) -> tuple[str, ...]:
+        """Several tools are in one."""
+        return (self.tool_name,) if count > 1 else ()
+
+    def ids(self, names: Sequence[str]) -> list[str]:
+        """The only one has the task's own name."""
+        return [tool_id_of(self.tool_name, name) for name in names] if len(names) > 1 else [self.tool_name]
+
+    def candidate(self, entries: Sequence[ToolEntry], otherwise: str = "", name: str = "") -> Candidate:
+        """Of all of them; `otherwise` and `name` are for the group, where the task does not describe it."""
+        if len(entries) == 1:
+            return Candidate(entries=tuple(entries))
+        group = ToolGroup(
+            group_id=self.tool_name,
+            name=(name or self.tool_name)[:LONGEST_NAME],
+            description=(self.description or otherwise)[:LONGEST_DESCRIPTION],
+            tool_ids=tuple(entry.manifest.tool_id for entry in entries),
+        )
+        return Candidate(entries=tuple(entries), group=group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +78,23 @@ SourceOf = Callable[[Operation, RequestShape, str | None], ToolSource]
 
 
 def draft(document: OpenApiDocument, about: Described, source_of: SourceOf) -> Drafted:
-    """Raises NoTools. Blocks."""
+    """Raises BuildFailed. Blocks."""
     read = operations_of(document)
-    try:
-        asked, unasked = wanted(read, about.operations)
-    except NotThere as error:
-        raise NoTools(str(error)) from error
+    asked, unasked = wanted(read, about.operations)
     chosen, beyond = fitting(asked, MOST_TOOLS, _listed_tags(document))
     if asked and not chosen:
-        raise NoTools(_too_many(len(asked), beyond))
+        raise BuildFailed(_too_many(len(asked), beyond))
     left_out = [*beyond, *read.left_out, *unasked]
     tools: list[_Tool] = []
     for operation in chosen:
-        named = f"{operation.method} {operation.path}"
         try:
             tools.append(_tool(document, operation, read.health_path, source_of))
         except (DocumentRefused, ValidationError) as reason:
-            left_out.append(LeftOut(named, str(reason)))
+            left_out.append(LeftOut(operation.named, str(reason)))
         else:
-            left_out += [LeftOut(named, f"{said} It is a tool without that.") for said in operation.not_sent]
+            left_out += [LeftOut(operation.named, f"{said} It is a tool without that.") for said in operation.not_sent]
     if not tools:
-        raise NoTools(_none(document, left_out))
+        raise BuildFailed(_none(document, left_out))
     return Drafted(_candidate(document, about, tools), tuple(left_out))
 
 
@@ -120,17 +131,10 @@ def _usable(schema: JsonSchema, which: str) -> JsonSchema:
 
 
 def _candidate(document: OpenApiDocument, about: Described, tools: Sequence[_Tool]) -> Candidate:
-    if len(tools) == 1:
-        return Candidate(entries=(_entry(tools[0], about.tool_name, document.title, about, ()),))
-    ids = [tool_id_of(about.tool_name, name) for name in operation_names([tool.operation for tool in tools])]
-    entries = tuple(_entry(tool, tool_id, document.title, about, (about.tool_name,)) for tool, tool_id in zip(tools, ids, strict=True))
-    group = ToolGroup(
-        group_id=about.tool_name,
-        name=document.title[:_LONGEST_NAME],
-        description=(about.description or f"The operations of {document.title}.")[:_LONGEST_DESCRIPTION],
-        tool_ids=tuple(ids),
-    )
-    return Candidate(entries=entries, group=group)
+    ids = about.ids(operation_names([tool.operation for tool in tools]))
+    groups = about.groups(len(tools))
+    entries = [_entry(tool, tool_id, document.title, about, groups) for tool, tool_id in zip(tools, ids, strict=True)]
+    return about.candidate(entries, f"The operations of {document.title}.", document.title)
 
 
 def _entry(tool: _Tool, tool_id: str, title: str, about: Described, groups: tuple[str, ...]) -> ToolEntry:
@@ -141,8 +145,8 @@ def _entry(tool: _Tool, tool_id: str, title: str, about: Described, groups: tupl
         said = f"{about.description}\n\n{said}".strip()
     manifest = ToolManifest(
         tool_id=tool_id,
-        name=(operation.summary or operation.operation_id or f"{operation.method} {operation.path}")[:_LONGEST_NAME],
-        description=(said or f"{operation.method} {operation.path} of {title}.")[:_LONGEST_DESCRIPTION],
+        name=(operation.summary or operation.operation_id or operation.named)[:LONGEST_NAME],
+        description=(said or f"{operation.named} of {title}.")[:LONGEST_DESCRIPTION],
         backend_runtime=backend_runtime_of(tool.source),
         group_ids=groups,
         input_schema=tool.input_schema,
@@ -159,5 +163,5 @@ def _shared(source: ToolSource, groups: tuple[str, ...]) -> ToolSource:
 
 
 def _none(document: OpenApiDocument, left_out: Sequence[LeftOut]) -> str:
-    told = "; ".join(f"{one.operation}: {one.reason}" for one in left_out[:_TOLD])
+    told = "; ".join(map(str, left_out[:_TOLD]))
     return f"No operation of {document.title!r} can be a tool. {told or 'It has none.'}"

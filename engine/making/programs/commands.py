@@ -3,15 +3,13 @@
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
+from engine.making.failures import LeftOut
 from toolagent.contracts.contract import Contract
 from toolagent.core.texts import well_formed
-
-__all__ = ["Command", "Level", "NotRead", "Parameter", "ReadProgram", "commands_of", "fit_for_json"]
 
 _MOST_COMMANDS = 200
 _MOST_NOT_READ = 500
@@ -74,16 +72,12 @@ class Command(Contract):
     help: str
     levels: tuple[Level, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class NotRead:
-    """A command that becomes no tool, and why."""
-
-    command: str
-    reason: str
+    @property
+    def named(self) -> str:
+        return " ".join((self.program, *self.words))
 
 
-def commands_of(program: str, described: JsonValue) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+def commands_of(program: str, described: JsonValue) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
     """Of what the reader in the sandbox has said; a subcommand that says what cannot be used is left out. Raises ValueError."""
     try:
         described = fit_for_json(described)
@@ -91,16 +85,16 @@ def commands_of(program: str, described: JsonValue) -> tuple[tuple[Command, ...]
     except (ValidationError, RecursionError) as error:
         raise ValueError(_unusable(error)) from error
     found: list[Command] = []
-    left: list[NotRead] = []
+    left: list[LeftOut] = []
     for one in _walked(program, read, (), ()):
-        if isinstance(one, NotRead):
+        if isinstance(one, LeftOut):
             left.append(one)
         elif len(found) == _MOST_COMMANDS:
-            left.append(NotRead(" ".join((program, *one.words)), f"There are more than {_MOST_COMMANDS} commands."))
+            left.append(LeftOut(one.named, f"There are more than {_MOST_COMMANDS} commands."))
         else:
             found.append(one)
         if len(left) > _MOST_NOT_READ:
-            left[-1] = NotRead(program, f"More than {_MOST_NOT_READ} of its commands cannot be tools: the others were not looked at.")
+            left[-1] = LeftOut(program, f"More than {_MOST_NOT_READ} of its commands cannot be tools: the others were not looked at.")
             break
     return tuple(found), tuple(left)
 
@@ -124,10 +118,10 @@ def fit_for_json(value: JsonValue) -> JsonValue:
             return None
 
 
-def _walked(program: str, read: ReadProgram, words: tuple[str, ...], above: Sequence[Level]) -> Iterator[Command | NotRead]:
+def _walked(program: str, read: ReadProgram, words: tuple[str, ...], above: Sequence[Level]) -> Iterator[Command | LeftOut]:
     named = " ".join((program, *words))
     if read.fault:
-        yield NotRead(named, read.fault)
+        yield LeftOut(named, read.fault)
         return
     own = Level(words=words[-1:], parameters=read.parameters)
     if not read.commands or read.alone:
@@ -135,18 +129,18 @@ def _walked(program: str, read: ReadProgram, words: tuple[str, ...], above: Sequ
     for said in read.commands:
         name = said.get("name") if isinstance(said, dict) else None
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
-            yield NotRead(f"{named} {str(name)[:100]}", "Its name cannot be part of a tool's.")
+            yield LeftOut(f"{named} {str(name)[:100]}", "Its name cannot be part of a tool's.")
         elif len(words) == _DEEPEST:
-            yield NotRead(f"{named} {name}", f"It lies below {_DEEPEST} other commands.")
+            yield LeftOut(f"{named} {name}", f"It lies below {_DEEPEST} other commands.")
         else:
             yield from _inner(program, said, (*words, name), (*above, own))
 
 
-def _inner(program: str, said: JsonValue, words: tuple[str, ...], above: Sequence[Level]) -> Iterator[Command | NotRead]:
+def _inner(program: str, said: JsonValue, words: tuple[str, ...], above: Sequence[Level]) -> Iterator[Command | LeftOut]:
     try:
         inner = ReadProgram.model_validate(said)
     except ValidationError as error:
-        yield NotRead(" ".join((program, *words)), _unusable(error))
+        yield LeftOut(" ".join((program, *words)), _unusable(error))
     else:
         yield from _walked(program, inner, words, above)
 

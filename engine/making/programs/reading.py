@@ -12,16 +12,14 @@ from pydantic import JsonValue
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
-from engine.making.programs.commands import Command, Level, NotRead, Parameter, commands_of, fit_for_json
+from engine.making.boxes import boxed
+from engine.making.failures import LeftOut
+from engine.making.programs.commands import Command, Level, Parameter, commands_of, fit_for_json
 from engine.runtimes.environments.environments import Environment
 from engine.runtimes.environments.execution import Execution, Executor, Order
-from engine.runtimes.process.box import Box, Mount
-from engine.runtimes.sandbox.sandbox import run_name
-from toolagent.contracts.manifest import SecurityContext
+from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.core.texts import well_formed
-
-__all__ = ["Readable", "read_programs"]
 
 _CHILD = Path(__file__).parent / "inside" / "reader.py"
 _MIB = 1024 * 1024
@@ -47,23 +45,23 @@ class Readable:
     work: Path
 
 
-async def read_programs(programs: Readable, executor: Executor) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+async def read_programs(programs: Readable, executor: Executor) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
     """Their commands, and what becomes no tool. Raises ScriptFailure (`UnavailableError`)."""
     turn = asyncio.Semaphore(_AT_ONCE)
 
-    async def read(number: int, name: str) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+    async def read(number: int, name: str) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
         async with turn:
             return await _read(programs, executor, name, programs.work / f"read-{number}")
 
     # Both go into argument lists, and into scripts of ours.
     names = sorted(name for name, target in programs.scripts.items() if _NAME.fullmatch(name) and _TARGET.fullmatch(target))
-    unfit = [NotRead(well_formed(name)[:100], _UNFIT) for name in sorted(programs.scripts.keys() - set(names))]
+    unfit = [LeftOut(well_formed(name)[:100], _UNFIT) for name in sorted(programs.scripts.keys() - set(names))]
     answers = await asyncio.gather(*(read(number, name) for number, name in enumerate(names[:_MOST_PROGRAMS])))
-    more = [NotRead(name, f"There are more than {_MOST_PROGRAMS} programs.") for name in names[_MOST_PROGRAMS:]]
+    more = [LeftOut(name, f"There are more than {_MOST_PROGRAMS} programs.") for name in names[_MOST_PROGRAMS:]]
     return tuple(one for found, _ in answers for one in found), (*(one for _, left in answers for one in left), *more, *unfit)
 
 
-async def _read(programs: Readable, executor: Executor, name: str, work: Path) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+async def _read(programs: Readable, executor: Executor, name: str, work: Path) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
     await asyncio.to_thread(_empty, work)
     try:
         done = await executor.run(_order(programs, executor, name, work))
@@ -75,12 +73,11 @@ async def _read(programs: Readable, executor: Executor, name: str, work: Path) -
         try:
             return commands_of(name, told["described"])
         except ValueError as error:
-            return (), (NotRead(name, str(error)),)
+            return (), (LeftOut(name, str(error)),)
     return _by_help(name, done, told)
 
 
 def _order(programs: Readable, executor: Executor, name: str, work: Path) -> Order:
-    limits = executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
     child = Path("/run/tool-agent-reader/reader.py")
     mounts = (
         *programs.environment.mounts,
@@ -90,21 +87,21 @@ def _order(programs: Readable, executor: Executor, name: str, work: Path) -> Ord
     )
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(work), "LANG": "C.UTF-8", "PYTHONPATH": str(programs.site), "COLUMNS": "100"}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", "TERM": "dumb"}
-    box = Box(run_name("read-program"), work, limits, mounts, variables)
+    box = boxed(executor, "read-program", work, _LIMITS, mounts, variables)
     argv = (str(programs.environment.folder.python), str(child), name, programs.scripts[name], str(work / _OUT))
     return Order(argv, box, _READ_S, work.with_name(f"{work.name}-log"))
 
 
-def _by_help(name: str, done: Execution, told: Mapping[str, JsonValue]) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+def _by_help(name: str, done: Execution, told: Mapping[str, JsonValue]) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
     """Of a parser that is none we know: its help, and any arguments."""
     help_text = well_formed(done.stdout.decode(errors="replace")).strip()
     fault = told.get("fault")
     if done.cut:
-        return (), (NotRead(name, "Asked for its help, it did not end, or said too much."),)
+        return (), (LeftOut(name, "Asked for its help, it did not end, or said too much."),)
     if told.get("code") != 0 or fault or not help_text:
         last = next((line.strip() for line in reversed(done.stderr.decode(errors="replace").splitlines()) if line.strip()), "")
         why = str(fault or last or "it said nothing")[:500]
-        return (), (NotRead(name, f"Its parser is none that can be read, and it does not answer `--help`: {why}"),)
+        return (), (LeftOut(name, f"Its parser is none that can be read, and it does not answer `--help`: {why}"),)
     arguments = Parameter(name="arguments", kind="positional", many=True, help="As in the help of the program.")
     return (Command(program=name, words=(), help=help_text[:_HELP], levels=(Level(parameters=(arguments,)),)),), ()
 

@@ -1,15 +1,15 @@
 """The tools of a program: one for each of its commands, whose parameters are the command's."""
 
-import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from engine.making.openapi.names import tool_id_of
-from engine.making.openapi.tools import Described
-from engine.making.programs.commands import Command, NotRead, Parameter
+from engine.making.failures import LeftOut
+from engine.making.openapi.names import unused
+from engine.making.openapi.tools import LONGEST_DESCRIPTION, LONGEST_NAME, Described
+from engine.making.programs.commands import Command, Parameter
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import (
@@ -19,7 +19,6 @@ from toolagent.contracts.manifest import (
     PermissionClass,
     SecurityContext,
     SideEffectScope,
-    ToolGroup,
     ToolManifest,
 )
 from toolagent.contracts.sources import ScriptLanguage, ScriptSource
@@ -27,12 +26,8 @@ from toolagent.core.schemas import FILE_PATH
 from toolagent.core.texts import well_formed
 from toolagent.validation.schemas import schema_faults
 
-__all__ = ["OUTPUT", "commands_file", "fitting", "program_candidate", "script_names"]
-
 _SCRIPT = "run_"
 """So begin the names of the scripts that we write."""
-_LONGEST_NAME = 200
-_LONGEST_DESCRIPTION = 4_000
 _LONGEST_HELP = 1_000
 _LONG_S = 120.0
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]+")
@@ -73,34 +68,25 @@ _FILES: JsonValue = {
 def program_candidate(commands: Sequence[Command], about: Described, language: ScriptLanguage, hosts: Sequence[str]) -> Candidate:
     """One tool for the only command, else a group of them. `hosts` are those that it may reach."""
     names = _names(commands)
-    many = len(commands) > 1
-    ids = [tool_id_of(about.tool_name, name) for name in names] if many else [about.tool_name]
-    groups = (about.tool_name,) if many else ()
+    groups = about.groups(len(commands))
     ending = ".py" if language is ScriptLanguage.PYTHON else ".mjs"
-    entries = tuple(
+    entries = [
         ToolEntry(
             manifest=_manifest(command, tool_id, about, groups, hosts),
             sources=(ScriptSource(script_path=f"{_SCRIPT}{name}{ending}", language=language),),
         )
-        for command, tool_id, name in zip(commands, ids, names, strict=True)
-    )
-    if not many:
-        return Candidate(entries=entries)
-    programs = ", ".join(dict.fromkeys(command.program for command in commands))
-    description = (about.description or f"The commands of {programs}.")[:_LONGEST_DESCRIPTION]
-    return Candidate(
-        entries=entries, group=ToolGroup(group_id=about.tool_name, name=about.tool_name, description=description, tool_ids=tuple(ids))
-    )
+        for command, tool_id, name in zip(commands, about.ids(names), names, strict=True)
+    ]
+    return about.candidate(entries, f"The commands of {', '.join(dict.fromkeys(command.program for command in commands))}.")
 
 
-def fitting(commands: Sequence[Command]) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+def fitting(commands: Sequence[Command]) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
     """Those whose schema the registry takes. Blocks."""
     found: list[Command] = []
-    left: list[NotRead] = []
+    left: list[LeftOut] = []
     for command in commands:
         if faults := schema_faults(_input_schema(command)):
-            named = " ".join((command.program, *command.words))
-            left.append(NotRead(named, f"What its parser says is no schema: {faults[0].path}: {faults[0].message}"))
+            left.append(LeftOut(command.named, f"What its parser says is no schema: {faults[0].path}: {faults[0].message}"))
         else:
             found.append(command)
     return tuple(found), tuple(left)
@@ -114,12 +100,10 @@ def script_names(commands: Sequence[Command]) -> tuple[str, ...]:
 def _names(commands: Sequence[Command]) -> tuple[str, ...]:
     """Unique, and fit for a part of an id. The program's own name is left out where there is but one."""
     is_one = len({command.program for command in commands}) == 1
-    names: dict[str, None] = {}
+    names: list[str] = []
     for command in commands:
         words = command.words if is_one and command.words else (command.program, *command.words)
-        own = _NOT_IN_AN_ID.sub("_", "_".join(words).lower()).strip("_")[:76] or "run"
-        alike = itertools.chain([own], (f"{own}_{number}" for number in itertools.count(2)))
-        names[next(name for name in alike if name not in names)] = None
+        names.append(unused(_NOT_IN_AN_ID.sub("_", "_".join(words).lower()).strip("_")[:76] or "run", names))
     return tuple(names)
 
 
@@ -172,25 +156,21 @@ def _named(parameters: Sequence[Parameter], taken: set[str]) -> Iterator[tuple[s
 
 
 def _manifest(command: Command, tool_id: str, about: Described, groups: tuple[str, ...], hosts: Sequence[str]) -> ToolManifest:
-    named = " ".join((command.program, *command.words))
     said = command.help or about.description
     if not groups and about.description and about.description not in said:
         said = f"{about.description}\n\n{said}"
     return ToolManifest(
         tool_id=tool_id,
-        name=named[:_LONGEST_NAME],
-        description=(well_formed(said).strip() or f"Runs {named}.")[:_LONGEST_DESCRIPTION],
+        name=command.named[:LONGEST_NAME],
+        description=(well_formed(said).strip() or f"Runs {command.named}.")[:LONGEST_DESCRIPTION],
         group_ids=groups,
         input_schema=_input_schema(command),
         output_schema=OUTPUT,
         permission_class=PermissionClass.EXTERNAL if hosts else PermissionClass.WRITE,
         side_effect_scope=SideEffectScope.NETWORK if hosts else SideEffectScope.LOCAL_STATE,
         timeout_s=_LONG_S,
-        security_context=SecurityContext.model_validate(
-            {
-                "file_access": FileAccess.model_validate({"allow_write": (_HOME,)}),
-                "network_access": NetworkAccess.model_validate({"allow_hosts": tuple(hosts)}),
-            }
+        security_context=SecurityContext(
+            file_access=FileAccess(allow_write=(_HOME,)), network_access=NetworkAccess(allow_hosts=tuple(hosts))
         ),
     )
 

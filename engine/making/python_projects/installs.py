@@ -12,13 +12,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
+from engine.making.failures import LockFailed
 from engine.making.repositories.packaging import BUILDING, Room, pack_repository
 from engine.making.repositories.trees import LEFT_OUT
-from engine.making.uv.runs import WORK, LockFailed, UvRuns
-from engine.runtimes.environments.environments import Index
+from engine.making.uv.runs import WORK, UvRuns
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.environments.programs import Program
-
-__all__ = ["Installed", "ProjectInstalls"]
 
 _SOURCE, _SITE = "source", "site"
 _WHAT = "The project cannot be built"

@@ -7,13 +7,11 @@ from pathlib import PurePosixPath
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from engine.making.failures import NotWanted
 from engine.making.python_sources.poetry import PoetryUnclear, poetry_specifier
 from engine.making.python_sources.projects import pyproject_of
-from engine.making.python_sources.wanted import NotWanted
 from engine.making.repositories.trees import Tree
 from engine.runtimes.environments.pythons import minor_of
-
-__all__ = ["Interpreter", "interpreters_for", "is_older"]
 
 _NAMED_IN = (".python-version", "runtime.txt")
 _IMAGE = re.compile(r"^[ \t]*FROM[ \t]+(?:\S+/)?python:(3\.\d+)", re.IGNORECASE | re.MULTILINE)

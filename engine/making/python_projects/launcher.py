@@ -6,8 +6,6 @@ from pathlib import PurePosixPath
 
 from toolagent_service.contracts.plans import AsgiBuild
 
-__all__ = ["REPOSITORY", "SERVERS", "SITE", "launcher_of"]
-
 REPOSITORY = "repository"
 """The folder beside the launcher that holds the repository: its own `main.py` has its place there."""
 

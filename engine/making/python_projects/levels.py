@@ -9,10 +9,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from engine.making.python_sources.wanted import NotWanted, Wanted, declared_of, locked_of
+from engine.making.failures import NotWanted
+from engine.making.python_sources.wanted import Wanted, declared_of, locked_of
 from engine.making.repositories.trees import Tree
-
-__all__ = ["Level", "levels_of", "loosened"]
 
 Step: TypeAlias = Callable[[SpecifierSet], SpecifierSet]
 

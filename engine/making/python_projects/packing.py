@@ -6,10 +6,9 @@ from pathlib import Path, PurePosixPath
 from engine.disk.removal import remove
 from engine.making.python_projects.launcher import REPOSITORY, SITE, launcher_of
 from engine.making.python_projects.preparing import Prepared
+from engine.making.python_sources.projects import folder_text
 from engine.making.repositories.packaging import Room, copy_into, open_to_all, require_room
 from toolagent_service.contracts.plans import AsgiBuild
-
-__all__ = ["BRIDGE", "WORKING_FOLDER", "pack_asgi", "pack_project", "with_room"]
 
 _INSIDE = Path(__file__).parents[1] / "inside"
 WORKING_FOLDER, BRIDGE = _INSIDE / "working_folder.py", _INSIDE / "mcp_bridge.py"
@@ -28,8 +27,7 @@ def with_room(plan: AsgiBuild, repository: Path) -> tuple[AsgiBuild, Path]:
         if not project.parts or ".." in root.parts or not root.is_relative_to(project):
             raise
         require_room(repository / project)
-        inner = root.relative_to(project)
-        return plan.model_copy(update={"project": "", "root": inner.as_posix() if inner.parts else ""}), repository / project
+        return plan.model_copy(update={"project": "", "root": folder_text(root.relative_to(project))}), repository / project
     return plan, repository
 
 

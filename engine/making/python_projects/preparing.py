@@ -8,23 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from engine.disk.removal import remove
+from engine.making.failures import LockFailed, NotWanted
 from engine.making.python_projects.installs import Installed, ProjectInstalls
 from engine.making.python_projects.interpreter_choice import Interpreter, interpreters_for, is_older
 from engine.making.python_projects.levels import Level, levels_of
 from engine.making.python_projects.too_new import is_too_new, older_package
 from engine.making.python_sources.projects import pyproject_of
-from engine.making.python_sources.wanted import NotWanted
 from engine.making.repositories.trees import Tree
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.outages import is_outage
-from engine.making.uv.runs import LockFailed, UvRuns
+from engine.making.uv.runs import UvRuns
 from engine.runtimes.environments.dependencies import PYTHON_VERSION, Dependencies, Kind
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments
 from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.sources import ScriptLanguage
-
-__all__ = ["Order", "Prepared", "PythonProjects"]
 
 _MOST_PYTHONS = 3
 _PATIENCE = 0.8
@@ -37,16 +35,15 @@ _TOLD = 400
 class Order:
     """`project` is a folder of the repository, `besides` what is installed too; `work` is for the way there.
 
-    The package goes to a folder beside `site`, one for each Python that it is built with.
+    The package goes to a folder beside that, one for each Python that it is built with.
     `needs_package`: it is of no use without its own package. Otherwise its modules are imported from the repository.
     """
 
     repository: Path
     project: str
-    besides: tuple[str, ...]
-    site: Path
     work: Path
     tool_name: str
+    besides: tuple[str, ...] = ()
     needs_package: bool = True
 
 
@@ -147,7 +144,7 @@ class PythonProjects:
     async def _package(self, order: Order, python: Interpreter, attempts: _Attempts, progress: Progress) -> Installed | None:
         """None where it cannot be built with this Python. Raises what is ours."""
         progress(f"building the project with Python {python.minor}")
-        site = order.site.with_name(f"{order.site.name}-{python.minor}")
+        site = order.work.with_name(f"site-{python.minor}")
         try:
             program = self._runs.programs.python_of(python.minor)
             return await self._installs.install(order.repository, order.project, order.work, site, program)

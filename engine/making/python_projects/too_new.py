@@ -5,8 +5,6 @@ import sys
 
 from packaging.utils import canonicalize_name
 
-__all__ = ["is_too_new", "older_package"]
-
 _GONE = frozenset({"asynchat", "asyncore", "cgi", "cgitb", "crypt", "distutils", "imp", "pipes", "smtpd", "telnetlib"})
 """Of Python's own library in versions before 3.12 and 3.13. What else of it is missing was never on this machine."""
 _LIBRARY = sys.stdlib_module_names - {"os", "signal", "time"}

@@ -10,12 +10,10 @@ from pydantic import JsonValue
 
 from engine.making.python_sources.asgi_apps import App
 from engine.making.python_sources.modules import module_at, parsed
-from engine.making.python_sources.projects import project_folder
+from engine.making.python_sources.projects import folder_text, project_folder
 from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
-
-__all__ = ["Read", "app_findings", "modules_like"]
 
 _MOST_READ = 2_000
 _MOST_PARSED = 200
@@ -68,7 +66,7 @@ def _findings(
             "framework": app.framework,
         }
         if project is not None:
-            details["project"] = "" if not project.parts else project.as_posix()
+            details["project"] = folder_text(project)
         yield Finding(kind=kind, path=path.as_posix(), summary=_summary(app, module.name), details=details)
 
 

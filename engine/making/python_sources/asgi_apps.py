@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-__all__ = ["FRAMEWORKS", "App", "apps_in", "factories_in"]
-
 FRAMEWORKS: Mapping[str, str] = {
     "fastapi.FastAPI": "fastapi",
     "fastapi.applications.FastAPI": "fastapi",

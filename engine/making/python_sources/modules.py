@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from engine.making.python_sources.projects import folder_text
 from engine.making.repositories.trees import Tree
-
-__all__ = ["Module", "imported_names", "module_at", "parsed"]
 
 _INIT = "__init__.py"
 
@@ -42,7 +41,7 @@ def module_at(tree: Tree, path: PurePosixPath, syntax: ast.Module) -> Module | N
     root = max(candidates, key=lambda root: (sum(_is_in(tree, root, name) for name in wanted), root.name == "src", len(root.parts)))
     parts = path.relative_to(root).with_suffix("").parts
     name = parts[:-1] if parts[-1] == "__init__" else parts
-    return Module("" if not root.parts else root.as_posix(), ".".join(name)) if name and all(part.isidentifier() for part in name) else None
+    return Module(folder_text(root), ".".join(name)) if name and all(part.isidentifier() for part in name) else None
 
 
 def imported_names(syntax: ast.Module) -> Iterator[str]:

@@ -2,13 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.making.python_sources.projects import Table
-
-__all__ = ["PoetryUnclear", "poetry_requirements", "poetry_specifier"]
 
 _CLAUSE = re.compile(r"(\^|~=|~|===?|!=|<=?|>=?|)\s*v?([0-9][^\s,|]*)")
 _NUMBERS = re.compile(r"\d+")
@@ -28,7 +25,7 @@ def poetry_requirements(dependencies: Table) -> Iterator[str]:
             case str():
                 yield _requirement(name, value)
             case dict():
-                table = Table(cast("dict[str, object]", value))
+                table = dependencies.table(name)
                 if table.values.get("optional") is not True:
                     yield _of_table(name, table)
             case _:

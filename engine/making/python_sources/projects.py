@@ -1,5 +1,6 @@
 """What a Python project says of itself: its tables, and what it depends on."""
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -9,8 +10,6 @@ from typing import cast
 
 from engine.making.repositories.trees import Tree
 
-__all__ = ["PYPROJECT", "Table", "dependencies_named", "is_project", "project_folder", "pyproject_of", "toml_of"]
-
 PYPROJECT = "pyproject.toml"
 _SAYING = ("uv.lock", "poetry.lock", "Pipfile.lock", "Pipfile", "requirements.lock", "requirements.txt", "setup.py", "setup.cfg")
 _MAX_BYTES = 256 * 1024
@@ -19,13 +18,16 @@ _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a TOML file; what is missing, or is something else, is empty."""
+    """A table of a TOML file, or an object of JSON; what is missing, or is something else, is empty."""
 
     values: Mapping[str, object] = field(default_factory=dict[str, object])
 
+    @classmethod
+    def of(cls, value: object) -> "Table":
+        return cls(cast("dict[str, object]", value)) if isinstance(value, dict) else cls()
+
     def table(self, name: str) -> "Table":
-        value = self.values.get(name)
-        return Table(cast("dict[str, object]", value)) if isinstance(value, dict) else Table()
+        return Table.of(self.values.get(name))
 
     def texts(self, name: str) -> tuple[str, ...]:
         value = self.values.get(name)
@@ -45,8 +47,21 @@ def toml_of(tree: Tree, path: PurePosixPath, limit: int) -> Table:
     """Empty where there is none that can be read, in so many bytes. Blocks."""
     try:
         return Table(tomllib.loads(tree.text(path, limit) or ""))
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
+    except (RecursionError, ValueError):
         return Table()
+
+
+def json_of(text: str | None) -> Table:
+    """Empty where that is no object. Blocks."""
+    try:
+        return Table.of(json.loads(text or ""))
+    except (ValueError, RecursionError):
+        return Table()
+
+
+def folder_text(folder: PurePosixPath) -> str:
+    """Empty for the top of the repository."""
+    return folder.as_posix() if folder.parts else ""
 
 
 def is_project(tree: Tree, folder: PurePosixPath) -> bool:

@@ -13,8 +13,6 @@ from toolagent.contracts.making import Candidate
 from toolagent.contracts.sandbox import OWNED_VARIABLES
 from toolagent.contracts.sources import ToolSource
 
-__all__ = ["Variables", "variables_for", "with_environment"]
-
 _EXAMPLES = (".env.example", ".env.sample", ".env.template", ".env.dist", "env.example", "example.env", ".env.local.example")
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]{0,127})[ \t]*=(.*)")
 _REFERENCE = "secret:"

@@ -1,6 +1,5 @@
 """What a Python project depends on, as lines for the installer, and the lock it brings itself, if it has one that can be used."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,20 +8,15 @@ from typing import cast
 
 from packaging.utils import canonicalize_name
 
+from engine.making.failures import NotWanted
 from engine.making.python_sources.poetry import PoetryUnclear, poetry_requirements
-from engine.making.python_sources.projects import PYPROJECT, Table, pyproject_of, toml_of
+from engine.making.python_sources.projects import PYPROJECT, Table, json_of, pyproject_of, toml_of
 from engine.making.repositories.trees import Tree
-
-__all__ = ["Locked", "NotWanted", "Wanted", "declared_of", "locked_of", "wanted_of"]
 
 _MAX_LOCK = 16 * 1024 * 1024
 _ITSELF = re.compile(r"(?:-e\s+|--editable[= ])?\.(?:/|\[[^\]]*\])?\s*(?:#.*)?")
 _INDEX = re.compile(r"\s*(?:-i\b|-f\b|--index-url|--extra-index-url|--find-links|--trusted-host|--no-index|--pre\b)")
 _ELSEWHERE = ("git", "path", "url", "workspace")
-
-
-class NotWanted(ValueError):
-    """What the project depends on cannot be had here; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +40,6 @@ class Locked:
 
     name: str
     wanted: Wanted
-
-
-def wanted_of(tree: Tree, folder: PurePosixPath) -> Wanted:
-    """Of the project in a folder of the repository: what its lock says, if it has one that can be used. Raises NotWanted. Blocks."""
-    locked = locked_of(tree, folder)
-    return locked.wanted if locked is not None else declared_of(tree, folder)
 
 
 def locked_of(tree: Tree, folder: PurePosixPath) -> Locked | None:
@@ -105,19 +93,13 @@ def _declared(tree: Tree, folder: PurePosixPath, about: Table) -> Iterator[str]:
 
 def _of_pipfile(packages: Mapping[str, object]) -> Iterator[str]:
     for name, value in packages.items():
-        version = (
-            value if isinstance(value, str) else Table(cast("dict[str, object]", value)).text("version") if isinstance(value, dict) else ""
-        )
+        version = value if isinstance(value, str) else Table.of(value).text("version")
         yield name if version in ("", "*") else f"{name}{version}"
 
 
 def _pipfile_lock(text: str | None) -> Iterator[str]:
     """Packages of an index with their versions, as requirements."""
-    try:
-        read: object = json.loads(text or "")
-    except (ValueError, RecursionError):
-        return
-    packages = Table(cast("dict[str, object]", read)).table("default") if isinstance(read, dict) else Table()
+    packages = json_of(text).table("default")
     for name in packages.values:
         about = packages.table(name)
         extras = f"[{','.join(about.texts('extras'))}]" if about.texts("extras") else ""
@@ -143,7 +125,7 @@ def _included(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]:
 def _pins(tree: Tree, folder: PurePosixPath) -> tuple[str, ...]:
     """The versions of poetry.lock, of packages that come from an index."""
     packages = toml_of(tree, folder / "poetry.lock", _MAX_LOCK).values.get("package")
-    found = [Table(cast("dict[str, object]", one)) for one in cast("list[object]", packages)] if isinstance(packages, list) else []
+    found = [Table.of(one) for one in cast("list[object]", packages)] if isinstance(packages, list) else []
     versions: dict[str, str] = {}
     doubled: set[str] = set()
     for one in found:

@@ -14,8 +14,6 @@ from engine.making.recognisers.tool_file import recognise_tool_files
 from engine.making.recognisers.wsgi import recognise_wsgi
 from toolagent.contracts.making import FindingKind
 
-__all__ = ["RECOGNISERS"]
-
 RECOGNISERS: Mapping[FindingKind, Recogniser] = {
     FindingKind.TOOL_FILE: recognise_tool_files,
     FindingKind.ASGI: recognise_asgi,

@@ -9,8 +9,6 @@ from engine.making.python_sources.asgi_apps import FRAMEWORKS, App, apps_in
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
-__all__ = ["recognise_asgi"]
-
 _LIKELY = re.compile(r"\b(?:FastAPI|Starlette|Litestar|Quart|Application|AsyncApp|get_asgi_application|falcon)\b")
 
 

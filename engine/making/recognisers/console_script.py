@@ -1,20 +1,16 @@
 """Recognises programs that a project installs: Python's console scripts, and the `bin` of npm packages."""
 
 import configparser
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import cast
 
 from pydantic import JsonValue
 
-from engine.making.python_sources.projects import PYPROJECT, Table, pyproject_of
+from engine.making.python_sources.projects import PYPROJECT, Table, json_of, pyproject_of
 from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
-
-__all__ = ["console_scripts_of", "npm_programs_of", "recognise_console_scripts"]
 
 _MOST = 10
 _MOST_NAMED = 50
@@ -52,11 +48,7 @@ def console_scripts_of(tree: Tree, folder: PurePosixPath) -> tuple[PurePosixPath
 
 def npm_programs_of(tree: Tree, path: PurePosixPath) -> Mapping[str, str]:
     """The programs of a `package.json`. Blocks."""
-    try:
-        read: object = json.loads(tree.text(path) or "")
-    except (ValueError, RecursionError):
-        return {}
-    package = Table(cast("dict[str, object]", read)) if isinstance(read, dict) else Table()
+    package = json_of(tree.text(path))
     name = package.text("name").rpartition("/")[2]
     file = package.text("bin")
     return {name: file} if file and name else dict(_texts(package.table("bin")))

@@ -11,8 +11,6 @@ from engine.making.repositories.trees import Tree
 from engine.runtimes.docker.building.dockerfiles import Dockerfile, DockerfileRefused
 from toolagent.contracts.making import Finding, FindingKind
 
-__all__ = ["recognise_dockerfiles"]
-
 _MOST = 10
 _DEEPEST = 4
 _PORT = re.compile(r"(\d{1,5})(?:/tcp)?", re.IGNORECASE)

@@ -10,8 +10,6 @@ from engine.making.python_sources.modules import imported_names
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
-__all__ = ["recognise_gradio"]
-
 _LIKELY = re.compile(r"\bgradio\b|\.launch\(")
 _MAKES = frozenset({"Blocks", "ChatInterface", "Interface", "TabbedInterface"})
 _LAUNCH = "launch"

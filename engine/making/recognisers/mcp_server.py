@@ -8,13 +8,11 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from engine.making.python_sources.projects import PYPROJECT, Table, dependencies_named, project_folder, pyproject_of
+from engine.making.python_sources.projects import PYPROJECT, dependencies_named, folder_text, json_of, project_folder, pyproject_of
 from engine.making.recognisers.console_script import console_scripts_of, npm_programs_of
 from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
-
-__all__ = ["recognise_mcp_servers"]
 
 _PACKAGES = frozenset({"mcp", "fastmcp"})
 _NODE_PACKAGES = ("@modelcontextprotocol/sdk", "@modelcontextprotocol/server", "fastmcp")
@@ -69,7 +67,7 @@ def _of_python(tree: Tree, project: PurePosixPath | None, files: list[PurePosixP
     details: dict[str, JsonValue] = {"language": "python"}
     if project is not None:
         _, scripts = console_scripts_of(tree, project)
-        details["project"] = _text(project)
+        details["project"] = folder_text(project)
         likely = sorted(scripts, key=lambda name: (not _MCP.search(f"{name} {scripts[name]}"), name))
         details["programs"] = [*likely]
         names = (*scripts, pyproject_of(tree, project).table("project").text("name"))
@@ -142,13 +140,13 @@ def _rank(tree: Tree, path: PurePosixPath, named: frozenset[PurePosixPath]) -> t
 
 def _node(tree: Tree) -> Iterator[Finding]:
     for path in [path for path in tree.files if path.name == "package.json"][:_MOST]:
-        package = _package(tree.text(path))
+        package = json_of(tree.text(path))
         wanted = [package.table(kind).values for kind in ("dependencies", "peerDependencies", "optionalDependencies")]
         if not any(name in known for known in wanted for name in _NODE_PACKAGES):
             continue
         programs = npm_programs_of(tree, path)
         main = package.text("main")
-        details: dict[str, JsonValue] = {"language": "nodejs", "project": _text(path.parent)}
+        details: dict[str, JsonValue] = {"language": "nodejs", "project": folder_text(path.parent)}
         details["programs"] = [*_mcp_first(programs)]
         details["arguments"] = [*_arguments(tree, path.parent, (*programs, package.text("name")))]
         inside = (one for one in tree.files if one.suffix in _NODE_SOURCES and one.is_relative_to(path.parent))
@@ -160,15 +158,3 @@ def _node(tree: Tree) -> Iterator[Finding]:
 
 def _mcp_first(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (not _MCP.search(name), name))
-
-
-def _package(text: str | None) -> Table:
-    try:
-        read: object = json.loads(text or "")
-    except (ValueError, RecursionError):
-        return Table()
-    return Table(cast("dict[str, object]", read)) if isinstance(read, dict) else Table()
-
-
-def _text(folder: PurePosixPath) -> str:
-    return "" if not folder.parts else folder.as_posix()

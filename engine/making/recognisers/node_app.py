@@ -1,17 +1,13 @@
 """Recognises apps of Node.js that listen on a port, by what they depend on and what starts them; nothing is run."""
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import cast
 
-from engine.making.python_sources.projects import Table
+from engine.making.python_sources.projects import folder_text, json_of
 from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
-
-__all__ = ["recognise_node_apps"]
 
 _FRAMEWORKS = ("express", "@nestjs/core", "fastify", "koa", "@hapi/hapi", "restify", "polka")
 _USUAL = ("server.js", "app.js", "index.js", "main.js", "src/server.js", "src/app.js", "src/index.js", "src/main.js", "bin/www")
@@ -29,7 +25,7 @@ def recognise_node_apps(tree: Tree) -> Iterator[Finding]:
 
 
 def _app(tree: Tree, path: PurePosixPath) -> Finding | None:
-    package = _read(tree.text(path))
+    package = json_of(tree.text(path))
     known = package.table("dependencies").values
     framework = next((name for name in _FRAMEWORKS if name in known), "")
     starts = [name for name in _USUAL if _LISTENS.search(tree.text(path.parent / name) or "")] if framework else []
@@ -38,18 +34,9 @@ def _app(tree: Tree, path: PurePosixPath) -> Finding | None:
     is_installed = bool(package.values.get("bin")) and not is_started
     if not framework or is_installed or not (starts or is_started):
         return None
-    folder = "" if not path.parent.parts else path.parent.as_posix()
     return Finding(
         kind=FindingKind.NODE_APP,
         path=path.as_posix(),
         summary=f"An app of Node.js ({framework}).",
-        details={"project": folder, "framework": framework, "starts": [*starts]},
+        details={"project": folder_text(path.parent), "framework": framework, "starts": [*starts]},
     )
-
-
-def _read(text: str | None) -> Table:
-    try:
-        read: object = json.loads(text or "")
-    except (ValueError, RecursionError):
-        return Table()
-    return Table(cast("dict[str, object]", read)) if isinstance(read, dict) else Table()

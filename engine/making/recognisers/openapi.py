@@ -10,8 +10,6 @@ from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding
 
-__all__ = ["recognise_openapi"]
-
 _ENDINGS = (".json", ".yaml", ".yml")
 _SAYS_SO = re.compile(r"""^[ \t{,]*["']?(?:openapi|swagger)["']?\s*:\s*["']?\d|[{,]\s*"(?:openapi|swagger)"\s*:\s*"\d""", re.MULTILINE)
 _MOST_LOOKED_AT = 400
@@ -38,9 +36,7 @@ def recognise_openapi(tree: Tree) -> Iterator[Finding]:
     for path in likely:
         size = tree.size_of(path)
         if size > MAX_BYTES and _IS_ONE.match(path.name):
-            found.append(
-                refused_document(path.as_posix(), f"It is larger than {MAX_BYTES >> 20} MiB. Leave out of it what is not to be called.")
-            )
+            found.append(refused_document(path.as_posix(), _TOO_LARGE))
         if size > min(left, MAX_BYTES):
             continue
         left -= size

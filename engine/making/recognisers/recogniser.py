@@ -6,7 +6,5 @@ from typing import TypeAlias
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding
 
-__all__ = ["Recogniser"]
-
 Recogniser: TypeAlias = Callable[[Tree], Iterable[Finding]]
 """Yields what it found, the best first; whatever the files hold, it raises nothing. Blocks."""

@@ -13,8 +13,6 @@ from toolagent.core.json_paths import json_path
 from toolagent.validation.tool_folders import NoScriptError, find_script
 from toolagent.validation.tool_rules import ToolRules
 
-__all__ = ["recognise_tool_files"]
-
 _MOST = 50
 _MOST_NAMED = 100
 _RULES = ToolRules()

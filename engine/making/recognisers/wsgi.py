@@ -9,8 +9,6 @@ from engine.making.python_sources.asgi_apps import App, apps_in, factories_in
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
-__all__ = ["recognise_wsgi"]
-
 _FRAMEWORKS: Mapping[str, str] = {
     "flask.Flask": "flask",
     "flask.app.Flask": "flask",

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-__all__ = ["CloneFailed", "CloneFailure", "RepositoryAddress", "repository_address"]
-
 _LONGEST = 2_000
 _NOT_PRINTED = re.compile(r"[\x00-\x20\x7f\\]|[^\x00-\x7f]")
 _HELPER = re.compile(r"[A-Za-z0-9+.-]+::")

@@ -1,7 +1,5 @@
 """Which files of a repository are for something else than what it is for: by the folders that they are in."""
 
-__all__ = ["is_aside", "is_example"]
-
 _EXAMPLES = frozenset({"test", "tests", "testing", "example", "examples", "sample", "samples", "docs", "doc", "demo", "benchmarks"})
 _ASIDE = _EXAMPLES | {"scripts"}
 

@@ -10,8 +10,6 @@ from engine.making.repositories.trees import Extent
 from engine.runtimes.environments.execution import Execution
 from engine.runtimes.process.box import MOST_LEVELS
 
-__all__ = ["failure_of", "ssh_failure_of", "too_large", "too_slow"]
-
 _TOLD = 2_000
 _LINE = 300
 _MIB = 1024 * 1024

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
+from engine.making.boxes import boxed
 from engine.making.repositories.addresses import CloneFailed, CloneFailure, RepositoryAddress, repository_address
 from engine.making.repositories.clone_failures import failure_of, ssh_failure_of, too_large, too_slow
 from engine.making.repositories.packaging import Room, require_fit
@@ -18,15 +19,11 @@ from engine.making.repositories.ssh import SshClient
 from engine.making.repositories.trees import extent_of
 from engine.runtimes.environments.execution import Execution, Executor, Order
 from engine.runtimes.environments.failures import ScriptFailure
-from engine.runtimes.environments.network import Network, no_network
 from engine.runtimes.environments.programs import Program
 from engine.runtimes.folders import entries
-from engine.runtimes.process.box import Box, Mount
-from engine.runtimes.sandbox.sandbox import run_name
+from engine.runtimes.process.box import Box, Mount, Network, no_network
 from toolagent.contracts.manifest import NetworkAccess, SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
-
-__all__ = ["Clone", "CloneLimits", "Cloner", "repository_in"]
 
 _MIB = 1024 * 1024
 _LOOK_S, _LONGEST_PAUSE_S = 0.1, 1.0
@@ -161,7 +158,6 @@ class Cloner:
             memory_bytes=1024 * _MIB, cpus=2, processes=64, open_files=1024, file_bytes=self._limits.max_bytes,
             disk_bytes=2 * self._limits.max_bytes, output_bytes=_MIB, wall_s=self._limits.wall_s + _REST_S,
         )  # fmt: skip
-        granted = self._executor.sandbox.grant(SecurityContext(limits=limits)).account.enforced.limits
         work, config = into / _WORK, into / _CONFIG_FILE
         mounts = [*git.mounts, Mount(work, work, writable=True), Mount(config, config)]
         if not address.host:
@@ -169,7 +165,7 @@ class Cloner:
             if not repository.is_dir():
                 raise CloneFailed(CloneFailure.NOT_FOUND, f"There is no folder {address.path} on this host.")
             mounts.append(Mount(repository, repository))
-        return Box(run_name("clone"), work, granted, tuple(mounts), _environment(into))
+        return boxed(self._executor, "clone", work, limits, mounts, _environment(into))
 
     async def _watched(self, order: Order, into: Path) -> Execution:
         """Ends it as soon as there is too much. Raises CloneFailed, ScriptFailure."""

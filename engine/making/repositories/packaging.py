@@ -12,8 +12,6 @@ from engine.making.repositories.trees import LEFT_OUT, Tree
 from engine.registry.archives import MAX_BYTES, MAX_FILES
 from engine.runtimes.folders import entries
 
-__all__ = ["BUILDING", "Room", "copy_into", "open_to_all", "pack_repository", "require_fit", "require_room"]
-
 _MIB = 1024 * 1024
 _DEEPEST = 200
 """Folders: Python goes into a thousand."""

@@ -7,8 +7,6 @@ from pathlib import Path, PurePosixPath
 from engine.making.repositories.addresses import CloneFailed, CloneFailure
 from engine.making.repositories.trees import Tree
 
-__all__ = ["Meant", "meant_in"]
-
 _SHOWN = 20
 
 

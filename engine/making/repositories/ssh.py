@@ -17,8 +17,6 @@ from engine.runtimes.process.launching import launched
 from engine.runtimes.process.processes import Launcher, Process
 from engine.runtimes.sandbox.socket_folder import SocketFolder, SocketFolders
 
-__all__ = ["SshAccess", "SshClient", "SshWay"]
-
 _RELAY = Path(__file__).with_name("ssh_relay.py")
 _PYTHON = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
 _PROGRAM = "ssh"

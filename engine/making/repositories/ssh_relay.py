@@ -8,8 +8,6 @@ import socket
 import sys
 import threading
 
-__all__ = ["main"]
-
 _CHUNK = 64 * 1024
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-__all__ = ["LEFT_OUT", "Extent", "Tree", "extent_of"]
-
 LEFT_OUT = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
 """Folders that are none of a project's own."""
 

@@ -5,14 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from engine.disk.leftovers import discard
+from engine.making.boxes import boxed
 from engine.runtimes.environments.execution import Executor, Order
 from engine.runtimes.environments.programs import Programs
-from engine.runtimes.process.box import Box, Mount
-from engine.runtimes.sandbox.sandbox import run_name
-from toolagent.contracts.manifest import SecurityContext
+from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import SandboxLimits
-
-__all__ = ["Interpreters"]
 
 _LIMITS = SandboxLimits(processes=64, open_files=1024, wall_s=600)
 _ASK_S = 60.0
@@ -52,8 +49,8 @@ class Interpreters:
         argv = (str(uv.file), "python", "find", "--no-project", "--no-config", str(python.file))
         variables = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(work), "UV_CACHE_DIR": str(cache)}
         variables |= {"UV_PYTHON_DOWNLOADS": "never", "UV_OFFLINE": "1"}
-        limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
-        box = Box(run_name("interpreter"), work, limits, (*uv.mounts, *python.mounts, Mount(work, work, writable=True)), variables)
+        mounts = (*uv.mounts, *python.mounts, Mount(work, work, writable=True))
+        box = boxed(self._executor, "interpreter", work, _LIMITS, mounts, variables)
         done = await self._executor.run(Order(argv, box, _ASK_S, work / "log"))
         return {} if done.code != 0 or done.cut else await asyncio.to_thread(_read, cache)
 

@@ -10,12 +10,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
+from engine.making.failures import LockFailed
 from engine.making.python_sources.wanted import Wanted
-from engine.making.uv.runs import WORK, LockFailed, UvRuns
-from engine.runtimes.environments.environments import Index
+from engine.making.uv.runs import WORK, UvRuns
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.environments.programs import Program
-
-__all__ = ["ProjectLocks", "pinned", "require_index"]
 
 _MIB = 1024 * 1024
 _MAX_LOCK = 16 * _MIB

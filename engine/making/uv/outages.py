@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from engine.making.uv.runs import LockFailed
+from engine.making.failures import LockFailed
 from engine.runtimes.docker_engine.engine import EngineFailure, EngineRefused
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.failures import RuntimeFailure
@@ -11,8 +11,6 @@ from engine.runtimes.process.box import LevelUnavailable
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.failures import StoreUnavailableError
-
-__all__ = ["Outage", "is_outage"]
 
 _INDEX_AWAY = re.compile(r"error sending request for url|HTTP status server error \(5\d\d|HTTP status client error \(429")
 """What uv writes when nobody answers, or one who cannot just now."""

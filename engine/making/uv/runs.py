@@ -3,19 +3,15 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from engine.making.boxes import boxed, index_of, run_with_index
+from engine.making.failures import LockFailed
 from engine.making.uv.interpreters import Interpreters
-from engine.runtimes.environments.environments import Index, Installer
-from engine.runtimes.environments.execution import Execution, Executor, Order
-from engine.runtimes.environments.network import no_network
+from engine.runtimes.environments.execution import Execution, Executor
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Program, Programs
-from engine.runtimes.process.box import Box, Mount
-from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.sandbox.sandbox import run_name
-from toolagent.contracts.manifest import SecurityContext
+from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
-
-__all__ = ["CACHE", "WORK", "LockFailed", "UvRuns"]
 
 _MIB = 1024 * 1024
 _TOLD = 4_000
@@ -26,14 +22,6 @@ _LIMITS = SandboxLimits(
 WORK = "work"
 """The folder in which uv works, below the one that is given."""
 CACHE = "cache"
-
-
-class LockFailed(Exception):
-    """There is no lock, or no package; `told` is the end of what uv wrote."""
-
-    def __init__(self, message: str, told: str = "") -> None:
-        super().__init__(message)
-        self.message, self.told = message, told
 
 
 class UvRuns:
@@ -54,16 +42,12 @@ class UvRuns:
 
     async def index(self) -> Index:
         """Raises LockFailed."""
-        try:
-            return await self._installer.indexes(ScriptLanguage.PYTHON)
-        except IndexesUnknown as error:
-            raise LockFailed(f"The package index is not known: {error}") from error
+        return await index_of(self._installer, ScriptLanguage.PYTHON)
 
     async def take(
         self, argv: Sequence[str], into: Path, index: Index, python: Program, what: str, variables: Mapping[str, str] | None = None
     ) -> None:
         """Run `uv` with these arguments in the folder `WORK` of `into`. Raises LockFailed, which begins with `what`; ScriptFailure."""
-        limits = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
         work = into / WORK
         mounts = (*self.programs.uv.mounts, *self.programs.python.mounts, *python.mounts, Mount(work, work, writable=True))
         everything = {
@@ -77,11 +61,9 @@ class UvRuns:
             "UV_NO_PROGRESS": "1",
             "UV_PYTHON_DOWNLOADS": "never",
         }
-        box = Box(run_name("lock"), work, limits, tuple(dict.fromkeys(mounts)), everything)
-        network = self._installer.network if index.hosts else no_network
+        box = boxed(self._executor, "lock", work, _LIMITS, tuple(dict.fromkeys(mounts)), everything)
         command = (str(self.programs.uv.file), *argv)
-        async with network(box, command, index.hosts) as opened:
-            done = await self._executor.run(Order(opened.argv, opened.box, self._installer.timeout_s, into / "log"))
+        done = await run_with_index(self._executor, self._installer, box, command, index, self.timeout_s, into / "log")
         if done.code != 0 or done.cut:
             raise _failure(done, index.passwords, what)
 

@@ -27,8 +27,6 @@ from engine.runtimes.sandbox.identity import owner_of
 from toolagent.contracts.task_specs import is_making
 from toolagent_service.contracts.dependency_policy import DependencyVerdict
 
-__all__ = ["Workbench", "Workbenches"]
-
 _PROJECT = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _PYPROJECT = """\
 [project]

@@ -14,8 +14,6 @@ from engine.runtimes.process.processes import Process, exit_text
 from toolagent.core.texts import well_formed
 from toolagent_service.agents.trimming import trimmed
 
-__all__ = ["BenchCommands", "Ran", "outputs_shown"]
-
 _SHELL = "/bin/sh"
 _LONGEST_STREAM = 8_000
 _TIMED_OUT = 124

@@ -18,8 +18,6 @@ from engine.runtimes.docker_engine.volumes import place_inside
 from engine.runtimes.runtime import Progress
 from toolagent_service.contracts.containers import ContainerInfo
 
-__all__ = ["BenchContainers"]
-
 _SHELL = "/bin/sh"
 _MOST_AT_ONCE = 4
 _OWN_NAME = r"letters, digits, '.', '_' and '-'"

@@ -10,8 +10,6 @@ from pathlib import Path
 from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.sandbox.identity import Identity
 
-__all__ = ["folder_at", "opened_file"]
-
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe is not waited for.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

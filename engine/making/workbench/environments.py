@@ -17,8 +17,6 @@ from engine.runtimes.folders import seal
 from engine.runtimes.process.box import Mount
 from engine.runtimes.process.file_lock import locked
 
-__all__ = ["ProjectEnvironments"]
-
 _KEPT = 3
 """Versions of one environment: a program in the background may still run with an earlier one."""
 

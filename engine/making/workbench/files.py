@@ -16,8 +16,6 @@ from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.sandbox.identity import owner_of
 from toolagent_service.agents.trimming import window
 
-__all__ = ["MOST_WRITTEN", "BenchFiles", "Written"]
-
 MOST_WRITTEN = 4 * 1024 * 1024
 """Bytes of one file that is written."""
 

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
-__all__ = ["finished"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -4,8 +4,6 @@ import hashlib
 import secrets
 from pathlib import Path
 
-__all__ = ["use_digest", "write_whole"]
-
 
 def use_digest(use: str) -> str:
     """The same for each attempt at a use, whose name is partly a model's own. 32 hex digits, of which some may do."""

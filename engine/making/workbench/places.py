@@ -6,8 +6,6 @@ from pathlib import PurePosixPath
 
 from engine.making.workbench.refusal import BenchRefused
 
-__all__ = ["LOGS", "WORK", "Area", "Place", "environment_of", "place_of"]
-
 WORK = PurePosixPath("/work")
 """Where programs and the model see the task's files."""
 

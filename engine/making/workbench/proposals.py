@@ -12,12 +12,12 @@ from pydantic import ValidationError
 
 from engine.disk.leftovers import discard
 from engine.making.candidates import Candidates
+from engine.making.failures import LockFailed
 from engine.making.python_sources.projects import PYPROJECT, pyproject_of
 from engine.making.python_sources.wanted import Wanted
 from engine.making.repositories.packaging import pack_repository
 from engine.making.repositories.trees import Tree
 from engine.making.uv.locking import ProjectLocks, pinned
-from engine.making.uv.runs import LockFailed
 from engine.making.workbench.bench import Workbench
 from engine.making.workbench.finishing import finished
 from engine.making.workbench.places import Area, place_of
@@ -35,8 +35,6 @@ from toolagent.contracts.sources import BackendRuntime, DockerSource, HttpMethod
 from toolagent.contracts.task_specs import MakeRuntime
 from toolagent.validation.schemas import schema_faults
 from toolagent_service.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind
-
-__all__ = ["Judge", "Proposal", "Proposals", "PutDown", "require_answers"]
 
 _MAIN = "main.py"
 _DOCKERFILE = "Dockerfile"

@@ -5,23 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.making.boxes import boxed, run_with_index
 from engine.making.uv.interpreters import Interpreters
-from engine.runtimes.environments.environments import Index, Installer
-from engine.runtimes.environments.execution import Execution, Executor, Order
+from engine.runtimes.environments.execution import Execution, Executor
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.network import no_network
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Mount
 from engine.runtimes.process.launching import launched
 from engine.runtimes.process.output import Output
 from engine.runtimes.process.processes import Launcher, Process
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
-from engine.runtimes.sandbox.sandbox import run_name
-from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
-
-__all__ = ["UV", "BenchParts", "Run", "too_much"]
 
 _MIB = 1024 * 1024
 _LIMITS = SandboxLimits(
@@ -70,9 +66,7 @@ class BenchParts:
         """To its end, or until it is over time or cancelled; the address of the index is hidden in what it said. Raises ScriptFailure."""
         index = await self.index() if run.reaches_index else Index()
         box = self._box(name, run, index)
-        network = self.installer.network if run.reaches_index else no_network
-        async with network(box, run.argv, index.hosts) as opened:
-            done = await self.executor.run(Order(opened.argv, opened.box, run.wall_s, logs))
+        done = await run_with_index(self.executor, self.installer, box, run.argv, index, run.wall_s, logs)
         return done.without(index.passwords)
 
     async def start(self, name: str, run: Run, log: Path) -> Process:
@@ -95,9 +89,8 @@ class BenchParts:
             raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, "It is not known which package index is used here.") from error
 
     def _box(self, name: str, run: Run, index: Index) -> Box:
-        limits = self.executor.sandbox.grant(SecurityContext(limits=_LIMITS)).enforced.limits
         mounts = (*self.programs.python.mounts, Mount(self.programs.uv.file, UV), *run.mounts)
-        return Box(run_name(name), run.folder, limits, mounts, {**index.variables, **_VARIABLES, **run.variables})
+        return boxed(self.executor, name, run.folder, _LIMITS, mounts, {**index.variables, **_VARIABLES, **run.variables})
 
 
 def too_much(ending: Ending) -> str:

@@ -3,11 +3,11 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast, get_origin
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
@@ -17,9 +17,10 @@ from toolagent.contracts.records import CatalogFault
 from toolagent.core.json_paths import json_path
 from toolagent.core.suggestions import nearest
 
-__all__ = ["Parsed", "cleaned", "faults_of", "members", "misspelled_fields", "read_object", "shown", "too_many", "unreadable"]
+__all__ = ["Parsed", "cleaned", "faults_of", "misspelled_fields", "shown", "unreadable"]
 
 T = TypeVar("T")
+Entries = TypeVar("Entries", list[JsonValue], dict[str, JsonValue])
 _MAX_BYTES = 32_000_000
 _MAX_ENTRIES = 100_000
 _MAX_PARTS = 100_000
@@ -46,6 +47,25 @@ class Parsed(Generic[T]):
     envelope: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     readable: bool = True
 
+    def open(self, path: Path, key: str, kind: type[Entries], vault: SecretVault, versions: tuple[str, ...] = ()) -> Entries:
+        """What stands in a file under a key, which what is beside it is the envelope of; nothing when there is no such thing.
+
+        `versions` are those of the file's format that are known.
+        """
+        document = _read_object(path)
+        entries = document if isinstance(document, CatalogFault) else _entries(document, key, kind, path.name)
+        if isinstance(document, CatalogFault) or isinstance(entries, CatalogFault):
+            self.faults += [fault for fault in (document, entries) if isinstance(fault, CatalogFault)][:1]
+            self.readable = False
+            return kind()
+        if versions and document.get("version", versions[0]) not in versions:
+            known = f"known: {', '.join(versions)}. It was read as {versions[-1]}."
+            self.faults.append(unreadable(path.name, "$.version", f"Unknown format version {str(document['version'])[:40]!r}; {known}"))
+        envelope = cleaned({**document, key: None}, "catalog", path.name, "$", vault)
+        self.faults += envelope.faults
+        self.envelope = envelope.item if isinstance(envelope.item, dict) else {}
+        return entries
+
 
 class _NotUsableError(ValueError):
     """`where` is a path or a key."""
@@ -55,7 +75,7 @@ class _NotUsableError(ValueError):
         self.where = where
 
 
-def read_object(path: Path) -> dict[str, JsonValue] | CatalogFault:
+def _read_object(path: Path) -> dict[str, JsonValue] | CatalogFault:
     """The JSON object in a file, or why there is none."""
     try:
         document = _read(path)
@@ -87,12 +107,15 @@ def unreadable(file: str, where: str, reason: str) -> CatalogFault:
     return CatalogFault(file=file, field=where, reason=reason)
 
 
-def members(document: dict[str, JsonValue], name: str, file: str) -> list[JsonValue] | CatalogFault:
-    """The list under a key, or what is there instead."""
-    found = document.get(name)
-    if isinstance(found, list):
-        return too_many(found, name, file) or found
-    return unreadable(file, f"$.{name}", "A list is expected here." if name in document else "This list is missing.")
+def _entries(document: dict[str, JsonValue], key: str, kind: type[Entries], file: str) -> Entries | CatalogFault:
+    """The list or object under a key, or what is wrong with what is there. At most so many as can be looked at in a bounded time."""
+    found, is_list = document.get(key), get_origin(kind) is list
+    if not isinstance(found, list if is_list else dict):
+        missing = "This list is missing." if is_list and key not in document else None
+        return unreadable(file, f"$.{key}", missing or f"{'A list' if is_list else 'An object'} is expected here.")
+    if len(found) > _MAX_ENTRIES:
+        return unreadable(file, f"$.{key}", f"There are {len(found)} entries here; at most {_MAX_ENTRIES} are read.")
+    return cast("Entries", found)
 
 
 def shown(fault: CatalogFault) -> CatalogFault:
@@ -103,13 +126,6 @@ def shown(fault: CatalogFault) -> CatalogFault:
 def _printable(text: str) -> str:
     text = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
     return text if text.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
-
-
-def too_many(found: Sized, name: str, file: str) -> CatalogFault | None:
-    """What is wrong with a list or an object that has more entries than can be looked at in a bounded time."""
-    if len(found) <= _MAX_ENTRIES:
-        return None
-    return unreadable(file, f"$.{name}", f"There are {len(found)} entries here; at most {_MAX_ENTRIES} are read.")
 
 
 def cleaned(item: JsonValue, owner: str, file: str, where: str, vault: SecretVault) -> Hidden:

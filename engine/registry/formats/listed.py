@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from engine.registry.formats.document import Parsed, cleaned, faults_of, members, misspelled_fields, read_object
+from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields
 from engine.registry.formats.overlay import overlaid, written
 from engine.registry.formats.state import Document, in_order
 from engine.registry.secret_vault import SecretVault
@@ -20,15 +20,8 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 def parse_list(path: Path, vault: SecretVault, key: str, id_field: str, model: type[ModelT]) -> Parsed[ModelT]:
     """The entries of the file. The first of two entries with one id counts."""
-    document = read_object(path)
-    items = members(document, key, path.name) if isinstance(document, dict) else document
-    if isinstance(document, CatalogFault) or isinstance(items, CatalogFault):
-        return Parsed(faults=[fault for fault in (document, items) if isinstance(fault, CatalogFault)][:1], readable=False)
     parsed = Parsed[ModelT]()
-    envelope = cleaned({**document, key: None}, "catalog", path.name, "$", vault)
-    parsed.faults += envelope.faults
-    parsed.envelope = envelope.item if isinstance(envelope.item, dict) else {}
-    for index, item in enumerate(items):
+    for index, item in enumerate(parsed.open(path, key, list[JsonValue], vault)):
         where = f"$.{key}[{index}]"
         entry_id = item.get(id_field) if isinstance(item, dict) else None
         if isinstance(entry_id, str) and entry_id in parsed.mentioned:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from engine.registry.formats.document import Parsed, cleaned, faults_of, members, misspelled_fields, read_object
+from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields
 from engine.registry.formats.overlay import overlaid, written
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion, in_order
 from engine.registry.secret_vault import SecretVault
@@ -16,7 +16,7 @@ from toolagent.contracts.records import CatalogFault
 from toolagent.validation.schemas import schema_faults
 from toolagent.validation.tool_rules import faults_of_test_mode
 
-__all__ = ["FILE_NAME", "FORMAT", "checked", "dump_manifest", "format_faults", "parse"]
+__all__ = ["FILE_NAME", "FORMAT", "checked", "dump_manifest", "parse"]
 
 FILE_NAME = "registry.json"
 _VERSIONS = ("2.0",)
@@ -28,15 +28,8 @@ _ALWAYS = frozenset(
 
 def parse(path: Path, vault: SecretVault) -> Parsed[ToolManifest]:
     """The tools of the file. The first of two tools with one id counts."""
-    document = read_object(path)
-    tools = members(document, "tools", path.name) if isinstance(document, dict) else document
-    if isinstance(document, CatalogFault) or isinstance(tools, CatalogFault):
-        return Parsed(faults=[fault for fault in (document, tools) if isinstance(fault, CatalogFault)][:1], readable=False)
-    parsed = Parsed[ToolManifest](faults=[*format_faults(document, path.name, _VERSIONS)])
-    envelope = cleaned({**document, "tools": None}, "catalog", path.name, "$", vault)
-    parsed.faults += envelope.faults
-    parsed.envelope = envelope.item if isinstance(envelope.item, dict) else {}
-    for index, item in enumerate(tools):
+    parsed = Parsed[ToolManifest]()
+    for index, item in enumerate(parsed.open(path, "tools", list[JsonValue], vault, _VERSIONS)):
         _take(parsed, path.name, f"$.tools[{index}]", item, vault)
     return parsed
 
@@ -58,14 +51,6 @@ def dump_manifest(kept: KeptVersion) -> dict[str, JsonValue]:
             return {**kept.raw, **written(manifest, _ALWAYS)}
         return overlaid(kept.raw, before, manifest, without=("backend_runtime",))
     return written(manifest, _ALWAYS)
-
-
-def format_faults(document: Document, file: str, versions: tuple[str, ...]) -> tuple[CatalogFault, ...]:
-    """What is wrong with the version of a file's format."""
-    if document.get("version", versions[0]) in versions:
-        return ()
-    reason = f"Unknown format version {str(document['version'])[:40]!r}; known: {', '.join(versions)}. It was read as {versions[-1]}."
-    return (CatalogFault(file=file, field="$.version", reason=reason),)
 
 
 def checked(manifest: ToolManifest, file: str, where: str) -> tuple[ToolManifest, list[CatalogFault]]:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields, read_object, too_many
+from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields
 from engine.registry.formats.overlay import overlaid, written
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion, in_order
 from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.records import CatalogFault
-from toolagent.contracts.sources import PackedSource, ToolSource
+from toolagent.contracts.sources import ToolSource
 from toolagent_service.calls.container_names import misnamed
 
 __all__ = ["FILE_NAME", "FORMAT", "dump_sources", "parse", "take_sources"]
@@ -22,19 +22,8 @@ Pair = tuple[ToolSource, JsonValue]
 
 def parse(path: Path, vault: SecretVault) -> Parsed[tuple[ToolSource, ...]]:
     """The sources of each tool; of a tool with a faulty source the others count."""
-    document = read_object(path)
-    if isinstance(document, CatalogFault):
-        return Parsed(faults=[document], readable=False)
-    sources = document.get("sources")
-    if not isinstance(sources, dict):
-        return Parsed(faults=[CatalogFault(file=path.name, field="$.sources", reason="An object is expected here.")], readable=False)
-    if (crowd := too_many(sources, "sources", path.name)) is not None:
-        return Parsed(faults=[crowd], readable=False)
     parsed = Parsed[tuple[ToolSource, ...]]()
-    envelope = cleaned({**document, "sources": None}, "catalog", path.name, "$", vault)
-    parsed.faults += envelope.faults
-    parsed.envelope = envelope.item if isinstance(envelope.item, dict) else {}
-    for tool_id, items in sources.items():
+    for tool_id, items in parsed.open(path, "sources", dict[str, JsonValue], vault).items():
         where = f"$.sources.{tool_id}"
         if not tool_id.isprintable():
             parsed.faults.append(CatalogFault(file=path.name, field="$.sources", reason=f"{tool_id!a} is no id of a tool."))
@@ -88,8 +77,8 @@ def dump_sources(kept: KeptVersion) -> list[JsonValue]:
 
 def _dumped(source: ToolSource, raw: JsonValue, *, pinned: bool) -> JsonValue:
     shown = _written(source, raw)
-    if pinned and isinstance(source, PackedSource) and source.content is not None:
-        shown["content"] = source.content
+    if pinned and source.archive is not None:
+        shown["content"] = source.archive
     return shown
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields, read_object, too_many
-from engine.registry.formats.registry_json import checked, dump_manifest, format_faults
+from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields
+from engine.registry.formats.registry_json import checked, dump_manifest
 from engine.registry.formats.sources_json import dump_sources, take_sources
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion
 from engine.registry.secret_vault import SecretVault
@@ -24,19 +24,8 @@ _VERSIONS = ("1.0",)
 
 def parse(path: Path, vault: SecretVault) -> Parsed[ToolEntry]:
     """By `tool_id@version`; a raw entry is the object with its sources."""
-    document = read_object(path)
-    if isinstance(document, CatalogFault):
-        return Parsed(faults=[document], readable=False)
-    versions = document.get("versions")
-    if not isinstance(versions, dict):
-        return Parsed(faults=[CatalogFault(file=path.name, field="$.versions", reason="An object is expected here.")], readable=False)
-    if (crowd := too_many(versions, "versions", path.name)) is not None:
-        return Parsed(faults=[crowd], readable=False)
-    parsed = Parsed[ToolEntry](faults=[*format_faults(document, path.name, _VERSIONS)])
-    envelope = cleaned({**document, "versions": None}, "catalog", path.name, "$", vault)
-    parsed.faults += envelope.faults
-    parsed.envelope = envelope.item if isinstance(envelope.item, dict) else {}
-    for tool_id, items in versions.items():
+    parsed = Parsed[ToolEntry]()
+    for tool_id, items in parsed.open(path, "versions", dict[str, JsonValue], vault, _VERSIONS).items():
         if not isinstance(items, list):
             reason = "A list of versions is expected here."
             parsed.faults.append(CatalogFault(file=path.name, field=f"$.versions.{tool_id!a}", reason=reason))

@@ -6,8 +6,6 @@ from engine.roles.provider import ModelProvider
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers import anthropic
 
-__all__ = ["PROVIDERS"]
-
 PROVIDERS: Mapping[str, Callable[[ProviderOptions], ModelProvider]] = {
     "anthropic": anthropic.provider,
 }

@@ -11,8 +11,6 @@ from toolagent_service.contracts.model import ModelRequest, ModelTurn
 if TYPE_CHECKING:
     from engine.roles.providers.anthropic_client import AnthropicClient
 
-__all__ = ["AnthropicProvider", "provider"]
-
 
 def provider(options: ProviderOptions) -> "AnthropicProvider":
     return AnthropicProvider(options)

@@ -8,8 +8,6 @@ import httpx2
 from toolagent.client.bounded_answers import unpacked
 from toolagent.core.calls.unpacking import BoundedBody, bounded_body
 
-__all__ = ["bounded"]
-
 _MAX_BYTES = 32 * 1024 * 1024
 """Of one turn: an event of some 200 bytes for a few characters, and 128,000 tokens."""
 

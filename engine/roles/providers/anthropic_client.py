@@ -17,8 +17,6 @@ from engine.roles.providers.anthropic_failures import failure_of
 from engine.roles.providers.anthropic_wire import messages_of, system_of, tools_of, turn_of, usage_of
 from toolagent_service.contracts.model import ModelRequest, ModelTurn, Usage
 
-__all__ = ["AnthropicClient"]
-
 _SERVICE = "https://api.anthropic.com"
 _NO_KEY = "not-needed"
 """The client sends some key or takes one from the environment; an endpoint of one's own may need none."""

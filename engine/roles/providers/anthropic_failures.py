@@ -13,8 +13,6 @@ from engine.roles.provider_options import ProviderOptions
 from toolagent.core.calls.masking import without_secret
 from toolagent_service.contracts.model import Usage
 
-__all__ = ["failure_of", "retry_after_s"]
-
 _BY_TYPE: Mapping[str, BusyKind | RefusedKind] = {
     "rate_limit_error": BusyKind.RATE_LIMIT,
     "overloaded_error": BusyKind.OVERLOADED,

@@ -9,8 +9,6 @@ from pydantic import JsonValue, TypeAdapter
 from toolagent_service.agents.conversation import sendable
 from toolagent_service.contracts.model import Block, Carried, Message, ModelRequest, ModelTurn, Text, ToolOutcome, ToolUse, Usage
 
-__all__ = ["messages_of", "system_of", "tools_of", "turn_of", "usage_of"]
-
 _Marked = types.TextBlockParam | types.ToolResultBlockParam
 _MARK: types.CacheControlEphemeralParam = {"type": "ephemeral"}
 

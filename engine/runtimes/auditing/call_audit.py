@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
-from engine.network.refusals import Refusals
+from engine.network.proxy_rules import Refusals
 from engine.runtimes.auditing.audit import Audit
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.runtime import ToolRequest

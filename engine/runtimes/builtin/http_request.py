@@ -3,7 +3,7 @@
 import asyncio
 import re
 import ssl
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Literal
 
 import httpx
 from pydantic import Field, JsonValue, field_validator, model_validator
@@ -131,7 +131,7 @@ class HttpRequest:
                 ErrorType.TIMEOUT, f"No complete answer within {arguments.timeout:g} s.", {"timeout_s": arguments.timeout}, "unknown"
             ) from error
         except (httpx.RequestError, httpx.InvalidURL) as error:
-            _explain(error)
+            raise _failure_of(error) from error
 
     async def _send(self, arguments: Arguments) -> Result:
         has_body = arguments.method in {"POST", "PUT", "PATCH"} and "body" in arguments.model_fields_set
@@ -187,24 +187,21 @@ def _trust() -> ssl.SSLContext:
     return context
 
 
-def _explain(error: httpx.RequestError | httpx.InvalidURL) -> NoReturn:
+def _failure_of(error: httpx.RequestError | httpx.InvalidURL) -> CallFailed:
     match error:
         case httpx.ConnectTimeout():
-            raise CallFailed(ErrorType.TIMEOUT, f"No connection within {_CONNECT_SECONDS:g} s.", {"cause": "connect"}) from error
+            return CallFailed(ErrorType.TIMEOUT, f"No connection within {_CONNECT_SECONDS:g} s.", {"cause": "connect"})
         case httpx.ConnectError():
             cause, words = _connect_cause(error)
-            raise CallFailed(ErrorType.EXECUTION_ERROR, f"The connection could not be made: {words}.", {"cause": cause}) from error
+            return CallFailed(ErrorType.EXECUTION_ERROR, f"The connection could not be made: {words}.", {"cause": cause})
         case httpx.TooManyRedirects():
-            raise CallFailed(
-                ErrorType.EXECUTION_ERROR, f"More than {_MAX_REDIRECTS} redirects.", {"cause": "redirects"}, "unknown"
-            ) from error
+            cause, message = "redirects", f"More than {_MAX_REDIRECTS} redirects."
         case httpx.DecodingError():
-            raise CallFailed(ErrorType.EXECUTION_ERROR, f"The body is not taken: {error}.", {"cause": "encoding"}, "unknown") from error
+            cause, message = "encoding", f"The body is not taken: {error}."
         case _:
-            words = str(error) or type(error).__name__
-            raise CallFailed(
-                ErrorType.EXECUTION_ERROR, f"The exchange broke off: {words}.", {"cause": type(error).__name__}, "unknown"
-            ) from error
+            cause = type(error).__name__
+            message = f"The exchange broke off: {str(error) or cause}."
+    return CallFailed(ErrorType.EXECUTION_ERROR, message, {"cause": cause}, "unknown")
 
 
 def _connect_cause(error: httpx.ConnectError) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.builtin.tool import BuiltinTool, ToolContext
 from engine.runtimes.failures import CallFailed, NotSent, StartFailed
-from engine.runtimes.runtime import Progress, Running, ToolRequest
+from engine.runtimes.runtime import Progress, Running, ToolRequest, Unstarted
 from engine.runtimes.scripts.service import ScriptService
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
@@ -17,8 +17,8 @@ from toolagent.contracts.sources import BuiltinSource
 __all__ = ["BuiltinRuntime"]
 
 
-class BuiltinRuntime:
-    """The runtime of BuiltinSource. Nothing is started, so nothing has to be ended."""
+class BuiltinRuntime(Unstarted):
+    """The runtime of BuiltinSource."""
 
     def __init__(self, tools: Mapping[str, BuiltinTool], scripts: ScriptService | None = None) -> None:
         self._tools, self._scripts = tools, scripts
@@ -28,12 +28,6 @@ class BuiltinRuntime:
             raise StartFailed(ErrorType.EXECUTOR_NOT_FOUND, f"{tool.tool_id!r}: {self._missing(source)}")
         progress(f"{source.handler} is built in")
         return Running(endpoint=f"builtin:{source.handler}", started_at=datetime.now(UTC))
-
-    async def is_alive(self, running: Running) -> bool:  # noqa: ARG002 - it is as alive as this process
-        return True
-
-    async def is_idle(self, running: Running, source: BuiltinSource) -> bool:  # noqa: ARG002 - no call makes another wait
-        return True
 
     def ends_with_call(self, running: Running) -> bool:
         tool = self._tools.get(running.endpoint.removeprefix("builtin:"))
@@ -57,9 +51,6 @@ class BuiltinRuntime:
                 {"timeout_s": request.timeout_s},
                 "failed" if harmless else "unknown",
             ) from error
-
-    async def stop(self, running: Running) -> None:
-        """Nothing was started."""
 
     def _missing(self, source: BuiltinSource) -> str:
         return f"There is no built-in handler {source.handler!r}; there are: {', '.join(sorted(self._tools))}."

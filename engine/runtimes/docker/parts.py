@@ -11,7 +11,7 @@ from engine.runtimes.docker.book import ContainerBook, NoBook
 from engine.runtimes.docker.published import PublishedPorts
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.environments.environments import Index, Indexes
+from engine.runtimes.environments.indexes import Index, Indexes
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identities import Identities

@@ -9,15 +9,12 @@ from engine.runtimes.docker_engine.settings import DockerSettings
 
 __all__ = ["names_of", "sweep_gone"]
 
-_LASTING = (Kind.SERVING, Kind.BUILD)
-
 
 async def names_of(engine: Engine, settings: DockerSettings) -> tuple[str, ...]:
     """The containers of a state directory that outlive a worker. Raises EngineFailure, OSError."""
     state, seals = settings.owner.state, settings.seals
     containers = await engine.ask(lambda api: api.containers(all=True, filters={"label": f"{STATE}={state}"}))
-    read = [seals.container(one.get("Labels")) for one in containers]
-    return tuple(ours[1].name for ours in read if ours is not None and ours[1].kind in _LASTING)
+    return tuple(marks.name for _, marks, _ in seals.ours(containers, Kind.SERVING, Kind.BUILD))
 
 
 async def sweep_gone(engine: Engine, seals: Seals) -> tuple[str, ...]:

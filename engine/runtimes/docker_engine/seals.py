@@ -12,11 +12,12 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
-from engine.runtimes.docker_engine.labels import SEAL, Marks, Origin
+from engine.runtimes.docker_engine.engine import Document
+from engine.runtimes.docker_engine.labels import SEAL, Kind, Marks, Origin
 
 __all__ = ["Seals"]
 
@@ -55,6 +56,11 @@ class Seals:
         if origin is None or marks is None:
             return None
         return (origin, marks) if self._holds(labels, _CONTAINER, *astuple(origin), *astuple(marks)) else None
+
+    def ours(self, listed: Iterable[Document], *kinds: Kind) -> list[tuple[str, Marks, bool]]:
+        """Of the containers that the engine listed those of ours of these kinds: their ids, and whether they run."""
+        read = [(one, whose[1]) for one in listed if (whose := self.container(one.get("Labels"))) is not None]
+        return [(str(one["Id"]), marks, one.get("State") == "running") for one, marks in read if marks.kind in kinds]
 
     def image(self, labels: Mapping[str, str] | None) -> Origin | None:
         """Whose an image with these labels is; None when it is none of ours."""

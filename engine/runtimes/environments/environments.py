@@ -4,11 +4,10 @@ import asyncio
 import contextlib
 import copy
 import re
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
 
 from engine.disk.removal import remove
 from engine.runtimes.auditing.advisories import Judge, Judged, unjudged
@@ -30,13 +29,13 @@ from engine.runtimes.environments.cache import (
 from engine.runtimes.environments.dependencies import Dependencies, Kind
 from engine.runtimes.environments.execution import Execution, Executor, Order
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.network import Network, no_network
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.npm_packages import npm_packages
 from engine.runtimes.environments.programs import Program, Programs
 from engine.runtimes.environments.steps import EnvironmentFolder, Step, steps_of
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.folders import seal
-from engine.runtimes.process.box import Box, Mount
+from engine.runtimes.process.box import Box, Mount, no_network
 from engine.runtimes.process.cancelled_once import cancelled_once
 from engine.runtimes.process.file_lock import locked
 from engine.runtimes.running.shared_start import SharedStart
@@ -47,7 +46,7 @@ from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["Environment", "Index", "Indexes", "Installed", "Installer", "ScriptEnvironments"]
+__all__ = ["Environment", "Installed", "ScriptEnvironments"]
 
 _MIB = 1024 * 1024
 _LIMITS = SandboxLimits(
@@ -58,7 +57,6 @@ _TOLD_BYTES = 4000
 _NPM_PLACE = re.compile(r"npm error (?:code|path|command|errno|syscall|A complete log)\b")
 """Lines of npm that say where it failed, not why."""
 
-_PASSWORD = re.compile(r"//([^/\s@]+)@")
 _WITHOUT_BUILDS = "Nothing was built, as the address of the package index holds a password, which a build would see."
 _BUN = b'{"dependencies": {"bun": "1.4.5"}}'
 _BUN_FILE = "bun/bin/bun.exe"
@@ -110,35 +108,6 @@ class _Watched:
 
     refusals: list[str] = field(default_factory=list[str])
     account: SandboxAccount | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """Where packages come from: patterns of hosts, and variables that tell the installers.
-
-    An address in them may hold a password. What is built is other people's code, which sees what its installer sees: then nothing is built.
-    """
-
-    hosts: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def passwords(self) -> tuple[str, ...]:
-        """What stands before the host of an address, as a whole."""
-        return tuple(found for value in self.variables.values() for found in _PASSWORD.findall(value))
-
-
-Indexes: TypeAlias = Callable[[ScriptLanguage], Awaitable[Index]]
-"""Raises IndexesUnknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Installer:
-    """How packages are had: `indexes` says for a language which hosts they come from, which the installers reach by `network`."""
-
-    indexes: Indexes
-    network: Network = no_network
-    timeout_s: float = 300.0
 
 
 class ScriptEnvironments:

@@ -7,8 +7,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
-from toolagent.contracts.calls import ErrorType
-from toolagent.core.calls.results import ORIGINAL_TYPE
+from toolagent.contracts.calls import ORIGINAL_TYPE, ErrorType
 
 __all__ = ["ScriptErrorKind", "ScriptFailure"]
 

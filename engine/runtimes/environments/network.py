@@ -1,34 +1,14 @@
-"""How a box gets a way to the hosts it may reach; without one it has no network at all."""
+"""How a box gets a way to the hosts it may reach."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 
 from engine.network.proxy_rules import Asks
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.process.box import Box
+from engine.runtimes.process.box import Box, Network, Opened
 from engine.runtimes.sandbox.egress import Egress, Opening
 
-__all__ = ["Network", "Opened", "no_network", "refusals_of", "through"]
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """The box and its command with the way out in them. `refusals` are those so far, as `host:port: reason`."""
-
-    box: Box
-    argv: Sequence[str]
-    refusals: Callable[[], tuple[str, ...]] = lambda: ()
-
-
-Network: TypeAlias = Callable[[Box, Sequence[str], Sequence[str]], AbstractAsyncContextManager[Opened]]
-"""Of a box, its command, and the patterns of hosts it may reach; it is open while the block lasts."""
-
-
-@asynccontextmanager
-async def no_network(box: Box, argv: Sequence[str], _hosts: Sequence[str]) -> AsyncGenerator[Opened]:
-    yield Opened(box, argv)
+__all__ = ["refusals_of", "through"]
 
 
 def refusals_of(asks: Asks) -> tuple[str, ...]:
@@ -52,13 +32,7 @@ def through(egress: Egress, *, trusted: bool = False, is_apart: bool = True, obs
             message = f"The way to the network could not be opened: {error}"
             raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, message, {"program": "proxy"}) from error
         try:
-            environment = {**box.environment, **way.environment}
-            reaching = replace(box, mounts=(*box.mounts, *way.mounts), environment=environment, ports=way.ports)
-            yield Opened(
-                reaching,
-                way.argv(argv),
-                lambda: refusals_of(way.asks),
-            )
+            yield Opened(way.around(box), way.argv(argv), lambda: refusals_of(way.asks))
         finally:
             await opening.__aexit__(None, None, None)
 

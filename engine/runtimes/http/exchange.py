@@ -11,7 +11,7 @@ import httpx
 from pydantic import JsonValue
 
 from engine.network.peers import LargeAnswer, peer_client
-from engine.runtimes.failures import CallFailed, NotSent
+from engine.runtimes.failures import CallFailed, NotSent, no_answer, timed_out
 from engine.runtimes.http.destination import PinnedTransport
 from engine.runtimes.http.json_answers import MAX_RESULT_VALUES
 from engine.runtimes.http.public_servers import PublicServers
@@ -28,6 +28,7 @@ _UNIX = "unix:"
 _PUBLIC = "public"
 # Servers drop idle connections (uvicorn after 5 s): a request on the edge of that would fail with an unknown outcome.
 _KEEPALIVE_S = 2.0
+_CONNECT_TIMEOUT_S = 10.0
 _MAX_HEALTH_BYTES = 64 * 1024
 _LARGE_BYTES = 64 * 1024
 """What is longer is read in a thread, so that others are answered in between."""
@@ -72,28 +73,23 @@ class HttpExchange:
         *,
         max_result_bytes: int = 1024 * 1024,
         max_result_values: int = MAX_RESULT_VALUES,
-        connect_timeout_s: float = 10.0,
         tls: ssl.SSLContext | None = None,
         public: PublicServers | None = None,
-        keepalive_s: float = _KEEPALIVE_S,
     ) -> None:
         self.public = public or PublicServers()
-        self.max_result_bytes, self.max_result_values, self._connect_timeout_s = max_result_bytes, max_result_values, connect_timeout_s
+        self.max_result_bytes, self.max_result_values = max_result_bytes, max_result_values
         self.tls = tls or ssl.create_default_context()
-        self._keepalive_s = keepalive_s
+        self._keepalive_s = _KEEPALIVE_S
         self._clients: dict[str, httpx.AsyncClient] = {}
         self._large = LargeAnswer.slots()
 
     def unconnected(self) -> "HttpExchange":
         """Another one, whose every request has a connection of its own: none is blamed for what the one before did to it."""
-        return HttpExchange(
-            max_result_bytes=self.max_result_bytes,
-            max_result_values=self.max_result_values,
-            connect_timeout_s=self._connect_timeout_s,
-            tls=self.tls,
-            public=self.public,
-            keepalive_s=0.0,
+        alone = HttpExchange(
+            max_result_bytes=self.max_result_bytes, max_result_values=self.max_result_values, tls=self.tls, public=self.public
         )
+        alone._keepalive_s = 0.0
+        return alone
 
     async def aclose(self) -> None:
         clients, self._clients = list(self._clients.values()), {}
@@ -122,12 +118,7 @@ class HttpExchange:
             async with asyncio.timeout(request.timeout_s):
                 received = await self._exchange(built, target, large)
         except TimeoutError:
-            raise CallFailed(
-                ErrorType.TIMEOUT,
-                f"The tool did not answer within {request.timeout_s:g} s.",
-                {"timeout_s": request.timeout_s, "outcome": "unknown"},
-                outcome="unknown",
-            ) from None
+            raise timed_out(request.timeout_s) from None
         means = partial(
             meaning_of,
             received,
@@ -162,7 +153,7 @@ class HttpExchange:
                 files=body.files,
                 headers=headers,
                 # A little less than the whole, so that it is seen that nothing was sent.
-                timeout=httpx.Timeout(None, connect=min(self._connect_timeout_s, 0.9 * request.timeout_s)),
+                timeout=httpx.Timeout(None, connect=min(_CONNECT_TIMEOUT_S, 0.9 * request.timeout_s)),
             )
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
             # The error may quote a header, and a header may be a key; so may a part of the query.
@@ -180,12 +171,7 @@ class HttpExchange:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
             raise NotSent(ErrorType.UNAVAILABLE, f"No connection to {endpoint}: {error or 'timed out'}", {"endpoint": endpoint}) from error
         except httpx.HTTPError as error:
-            raise CallFailed(
-                ErrorType.EXECUTION_ERROR,
-                f"The connection to the tool broke before it had answered ({type(error).__name__}).",
-                {"outcome": "unknown"},
-                outcome="unknown",
-            ) from error
+            raise no_answer(f"The connection to the tool broke before it had answered ({type(error).__name__}).") from error
         finally:
             if response is not None:
                 await response.aclose()

@@ -8,7 +8,7 @@ import httpx
 from pydantic import JsonValue
 
 from engine.network.peers import LargeAnswer, read_at_most
-from engine.runtimes.failures import CallFailed
+from engine.runtimes.failures import CallFailed, no_answer
 from engine.runtimes.http.json_answers import MAX_RESULT_VALUES, TooMuchError, read_json
 from toolagent.contracts.calls import ErrorType, ToolError
 
@@ -110,12 +110,8 @@ def _failure(received: Received, secrets: Sequence[str]) -> CallFailed:
 
 
 def _gave_up(received: Received, secrets: Sequence[str]) -> CallFailed:
-    return CallFailed(
-        ErrorType.EXECUTION_ERROR,
-        f"A gateway before the tool answered with status {received.status}: it is not known what the tool did.",
-        {"status_code": received.status, "body": _told(_masked(received.body, secrets)), "outcome": "unknown"},
-        outcome="unknown",
-    )
+    message = f"A gateway before the tool answered with status {received.status}: it is not known what the tool did."
+    return no_answer(message, status_code=received.status, body=_told(_masked(received.body, secrets)))
 
 
 def _error_in(body: bytes) -> ToolError | None:

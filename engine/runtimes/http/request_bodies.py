@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 import os
-import stat
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
+from engine.disk.below import open_below
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http.request_parts import Body, Field, Multipart, Octets, Written
 from toolagent.contracts.calls import ErrorType
@@ -67,24 +67,7 @@ def _opened(name: str, path: str, output_dir: Path) -> BinaryIO:
     """Whoever the tool is may be at work in the folder of the call: no link is followed. Blocks."""
     root, own = Path(*output_dir.parts[:-_PARTS]), output_dir.with_name(_IN)
     try:
-        return _below(root, (*own.relative_to(root).parts, *Path(os.path.normpath(path)).relative_to(own).parts))
+        return open_below(root, *own.relative_to(root).parts, *Path(os.path.normpath(path)).relative_to(own).parts)
     except (OSError, ValueError) as error:
         message = f"The parameter {name!r} names no file of this call. Upload one with POST /files and give its id."
         raise NotSent(ErrorType.VALIDATION_ERROR, message, {"path": f"$.{name}"}) from error
-
-
-def _below(root: Path, parts: tuple[str, ...]) -> BinaryIO:
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for name in parts[:-1]:
-            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        # Of a pipe nobody writes to we would wait for ever.
-        file = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    finally:
-        os.close(folder)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise OSError("It is no plain file")
-    return os.fdopen(file, "rb")

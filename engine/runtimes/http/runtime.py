@@ -12,7 +12,7 @@ from engine.runtimes.http.client_tokens import ClientTokens
 from engine.runtimes.http.exchange import HttpExchange, Target
 from engine.runtimes.http.remote_keys import Secrets, filled, not_there
 from engine.runtimes.http.request_parts import Places
-from engine.runtimes.runtime import Progress, Running, ToolRequest
+from engine.runtimes.runtime import Progress, Running, ToolRequest, Unstarted
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import RemoteSource
 
@@ -25,7 +25,7 @@ _PAIRS = {"basic": "`user:password`", "client_credentials": "`client_id:client_s
 _UNAUTHORIZED = 401
 
 
-class RemoteRuntime:
+class RemoteRuntime(Unstarted):
     """The runtime of RemoteSource. Nothing is started; whether it is there shows when it is called."""
 
     def __init__(self, http: HttpExchange, secrets: Secrets) -> None:
@@ -34,12 +34,6 @@ class RemoteRuntime:
     async def start(self, tool: ToolManifest, source: RemoteSource, progress: Progress) -> Running:
         progress(f"{tool.tool_id} is remote")
         return Running(endpoint=source.remote_url.partition("?")[0], started_at=datetime.now(UTC))
-
-    async def is_alive(self, running: Running) -> bool:  # noqa: ARG002 - nobody knows but by asking
-        return True
-
-    async def is_idle(self, running: Running, source: RemoteSource) -> bool:  # noqa: ARG002 - it is not ours to end
-        return True
 
     async def call(self, running: Running, source: RemoteSource, request: ToolRequest) -> JsonValue:
         shown = await self._shown(source, request)
@@ -60,9 +54,6 @@ class RemoteRuntime:
             if shown.token and failure.details.get("status_code") == _UNAUTHORIZED:
                 self._tokens.forget(shown.token)
             raise
-
-    async def stop(self, running: Running) -> None:
-        """Nothing was started."""
 
     async def _shown(self, source: RemoteSource, request: ToolRequest) -> "_Shown":
         """The secret, resolved anew for each call. Raises NotSent when it is named but not there, or is none of its kind."""

@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.network.refusals import Refusals
+from engine.network.proxy_rules import Refusals
 from engine.runtimes.auditing.audit import Audit, NoAudit
 from engine.runtimes.auditing.call_audit import Audited
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments
@@ -14,7 +14,7 @@ from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.process.box import Box, LevelUnavailable, Mount
 from engine.runtimes.process.processes import Launcher, Process
-from engine.runtimes.projects import Projects
+from engine.runtimes.projects import Projects, data_folder, project_of
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.egress import Egress, Opening, SandboxNetwork
 from engine.runtimes.sandbox.sandbox import Grant, Sandbox, run_name
@@ -74,14 +74,15 @@ class BoxedRun:
     stdio: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Launched:
-    """A program that was launched, and all that ends with it."""
+    """A program that was launched, and all that ends with it. `calls` are those that it answers now."""
 
     process: Process
     way: SandboxNetwork
     stack: contextlib.AsyncExitStack
     audited: Audited
+    calls: int = 0
 
 
 class BoxedRuns:
@@ -98,14 +99,10 @@ class BoxedRuns:
 
     async def project(self, tool_id: str, host_dir: str, content: str | None, progress: Progress) -> Path:
         """The project's folder: from the content store when its files are there. Raises StartFailed."""
-        if content is None:
-            project = await asyncio.to_thread(self._data_folder, tool_id, host_dir)
-        elif self._projects is not None:
-            project = await self._projects.folder_of(content, tool_id, progress)
-        else:
-            message = f"The files of {tool_id!r} are {content!r} of a content store, and this host has none."
-            raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"content": content})
-        return project.resolve()
+        if content is not None:
+            return (await project_of(self._projects, content, tool_id, progress)).resolve()
+        roots = [self._settings.data, self._settings.state / "tools"]
+        return await asyncio.to_thread(data_folder, roots, host_dir, tool_id)
 
     async def launch(self, sandbox: Sandbox, run: BoxedRun) -> Launched:
         """Raises StartFailed."""
@@ -120,7 +117,7 @@ class BoxedRuns:
                     stack.enter_context(self._sandboxing.environments.using(run.environment))
                 way = await stack.enter_async_context(self._sandboxing.egress.open(name, opening))
                 box, unmet = await asyncio.to_thread(self._box, name, run, grant)
-                prepared = await sandbox.level.prepare(way.argv(run.command), _through(box, way))
+                prepared = await sandbox.level.prepare(way.argv(run.command), way.around(box))
                 process = await self._launcher.launch_boxed(prepared, run.command, logs=logs, stdio=run.stdio)
             except (OSError, LevelUnavailable, ScriptFailure) as error:
                 raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {run.tool.tool_id!r} cannot be launched: {error}") from error
@@ -128,21 +125,6 @@ class BoxedRuns:
             audited = Audited(self._sandboxing.audit, self._settings.host, run.tool, run.command, account, refusals)
             return Launched(process, way, stack.pop_all(), audited)
         raise AssertionError("The block returns or raises.")
-
-    def _data_folder(self, tool_id: str, host_dir: str) -> Path:
-        """Raises StartFailed when it is not where projects may be."""
-        roots = [self._settings.data.resolve(), (self._settings.state / "tools").resolve()]
-        try:
-            project = (roots[0] / host_dir).resolve()
-        except (OSError, ValueError, RuntimeError) as error:
-            raise StartFailed(ErrorType.SECURITY_ERROR, f"{host_dir!r} is no folder name: {error}") from error
-        if not any(root in project.parents for root in roots):
-            raise StartFailed(
-                ErrorType.SECURITY_ERROR,
-                f"The folder {host_dir!r} of the tool {tool_id!r} is no folder within the data folder.",
-                {"host_dir": host_dir},
-            )
-        return project
 
     def _box(self, name: str, run: BoxedRun, grant: Grant) -> tuple[Box, tuple[Difference, ...]]:
         """Raises OSError."""
@@ -166,10 +148,6 @@ def _read_only(run: BoxedRun) -> list[Mount]:
     # Of npm's packages the folder is shown where the project looks for it.
     is_python = run.environment is not None and run.environment.modules is None
     return [*project, *(run.environment.mounts if run.environment is not None and is_python else ())]
-
-
-def _through(box: Box, way: SandboxNetwork) -> Box:
-    return replace(box, mounts=(*box.mounts, *way.mounts), environment={**box.environment, **way.environment}, ports=way.ports)
 
 
 def _asked_for(grant: Grant) -> tuple[list[Mount], tuple[Difference, ...]]:

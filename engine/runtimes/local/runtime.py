@@ -3,13 +3,11 @@
 import asyncio
 import contextlib
 from collections.abc import Generator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
 from engine.network.ports import free_port
-from engine.runtimes.auditing.call_audit import Audited
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.own_servers import own_target
@@ -19,10 +17,9 @@ from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, Loca
 from engine.runtimes.local.environments import local_program
 from engine.runtimes.local.failures import came_to, exited, unhealthy
 from engine.runtimes.process.launching import launched
-from engine.runtimes.process.processes import Launcher, Process, exit_text
+from engine.runtimes.process.processes import Launcher, exit_text
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import Progress, Running, ToolRequest
-from engine.runtimes.sandbox.egress import SandboxNetwork
 from engine.runtimes.variables import variables_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
@@ -36,21 +33,6 @@ _PORT = 8000
 """Of the sandbox's own loopback, where nobody else is."""
 
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
-
-
-@dataclass(slots=True)
-class _Server:
-    """A tool that serves, and all that ends with it."""
-
-    process: Process
-    way: SandboxNetwork
-    stack: contextlib.AsyncExitStack
-    audited: Audited
-    calls: int = 0
-
-    @classmethod
-    def of(cls, launched: Launched) -> "_Server":
-        return cls(launched.process, launched.way, launched.stack, launched.audited)
 
 
 class LocalRuntime:
@@ -68,7 +50,7 @@ class LocalRuntime:
         self._secrets = secrets
         self._settings, self._http, self._environments = settings, http, sandboxing.environments
         self._boxed = BoxedRuns(settings, launcher, sandboxing, projects)
-        self._servers: dict[int, _Server] = {}
+        self._servers: dict[int, Launched] = {}
 
     async def start(self, tool: ToolManifest, source: LocalSource, progress: Progress) -> Running:
         sandbox = self._boxed.sandbox(tool.tool_id)
@@ -80,7 +62,7 @@ class LocalRuntime:
         given = variables_of(source, tool.tool_id, self._secrets)
         variables = {**program.variables, **given.plain, **given.secret}
         run = BoxedRun(tool, source, command, project, program.environment, program.mounts, port=port, variables=variables)
-        server = _Server.of(await launched(self._boxed.launch(sandbox, run), self._abandon))
+        server = await launched(self._boxed.launch(sandbox, run), self._end)
         ready = False
         try:
             outcome = await await_ready(server.process, server.way.endpoint, source.health_path, self._http, self._settings.start_timeout_s)
@@ -140,16 +122,16 @@ class LocalRuntime:
         await self._forget(server)
         return f"{exit_text(code)}{came_to(server.process)}"
 
-    def _server(self, running: Running) -> _Server | None:
+    def _server(self, running: Running) -> Launched | None:
         return self._servers.get(running.pid) if running.pid is not None else None
 
-    async def _forget(self, server: _Server) -> None:
+    async def _forget(self, server: Launched) -> None:
         self._servers.pop(server.process.pid, None)
         await server.stack.aclose()
         server.audited.ended()
         await self._http.forget(server.way.endpoint)
 
-    async def _end_if_deaf(self, server: _Server, source: LocalSource, failure: CallFailed) -> None:
+    async def _end_if_deaf(self, server: Launched, source: LocalSource, failure: CallFailed) -> None:
         """What lives and takes no connections would fail all that comes. It is the forwarder that takes them, so a call cannot tell."""
         if failure.error_type is not ErrorType.EXECUTION_ERROR or server.calls > 1:
             return
@@ -158,16 +140,13 @@ class LocalRuntime:
         if not server.process.has_ended and await self._http.health(server.way.endpoint, source.health_path, _IDLE_ASK_S) is None:
             await asyncio.shield(self._end(server))
 
-    async def _abandon(self, launched: Launched) -> None:
-        await self._end(_Server.of(launched))
-
-    async def _end(self, server: _Server) -> None:
+    async def _end(self, server: Launched) -> None:
         await server.process.kill()
         await self._forget(server)
 
 
 @contextlib.contextmanager
-def _counted(server: _Server) -> Generator[None]:
+def _counted(server: Launched) -> Generator[None]:
     server.calls += 1
     try:
         yield

@@ -8,12 +8,12 @@ from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, PARSE_ERROR, REQUEST_TIMEOUT, CallToolResult, TextContent
 from pydantic import JsonValue
 
-from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure
+from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, no_answer
 from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed_value
 
-__all__ = ["failure_of", "no_answer", "output_of", "timed_out"]
+__all__ = ["failure_of", "output_of"]
 
 _TOLD_CHARACTERS = 4096
 _MASK = "***"
@@ -68,15 +68,6 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
             return CallFailed(ErrorType.VALIDATION_ERROR, message, details)
         case _:
             return CallFailed(ErrorType.EXECUTION_ERROR, f"The server answered with the error {error.code}: {message}", details)
-
-
-def no_answer(message: str) -> CallFailed:
-    return CallFailed(ErrorType.EXECUTION_ERROR, message, {"outcome": "unknown"}, outcome="unknown")
-
-
-def timed_out(timeout_s: float) -> CallFailed:
-    details: dict[str, JsonValue] = {"timeout_s": timeout_s, "outcome": "unknown"}
-    return CallFailed(ErrorType.TIMEOUT, f"The tool did not answer within {timeout_s:g} s.", details, outcome="unknown")
 
 
 def _masked(value: JsonValue, secrets: Sequence[str]) -> JsonValue:

@@ -9,12 +9,12 @@ from functools import partial
 from mcp import MCPError
 from pydantic import JsonValue, ValidationError
 
-from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
+from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed, timed_out
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets, filled, key_of
 from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
 from engine.runtimes.local.failures import exited
-from engine.runtimes.mcp.answers import failure_of, output_of, timed_out
+from engine.runtimes.mcp.answers import failure_of, output_of
 from engine.runtimes.mcp.codes import FORGOTTEN
 from engine.runtimes.mcp.listing import Listing, listing_of
 from engine.runtimes.mcp.pipes import Pipes, over_pipes

@@ -1,13 +1,14 @@
 """One sandboxed run made concrete, and what a level of the sandbox makes of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxLimits
 
-__all__ = ["MOST_LEVELS", "UNCOUNTED", "Box", "Ending", "Level", "LevelUnavailable", "Mount", "Prepared"]
+__all__ = ["MOST_LEVELS", "UNCOUNTED", "Box", "Ending", "Level", "LevelUnavailable", "Mount", "Network", "Opened", "Prepared", "no_network"]
 
 
 class LevelUnavailable(Exception):
@@ -119,3 +120,21 @@ class Level(Protocol):
     async def sweep(self) -> tuple[str, ...]:
         """Remove what runs of dead workers left; their names."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The box and its command with the way out in them. `refusals` are those so far, as `host:port: reason`."""
+
+    box: Box
+    argv: Sequence[str]
+    refusals: Callable[[], tuple[str, ...]] = lambda: ()
+
+
+Network: TypeAlias = Callable[[Box, Sequence[str], Sequence[str]], AbstractAsyncContextManager[Opened]]
+"""Of a box, its command, and the patterns of hosts it may reach; it is open while the block lasts."""
+
+
+@asynccontextmanager
+async def no_network(box: Box, argv: Sequence[str], _hosts: Sequence[str]) -> AsyncGenerator[Opened]:
+    yield Opened(box, argv)

@@ -146,7 +146,6 @@ class Launcher:
         folder: Path,
         logs: Path,
         environment: Mapping[str, str],
-        max_log_bytes: int = _MAX_LOG_BYTES,
         stdio: int | None = None,
     ) -> Process:
         """Start `argv` in `folder`, its output going to `stdout.log` and `stderr.log` in `logs`. Raises OSError.
@@ -155,7 +154,7 @@ class Launcher:
         """
         ends = None if stdio is None else (stdio, stdio)
         run = _Plan(self._ending_with_us(argv), argv, folder, {**self._environment, **environment}, stdio=ends)
-        return await self._start(run, logs, max_log_bytes)
+        return await self._start(run, logs)
 
     async def launch_boxed(
         self,
@@ -163,7 +162,6 @@ class Launcher:
         argv: Sequence[str],
         *,
         logs: Path,
-        max_log_bytes: int = _MAX_LOG_BYTES,
         stdin: bytes | None = None,
         stdio: tuple[int, int] | None = None,
         streams: tuple[Stream, Stream] | None = None,
@@ -176,7 +174,7 @@ class Launcher:
         command = prepared.argv if prepared.ends_with_us else self._ending_with_us(prepared.argv)
         plan = _Plan(command, argv, Path("/"), prepared.environment, prepared, stdin, stdio)
         try:
-            process = await self._start(plan, logs, max_log_bytes, streams)
+            process = await self._start(plan, logs, streams)
         except (OSError, asyncio.CancelledError):
             await prepared.end()
             raise
@@ -187,11 +185,11 @@ class Launcher:
             raise
         return process
 
-    async def _start(self, plan: "_Plan", logs: Path, max_log_bytes: int, streams: tuple[Stream, Stream] | None = None) -> Process:
+    async def _start(self, plan: "_Plan", logs: Path, streams: tuple[Stream, Stream] | None = None) -> Process:
         await asyncio.to_thread(logs.mkdir, parents=True, exist_ok=True)
         self._count += 1
         run = f"{self._owner.mark}/{self._count}"
-        streams = streams or (Output(logs / "stdout.log", max_log_bytes), Output(logs / "stderr.log", max_log_bytes))
+        streams = streams or (Output(logs / "stdout.log", _MAX_LOG_BYTES), Output(logs / "stderr.log", _MAX_LOG_BYTES))
         stdin: int | None = None
         try:
             stdin = plan.open_stdin()

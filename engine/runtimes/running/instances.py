@@ -18,7 +18,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import RunState
 from toolagent.contracts.sources import ToolSource
 from toolagent.core.failures import StoreUnavailableError
-from toolagent_service.calls.shared_processes import process_of
 
 __all__ = ["Instance", "Instances", "Key", "key_of"]
 
@@ -178,7 +177,7 @@ class Instances:
         if runtime is None:
             there: list[JsonValue] = [*sorted(self._runtimes)]
             raise NotSent(ErrorType.EXECUTOR_NOT_FOUND, f"Sources of type {source.type!r} are not executed here.", {"executed": there})
-        if process_of(source) is None or not isinstance(runtime, Mortal):
+        if source.shared_process is None or not isinstance(runtime, Mortal):
             return runtime
         return self._sharing.setdefault(source.type, SharedProcesses(runtime))
 

@@ -20,7 +20,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import RunState, ToolRoute
 
-__all__ = ["Aftermath", "NotRunningHere", "Reply", "Supervisor"]
+__all__ = ["Aftermath", "Reply", "Supervisor"]
 
 Aftermath = Literal["connection_closed", "processes_ended", "tool_idle", "tool_left_busy", "tool_stopped"]
 """What became of a tool whose call was cancelled.
@@ -31,10 +31,6 @@ the next call starts it anew.
 """
 
 _IDLE_LOOK_S = 0.1
-
-
-class NotRunningHere(Exception):
-    """The tool does not run here, or all its slots are taken; nothing was started or sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +131,16 @@ class Supervisor:
             raise _none_worked(entry, failures)
 
     async def call_running(self, dispatch: Dispatch) -> Reply:
-        """As `call`, where nothing has to be started and no slot to be waited for. Raises NotRunningHere, NotSent, CallFailed."""
+        """As `call`, where nothing has to be started and no slot to be waited for. Raises NoSlot, NotSent, CallFailed."""
         entry, stops = dispatch.entry, self._instances.stops(dispatch.entry.manifest.tool_id)
         slots = self._slots_of(entry)
         if slots is not None and slots.locked():
-            raise NotRunningHere(entry.manifest.tool_id)
+            raise NoSlot(entry.manifest.tool_id, 0.0)
         async with self._slot(entry, stops, None):
             failures: dict[int, NotSent] = {}
             for index in self._order(entry):
                 if not await self._is_up(entry, index):
-                    raise NotRunningHere(entry.manifest.tool_id)
+                    raise NoSlot(entry.manifest.tool_id, 0.0)
                 try:
                     return await self._send(await self._instances.ensure(entry, index, dispatch.request.progress, stops), dispatch, stops)
                 except NotSent as failure:

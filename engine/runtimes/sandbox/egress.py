@@ -7,14 +7,14 @@ import socket
 import ssl
 import sys
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.network.addresses import Resolve, resolve
 from engine.network.ports import LOOPBACK, free_port
 from engine.network.proxy import Proxy, ProxyLimits, Room
 from engine.network.proxy_rules import Asked, Asks, Rules
-from engine.runtimes.process.box import Mount
+from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.sandbox.door import Door
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.socket_folder import SocketFolder, SocketFolders
@@ -83,6 +83,10 @@ class SandboxNetwork:
     def argv(self, program: Sequence[str]) -> list[str]:
         """The program behind our own, which forwards."""
         return [*self.prefix, *program]
+
+    def around(self, box: Box) -> Box:
+        """The same box, with the way out in it."""
+        return replace(box, mounts=(*box.mounts, *self.mounts), environment={**box.environment, **self.environment}, ports=self.ports)
 
 
 class Egress:

@@ -11,7 +11,7 @@ from engine.runtimes.process.launching import launched
 from engine.runtimes.process.processes import Launcher, Process, exit_text
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxGrant, SandboxLevel, SandboxPolicy
-from toolagent_service.calls.sandbox import asked, granted
+from toolagent_service.calls.sandbox import granted
 
 __all__ = ["Grant", "Sandbox", "SandboxRefused", "run_name"]
 
@@ -63,7 +63,7 @@ class Sandbox:
 
     def grant(self, context: SecurityContext) -> Grant:
         """What a tool with this manifest may have."""
-        asking = asked(context)
+        asking = context.asked
         enforced, differences = granted(asking, self.policy)
         return Grant(
             enforced,

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.http.remote_keys import Secrets
-from engine.runtimes.projects import Projects
+from engine.runtimes.projects import Projects, project_of
 from engine.runtimes.runtime import Progress, Running, ToolRequest
 from engine.runtimes.scripts.commands import Prepared, ScriptCall
 from engine.runtimes.scripts.service import ScriptService
@@ -104,7 +104,4 @@ class ScriptRuntime:
     async def _root(self, tool_id: str, source: ScriptSource, progress: Progress) -> Path:
         if source.content is None:
             return self._service.root
-        if self._projects is None:
-            message = f"The files of {tool_id!r} are {source.content!r} of a content store, and this host has none."
-            raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"content": source.content})
-        return await self._projects.folder_of(source.content, tool_id, progress)
+        return await project_of(self._projects, source.content, tool_id, progress)

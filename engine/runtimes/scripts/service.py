@@ -12,9 +12,9 @@ from engine.runtimes.environments.dependencies import dependencies_of
 from engine.runtimes.environments.environments import ScriptEnvironments
 from engine.runtimes.environments.execution import Executor, Order
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.network import Network, no_network
 from engine.runtimes.environments.paths import find_script
 from engine.runtimes.http.json_answers import MAX_RESULT_VALUES
+from engine.runtimes.process.box import Network, no_network
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.sandbox import Grant
 from engine.runtimes.scripts.commands import Prepared, ScriptCall, box_of, command_of

@@ -1,23 +1,20 @@
 """Bytes in the table `blob_chunks`, for several hosts that share nothing but a database."""
 
 import asyncio
-import hashlib
-import sqlite3
 from collections.abc import AsyncGenerator, Iterator
 from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import ColumnElement, delete, func, select, update
-from sqlalchemy.exc import DBAPIError
 
 from engine.store.clock import now, timestamp
 from engine.store.content.incoming import Incoming
 from engine.store.content.store import ContentEntry
+from engine.store.content.verified import digest_of
 from engine.store.database import Database
-from engine.store.outages import sqlstate_of
 from engine.store.tables import blob_chunks
 from engine.store.upserts import insert_new
-from toolagent.core.failures import ContentMissingError, StoreFullError, StoreUnavailableError
+from toolagent.core.failures import ContentMissingError, StoreFullError, StoreUnwritableError
 
 __all__ = ["CHUNK", "DatabaseContent"]
 
@@ -25,7 +22,6 @@ CHUNK = 1 << 19
 """Bytes of each row but the last; the ranges of reads count on it."""
 
 _PAGE = 500
-_DISK_FULL = "53100"
 
 
 class DatabaseContent:
@@ -39,8 +35,8 @@ class DatabaseContent:
             return
         try:
             await self._write(content, timestamp(now()))
-        except StoreUnavailableError as error:
-            if _is_full(error.__cause__):
+        except StoreUnwritableError as error:
+            if error.cause == "disk_full":
                 raise StoreFullError("There is no room for the file in the database.") from error
             raise
 
@@ -60,8 +56,7 @@ class DatabaseContent:
 
     async def size(self, sha256: str) -> int | None:
         statement = select(func.sum(func.length(blob_chunks.c.content))).where(*_here(sha256))
-        async with self._database.read() as connection:
-            return (await connection.execute(statement)).scalar_one_or_none()
+        return await self._database.scalar(statement)
 
     async def mark(self, sha256: str) -> str | None:  # noqa: ARG002 - a damaged page changes no column that could be asked for
         return None
@@ -82,8 +77,7 @@ class DatabaseContent:
             await connection.execute(update(blob_chunks).where(*_here(sha256)).values(moved))
 
     async def is_set_aside(self, sha256: str) -> bool:
-        async with self._database.read() as connection:
-            return (await connection.execute(select(blob_chunks.c.position).where(*_aside(sha256)).limit(1))).first() is not None
+        return bool(await self._database.scalars(select(blob_chunks.c.position).where(*_aside(sha256)).limit(1)))
 
     def damaged(self) -> AsyncGenerator[ContentEntry]:
         return self._listed(-1)
@@ -97,8 +91,7 @@ class DatabaseContent:
         while True:
             first_rows = select(blob_chunks.c.sha256, blob_chunks.c.stored_at).where(blob_chunks.c.position == first)
             page = first_rows.where(blob_chunks.c.sha256 > last).order_by(blob_chunks.c.sha256).limit(_PAGE)
-            async with self._database.read() as connection:
-                rows = (await connection.execute(page)).all()
+            rows = await self._database.rows(page)
             for sha256, stored_at in rows:
                 yield ContentEntry(sha256, datetime.fromisoformat(stored_at))
             if len(rows) < _PAGE:
@@ -107,12 +100,10 @@ class DatabaseContent:
 
     async def _is_whole(self, sha256: str) -> bool:
         """Reading costs less than writing everything again, and holds up nobody."""
-        if await self.size(sha256) is None:
+        try:
+            return await digest_of(self, sha256) == sha256
+        except ContentMissingError:
             return False
-        digest = hashlib.sha256()
-        async for piece in self.read(sha256):
-            await asyncio.to_thread(digest.update, piece)
-        return digest.hexdigest() == sha256
 
     async def _write(self, content: Incoming, stored_at: str) -> None:
         pieces = _pieces(content.path)
@@ -128,8 +119,7 @@ class DatabaseContent:
     async def _chunk(self, sha256: str, position: int) -> bytes | None:
         """Each in a transaction of its own: a slow reader holds no connection."""
         statement = select(blob_chunks.c.content).where(blob_chunks.c.sha256 == sha256, blob_chunks.c.position == position)
-        async with self._database.read() as connection:
-            return (await connection.execute(statement)).scalar_one_or_none()
+        return await self._database.scalar(statement)
 
 
 def _here(sha256: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
@@ -138,13 +128,6 @@ def _here(sha256: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
 
 def _aside(sha256: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     return blob_chunks.c.sha256 == sha256, blob_chunks.c.position < 0
-
-
-def _is_full(error: BaseException | None) -> bool:
-    orig = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(orig, sqlite3.Error):
-        return orig.sqlite_errorcode == sqlite3.SQLITE_FULL
-    return error is not None and sqlstate_of(error) == _DISK_FULL
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

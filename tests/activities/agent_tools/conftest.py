@@ -96,8 +96,7 @@ Make = Callable[[BuildContainers | str], Agent]
 
 
 @pytest_asyncio.fixture
-async def make_agent(tmp_path: Path, sqlite_url: str) -> AsyncGenerator[Make]:
-    database = Database(sqlite_url)
+async def make_agent(tmp_path: Path, database: Database) -> AsyncGenerator[Make]:
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 64 << 20)
     await TaskTable(database).create(task(1))
     made: list[Workbenches] = []
@@ -128,7 +127,6 @@ async def make_agent(tmp_path: Path, sqlite_url: str) -> AsyncGenerator[Make]:
         for benches in made:
             await benches.close()
         await index.aclose()
-    await database.close()
 
 
 @pytest_asyncio.fixture

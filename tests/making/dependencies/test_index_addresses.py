@@ -7,7 +7,7 @@ import pytest
 import uv
 
 from engine.making.dependencies.index_addresses import IndexAway, addresses_from, addresses_of
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.sources import ScriptLanguage

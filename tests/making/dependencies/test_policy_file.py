@@ -10,17 +10,17 @@ from tests.making.dependencies.conftest import Gate, Index, Upload
 from toolagent_service.contracts.dependency_policy import DependencyPolicy, DependencyVerdict, RefusalKind
 from workers.failures import CannotRun
 from workers.host.dependencies import dependency_policy_of
-from workers.settings import Settings
+from workers.settings.making import CodingSettings
 
 
 def policy(tmp_path: Path, text: str | bytes) -> DependencyPolicy:
     file = tmp_path / "packages.yaml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return dependency_policy_of(Settings(dependency_policy=file))
+    return dependency_policy_of(CodingSettings(dependency_policy=file))
 
 
 def test_without_a_file_and_with_one_that_says_nothing_it_is_what_the_page_says(tmp_path: Path) -> None:
-    assert dependency_policy_of(Settings(dependency_policy=None)) == policy(tmp_path, "# nothing yet\n") == DependencyPolicy()
+    assert dependency_policy_of(CodingSettings(dependency_policy=None)) == policy(tmp_path, "# nothing yet\n") == DependencyPolicy()
 
 
 def test_yaml_and_json_say_the_same_and_what_they_leave_out_stays(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_cannot_be_read_is_no_policy(tmp_path: Path, text: str | bytes) -> 
 
 def test_a_file_that_is_not_there_is_no_policy(tmp_path: Path) -> None:
     with pytest.raises(CannotRun, match="cannot be read"):
-        dependency_policy_of(Settings(dependency_policy=tmp_path / "none.yaml"))
+        dependency_policy_of(CodingSettings(dependency_policy=tmp_path / "none.yaml"))
 
 
 async def test_a_refusal_tells_what_whoever_runs_the_service_can_set_and_doing_so_lets_it_pass(

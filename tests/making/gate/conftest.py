@@ -19,10 +19,9 @@ from engine.making.gate.trial import TrialLimits, on_trial
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.local.boxed_runs import LocalSettings
 from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import MARK, Owner
 from engine.runtimes.process.processes import Launcher
-from tests.sandboxing import sandboxing
+from tests.parts import launching, sandboxing
 from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import JsonSchema, NetworkAccess, SecurityContext, SideEffectScope, ToolManifest
@@ -88,9 +87,8 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def launcher(state: Path) -> Generator[Launcher]:
-    owner = Owner.of_this_process(state)
-    with Guardian(owner) as guardian:
-        yield Launcher(owner, guardian, {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}, shutil.which("setpriv"))
+    with launching(state, {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}) as launcher:
+        yield launcher
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,21 @@
 """Calls that were answered well are answered by a repaired version as before, or it is refused."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
-import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.making.gate import CHECKS
 from engine.making.gate.judging import Judgement, judge
 from engine.making.mending.repairs import Repairs
 from engine.making.mending.replay import NAME, ReplayLimits, recorded_calls
-from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
-from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
 from tests.making.gate.conftest import INPUT, Court, entry_of, failed_checks
+from tests.parts import tool_registry
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, CheckResult
@@ -68,11 +65,9 @@ def record(
     )
 
 
-@pytest_asyncio.fixture
-async def repairs(sqlite_url: str) -> AsyncGenerator[Repairs]:
-    database = Database(sqlite_url)
-    yield Repairs(ToolRegistry(ToolTable(database), RouteTable(database)), CallTable(database), EvidenceTable(database))
-    await database.close()
+@pytest.fixture
+def repairs(database: Database) -> Repairs:
+    return Repairs(tool_registry(database), CallTable(database), EvidenceTable(database))
 
 
 async def judged(court: Court, repairs: Repairs, made: ToolEntry, *recorded: CallRecord, manifest: ToolManifest = PRESENT) -> Judgement:

@@ -1,6 +1,5 @@
 """A real sandbox and real repositories."""
 
-import shutil
 import ssl
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
@@ -8,25 +7,21 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from engine.making.building.builder import Place
+from engine.making.building.builds import Place
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.python_projects.preparing import PythonProjects
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.runs import UvRuns
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.network import through
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.mcp.runtime import McpRuntime
-from engine.runtimes.process.guardian import Guardian
-from engine.runtimes.process.ownership import Owner
 from engine.runtimes.process.processes import Launcher
-from tests.sandboxing import sandboxing
+from tests.parts import installer_of, launching, sandboxing
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 
 @pytest.fixture
@@ -41,10 +36,9 @@ def environments_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def launcher(state: Path) -> Generator[Launcher]:
-    owner = Owner.of_this_process(state)
     state.mkdir()
-    with Guardian(owner) as guardian:
-        yield Launcher(owner, guardian, {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
+    with launching(state) as launcher:
+        yield launcher
 
 
 @pytest.fixture
@@ -55,7 +49,7 @@ def sandbox(state: Path, launcher: Launcher, environments_folder: Path) -> Sandb
 @pytest.fixture
 def projects(launcher: Launcher, sandbox: Sandboxing) -> PythonProjects:
     programs = sandbox.environments.programs
-    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
+    installer = installer_of(indexes_of(programs, environment()), sandbox.egress)
     runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
     return PythonProjects(runs, ProjectLocks(runs), sandbox.environments)
 
@@ -88,7 +82,7 @@ def executor(launcher: Launcher, sandbox: Sandboxing) -> Executor:
 @pytest.fixture
 def node(executor: Executor, sandbox: Sandboxing) -> NodeProjects:
     programs = sandbox.environments.programs
-    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
+    installer = installer_of(indexes_of(programs, environment()), sandbox.egress)
     return NodeProjects(NpmRuns(executor, programs, installer), sandbox.environments)
 
 

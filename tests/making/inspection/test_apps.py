@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building.builder import ModellessBuilder, Place
+from engine.making.building.builder import ModellessBuilder
+from engine.making.building.builds import Job, Place
 from engine.making.inspection import inspect
 from engine.making.openapi.tools import Described
 from engine.making.python_projects.preparing import PythonProjects
 from engine.making.repositories.trees import Tree
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.runs import UvRuns
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import ToolRequest
+from tests.parts import installer_of
 from tests.runtimes.conftest import silent
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.sources import LocalSource
@@ -27,7 +27,7 @@ from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import AsgiBuild
 from toolagent_service.making.planning import ways
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 REPOSITORIES = Path(__file__).parents[1] / "repositories"
 
@@ -35,7 +35,7 @@ REPOSITORIES = Path(__file__).parents[1] / "repositories"
 @pytest.fixture
 def builder(launcher: Launcher, sandbox: Sandboxing, local: LocalRuntime) -> ModellessBuilder:
     programs = sandbox.environments.programs
-    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
+    installer = installer_of(indexes_of(programs, environment()), sandbox.egress)
     runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
     return ModellessBuilder(PythonProjects(runs, ProjectLocks(runs), sandbox.environments), local)
 
@@ -80,7 +80,7 @@ async def test_a_flask_app_without_a_document_becomes_tools_of_its_routes(
 ) -> None:
     plan = plan_of(REPOSITORIES / "flask_shop")
     assert (plan.interface, plan.module, plan.attribute) == ("wsgi", "app", "app")
-    built = await builder.asgi(plan, REPOSITORIES / "flask_shop", Described("it"), place, silent)
+    built = await builder.asgi(plan, Job(REPOSITORIES / "flask_shop", Described("it"), place, silent))
     served = Served(local, built.candidate)
     assert await served.call("it_index") == "<h1>2 items</h1>"
     assert await served.call("it_item", item_id=2) == {"id": 2, "name": "pear"}
@@ -101,7 +101,7 @@ async def test_a_wsgi_file_that_calls_the_factory_of_another_module_is_an_app(
 ) -> None:
     plan = plan_of(REPOSITORIES / "flask_factory")
     assert (plan.module, plan.attribute, plan.is_factory) == ("wsgi", "app", False)
-    built = await builder.asgi(plan, REPOSITORIES / "flask_factory", Described("it"), place, silent)
+    built = await builder.asgi(plan, Job(REPOSITORIES / "flask_factory", Described("it"), place, silent))
     assert await Served(local, built.candidate).call("it", number=2.5) == {"doubled": 5.0}
 
 
@@ -110,7 +110,7 @@ async def test_routes_are_read_of_an_app_whose_document_gives_no_tool(
 ) -> None:
     repository = shutil.copytree(REPOSITORIES / "flask_factory", tmp_path / "it")
     (repository / "wsgi.py").write_text(_DESCRIBED)
-    built = await builder.asgi(plan_of(repository), repository, Described("it"), place, silent)
+    built = await builder.asgi(plan_of(repository), Job(repository, Described("it"), place, silent))
     assert await Served(local, built.candidate).call("it_api_double", number=2) == {"doubled": 4.0}
     assert "its document gives no tool" in built.notes[0]
 
@@ -134,19 +134,20 @@ async def test_an_asgi_app_without_a_document_becomes_tools_of_its_routes(
     builder: ModellessBuilder, local: LocalRuntime, place: Place
 ) -> None:
     repository = REPOSITORIES / "starlette_notes"
-    built = await builder.asgi(plan_of(repository), repository, Described("it"), place, silent)
+    built = await builder.asgi(plan_of(repository), Job(repository, Described("it"), place, silent))
     served = Served(local, built.candidate)
     assert await served.call("it_squared", number=3) == {"squared": 9}
     assert await served.call("it_upper", text="ab") == "AB"
     assert await served.call("it_words", text="a b c") == {"words": 3}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_a_gradio_app_becomes_tools_of_its_named_endpoints(builder: ModellessBuilder, local: LocalRuntime, place: Place) -> None:
     repository = REPOSITORIES / "gradio_words"
     plan = plan_of(repository)
     assert plan.interface == "gradio"
-    built = await builder.asgi(plan, repository, Described("it"), place, silent)
+    built = await builder.asgi(plan, Job(repository, Described("it"), place, silent))
     assert next((one.operation, one.reason) for one in built.left_out) == (
         "POST /size",
         "It takes a file (image: Image), which is not handed to it.",

@@ -9,28 +9,28 @@ import pytest
 from pydantic import ValidationError
 
 from engine.making.build_ways import WayBuilder, WaysParts
-from engine.making.building.builder import BuildFailed, Built
+from engine.making.building.builds import Built
+from engine.making.failures import BuildFailed
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.python_sources.variables import Variables
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.outages import is_outage
 from engine.making.uv.runs import UvRuns
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.network import through
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import Progress
+from tests.parts import installer_of
 from tests.runtimes.conftest import silent
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.making_steps import BuildStep
 from toolagent_service.contracts.plans import McpBuild, ProgramBuild
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 STEP = BuildStep(
     task_id="create_12345678", spec=GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes"), plan=ProgramBuild(project="")
@@ -70,7 +70,7 @@ def refusal() -> ValidationError:
 @pytest.fixture
 async def ways(launcher: Launcher, sandbox: Sandboxing, state: Path) -> AsyncGenerator[tuple[WaysParts, RuntimeParts]]:
     programs, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
-    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True))
+    installer = installer_of(indexes_of(programs, environment()), sandbox.egress)
     runs, local = UvRuns(executor, programs, installer), LocalSettings(state, state, state, start_timeout_s=1.0, stop_grace_s=1.0)
     http = HttpExchange(tls=ssl.create_default_context())
     parts = RuntimeParts(local, launcher, sandbox, http, dict[str, str]().get, {})

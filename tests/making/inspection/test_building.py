@@ -8,7 +8,9 @@ from typing import cast
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building.builder import BuildFailed, ModellessBuilder, Place
+from engine.making.building.builder import ModellessBuilder
+from engine.making.building.builds import Job, Place
+from engine.making.failures import BuildFailed
 from engine.making.inspection import inspect
 from engine.making.openapi.tools import Described
 from engine.making.python_projects.preparing import PythonProjects
@@ -62,7 +64,7 @@ async def test_a_repository_with_an_app_becomes_tools_that_answer(
     (way, *_) = ways(GithubDeploy(repo_url=url, tool_name="notes"), inspect(Tree.read(clone.folder))).plans
     assert isinstance(way, AsgiBuild)
     assert (way.module, way.attribute, way.root, way.project) == ("notes.main", "app", "src", "")
-    built = await builder.asgi(way, clone.folder, ABOUT, place, silent)
+    built = await builder.asgi(way, Job(clone.folder, ABOUT, place, silent))
     counting, repeating = built.candidate.entries
     assert built.folders == {"notes_count_words": place.folder, "notes_repeat": place.folder}
     assert await called(local, counting, text="one two") == {"words": 2}
@@ -103,7 +105,7 @@ def bare(folder: Path, document: JsonValue, text: str = BARE, **files: str) -> P
 async def test_the_repository_s_own_main_is_not_taken_for_ours(
     tmp_path: Path, builder: ModellessBuilder, local: LocalRuntime, place: Place
 ) -> None:
-    built = await builder.asgi(PLAN, bare(tmp_path / "origin", DOCUMENT), ABOUT, place, silent)
+    built = await builder.asgi(PLAN, Job(bare(tmp_path / "origin", DOCUMENT), ABOUT, place, silent))
     (entry,) = built.candidate.entries
     assert entry.manifest.tool_id == "notes"
     assert await called(local, entry) == {"name": "main", "data": "read"}
@@ -115,9 +117,9 @@ async def test_a_document_in_the_repository_counts_where_the_app_says_nothing(
 ) -> None:
     folder = bare(tmp_path / "origin", None)
     with pytest.raises(BuildFailed, match="says nothing"):
-        await builder.asgi(PLAN, folder, ABOUT, place, silent)
+        await builder.asgi(PLAN, Job(folder, ABOUT, place, silent))
     (folder / "openapi.json").write_text(json.dumps(DOCUMENT))
-    built = await builder.asgi(PLAN.model_copy(update={"document": "openapi.json"}), folder, ABOUT, place, silent)
+    built = await builder.asgi(PLAN.model_copy(update={"document": "openapi.json"}), Job(folder, ABOUT, place, silent))
     assert [entry.manifest.name for entry in built.candidate.entries] == ["GET /where"]
 
 
@@ -125,14 +127,14 @@ async def test_an_app_that_leads_on_from_where_nobody_said_that_its_health_is_st
     tmp_path: Path, builder: ModellessBuilder, local: LocalRuntime, place: Place
 ) -> None:
     leads_on = BARE.replace("200 if found else 404", "200 if found else 307")
-    built = await builder.asgi(PLAN, bare(tmp_path / "origin", DOCUMENT, leads_on), ABOUT, place, silent)
+    built = await builder.asgi(PLAN, Job(bare(tmp_path / "origin", DOCUMENT, leads_on), ABOUT, place, silent))
     assert await called(local, built.candidate.entries[0]) == {"name": "main", "data": "read"}
 
 
 async def test_an_app_that_does_not_start_says_why(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
     folder = bare(tmp_path / "origin", None, "raise RuntimeError('no database here')\n")
     with pytest.raises(BuildFailed) as caught:
-        await builder.asgi(PLAN, folder, ABOUT, place, silent)
+        await builder.asgi(PLAN, Job(folder, ABOUT, place, silent))
     assert caught.value.message.endswith("It said last: RuntimeError: no database here")
 
 
@@ -174,12 +176,12 @@ async def test_why_a_container_does_not_start_is_said_first(
     builder = ModellessBuilder(projects, local, cast("Runtime[DockerSource]", Unstarted(failure)))
     (tmp_path / "origin").mkdir()
     with pytest.raises(BuildFailed) as caught:
-        await builder.docker(DockerBuild(dockerfile="Dockerfile", port=9000), tmp_path / "origin", ABOUT, place, silent)
+        await builder.docker(DockerBuild(dockerfile="Dockerfile", port=9000), Job(tmp_path / "origin", ABOUT, place, silent))
     assert caught.value.message == told
 
 
 async def test_nothing_runs_after_a_build(tmp_path: Path, builder: ModellessBuilder, place: Place, state: Path) -> None:
-    await builder.asgi(PLAN, bare(tmp_path / "origin", DOCUMENT), ABOUT, place, silent)
+    await builder.asgi(PLAN, Job(bare(tmp_path / "origin", DOCUMENT), ABOUT, place, silent))
     assert leftovers(state) == []
 
 
@@ -187,7 +189,7 @@ async def test_a_plan_that_leads_out_of_the_repository_is_refused(tmp_path: Path
     folder = bare(tmp_path / "origin", DOCUMENT)
     for bad in (PLAN.model_copy(update={"root": "../.."}), PLAN.model_copy(update={"attribute": "app');evil('"})):
         with pytest.raises(BuildFailed):
-            await builder.asgi(bad, folder, ABOUT, place, silent)
+            await builder.asgi(bad, Job(folder, ABOUT, place, silent))
 
 
 def remote_document(url: str) -> str:
@@ -199,18 +201,24 @@ async def resolve(host: str, _: int) -> list[str]:
 
 
 @pytest.mark.parametrize("url", ["https://private.test", "http://localhost:8000", "http://127.0.0.1", "http://169.254.169.254", "/api"])
-async def test_a_server_that_is_not_public_is_not_called(tmp_path: Path, projects: PythonProjects, local: LocalRuntime, url: str) -> None:
+async def test_a_server_that_is_not_public_is_not_called(
+    tmp_path: Path, projects: PythonProjects, local: LocalRuntime, place: Place, url: str
+) -> None:
     (tmp_path / "openapi.json").write_text(remote_document(url))
     builder = ModellessBuilder(projects, local, resolve=resolve)
     with pytest.raises(BuildFailed):
-        await builder.remote(OpenApiRemote(path="openapi.json", server_url=url), tmp_path, ABOUT, tmp_path / "work")
+        await builder.remote(
+            OpenApiRemote(path="openapi.json", server_url=url),
+            Job(tmp_path, ABOUT, place, silent),
+        )
 
 
-async def test_a_document_alone_becomes_remote_tools(tmp_path: Path, projects: PythonProjects, local: LocalRuntime) -> None:
+async def test_a_document_alone_becomes_remote_tools(tmp_path: Path, projects: PythonProjects, local: LocalRuntime, place: Place) -> None:
     (tmp_path / "openapi.json").write_text(remote_document("https://public.test/v1"))
     builder = ModellessBuilder(projects, local, resolve=resolve)
     built = await builder.remote(
-        OpenApiRemote(path="openapi.json", server_url="https://public.test/v1"), tmp_path, ABOUT, tmp_path / "work"
+        OpenApiRemote(path="openapi.json", server_url="https://public.test/v1"),
+        Job(tmp_path, ABOUT, place, silent),
     )
     (entry,) = built.candidate.entries
     assert entry.sources == (
@@ -227,10 +235,10 @@ async def test_tools_in_files_take_the_name_of_the_task(tmp_path: Path, builder:
     (tmp_path / "x.py").write_text("print(1)")
     (tmp_path / "a.tool.json").write_text(tool_file("core:a"))
     (tmp_path / "b.tool.json").write_text(tool_file("b"))
-    one = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json",)), tmp_path, ABOUT, place)
+    one = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json",)), Job(tmp_path, ABOUT, place, silent))
     assert [(entry.manifest.tool_id, entry.manifest.version) for entry in one.candidate.entries] == [("notes", "1.2.3")]
     assert one.folders == {"notes": tmp_path}
-    both = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), tmp_path, ABOUT, place)
+    both = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), Job(tmp_path, ABOUT, place, silent))
     assert [entry.manifest.tool_id for entry in both.candidate.entries] == ["notes_a", "notes_b"]
     assert both.candidate.group is not None
 
@@ -241,14 +249,14 @@ async def test_a_script_that_names_its_files_has_these_alone(tmp_path: Path, bui
         (tmp_path / name).write_text(name)
     handler = {"type": "external-script", "scriptPath": "x.py", "language": "python", "files": ["lib"]}
     (tmp_path / "a.tool.json").write_text(json.dumps({**json.loads(tool_file("a")), "handler": handler}))
-    built = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json",)), tmp_path, ABOUT, place)
+    built = await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json",)), Job(tmp_path, ABOUT, place, silent))
     folder = built.folders["notes"]
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert found == {"x.py", "lib/one.py", "lib/deep/two.py"}
     other = {**json.loads(tool_file("b")), "handler": {**handler, "scriptPath": "y.py", "files": ["x.py"]}}
     (tmp_path / "b.tool.json").write_text(json.dumps(other))
     with pytest.raises(BuildFailed, match=r"b.tool.json: \$.handler.files\[0\]: 'x.py' is the script of 'a'"):
-        await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), tmp_path, ABOUT, place)
+        await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), Job(tmp_path, ABOUT, place, silent))
 
 
 async def test_the_files_that_tools_name_have_one_bound_together(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
@@ -260,7 +268,7 @@ async def test_the_files_that_tools_name_have_one_bound_together(tmp_path: Path,
         handler = {"type": "external-script", "scriptPath": f"{name}.py", "language": "python", "files": ["link.bin"]}
         (tmp_path / f"{name}.tool.json").write_text(json.dumps({**json.loads(tool_file(name)), "handler": handler}))
     with pytest.raises(BuildFailed, match="more than 48 MiB"):
-        await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), tmp_path, ABOUT, place)
+        await builder.of_tool_files(ToolFileBuild(paths=("a.tool.json", "b.tool.json")), Job(tmp_path, ABOUT, place, silent))
 
 
 async def test_what_is_no_tool_of_those_in_files_is_told(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
@@ -273,7 +281,7 @@ async def test_what_is_no_tool_of_those_in_files_is_told(tmp_path: Path, builder
     assert isinstance(way, ToolFileBuild)
     assert way.paths == ("a.tool.json", "scripts/a.tool.json")
     assert isinstance(way, ToolFileBuild)
-    left_out = {one.operation: one.reason for one in (await builder.of_tool_files(way, tmp_path, ABOUT, place)).left_out}
+    left_out = {one.operation: one.reason for one in (await builder.of_tool_files(way, Job(tmp_path, ABOUT, place, silent))).left_out}
     assert set(left_out) == {"b.tool.json", "examples/a.tool.json"}
     assert "cannot be used" in left_out["b.tool.json"]
 
@@ -287,12 +295,12 @@ async def test_a_repository_that_is_too_large_for_a_tool_is_refused_before_it_is
         with (tmp_path / "origin" / f"{number}.bin").open("wb") as file:
             file.truncate(size)
     with pytest.raises(BuildFailed, match=told):
-        await builder.asgi(PLAN, tmp_path / "origin", ABOUT, place, silent)
+        await builder.asgi(PLAN, Job(tmp_path / "origin", ABOUT, place, silent))
 
 
 async def test_without_docker_a_dockerfile_is_not_built(tmp_path: Path, builder: ModellessBuilder, place: Place) -> None:
     with pytest.raises(BuildFailed, match="Docker"):
-        await builder.docker(DockerBuild(dockerfile="Dockerfile", port=80), tmp_path, ABOUT, place, silent)
+        await builder.docker(DockerBuild(dockerfile="Dockerfile", port=80), Job(tmp_path, ABOUT, place, silent))
 
 
 def test_links_to_files_are_packed_as_files_and_links_to_folders_are_not(tmp_path: Path) -> None:

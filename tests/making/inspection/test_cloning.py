@@ -18,7 +18,7 @@ from engine.runtimes.sandbox.egress import Egress
 from tests.making.inspection.deep import deep_folder
 from tests.making.inspection.git import commit, git, repository
 from tests.making.inspection.http_git import http_repositories
-from tests.sandboxing import sandboxing
+from tests.parts import sandboxing
 from toolagent.contracts.sandbox import SandboxPolicy
 
 HOST = "repositories.test"

@@ -12,25 +12,24 @@ from pathlib import Path
 
 import pytest
 
-from engine.making.building.builder import Place
+from engine.making.building.builds import Job, Place
+from engine.making.failures import LockFailed
 from engine.making.openapi.tools import Described
 from engine.making.programs.building import ProgramBuilder
 from engine.making.programs.reading import Readable, read_programs
 from engine.making.python_projects.installs import ProjectInstalls
 from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.uv.locking import ProjectLocks
-from engine.making.uv.runs import LockFailed, UvRuns
+from engine.making.uv.runs import UvRuns
 from engine.registry.archives import packed
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
+from tests.parts import installer_of
 from tests.runtimes.conftest import silent
-from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import ProgramBuild
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 SECRET = "the secret of this host"  # noqa: S105 - a text to look for
 PYPROJECT = """
@@ -74,14 +73,13 @@ def elsewhere() -> Generator[Path]:
 
 def runs_of(launcher: Launcher, sandbox: Sandboxing, timeout_s: float) -> UvRuns:
     programs = sandbox.environments.programs
-    installer = Installer(indexes_of(programs, environment()), through(sandbox.egress, trusted=True), timeout_s=timeout_s)
+    installer = installer_of(indexes_of(programs, environment()), sandbox.egress, timeout_s)
     return UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
 
 
 @pytest.fixture
 def runs(launcher: Launcher, sandbox: Sandboxing) -> UvRuns:
-    """What hangs is waited for so long."""
-    return runs_of(launcher, sandbox, 20)
+    return runs_of(launcher, sandbox, 60)
 
 
 def repository(folder: Path, elsewhere: Path, attack: str, more: str = "") -> Path:
@@ -102,13 +100,15 @@ REFUSED = {
     "it forks": ("held = []\nwhile True:\n    if not os.fork(): time.sleep(3600)", "cannot be built"),
     "it ends whatever it can": ("import signal\nos.kill(-1, signal.SIGKILL)", "cannot be built"),
 }  # fmt: skip
+ENDED_FOR_THEIR_TIME = ("it hangs", "it forks")
 
 
 @pytest.mark.parametrize("attack", REFUSED)
 async def test_a_build_that_attacks_is_refused_with_its_reason(
-    tmp_path: Path, elsewhere: Path, runs: UvRuns, state: Path, attack: str
+    tmp_path: Path, elsewhere: Path, launcher: Launcher, sandbox: Sandboxing, state: Path, attack: str
 ) -> None:
     code, why = REFUSED[attack]
+    runs = runs_of(launcher, sandbox, 6 if attack in ENDED_FOR_THEIR_TIME else 60)
     origin, work, site = repository(tmp_path / "origin", elsewhere, code), state / "work", state / "site"
     begun = time.monotonic()
     with pytest.raises(LockFailed, match=why):
@@ -186,7 +186,7 @@ async def test_what_is_packed_is_what_was_built_with_the_python_that_was_chosen(
     attack = f'if sys.version_info[:2] == {tuple(map(int, last.split(".")))!r}: raise SystemExit("not with this one")'
     origin = repository(tmp_path / "origin", elsewhere, attack, more)
     projects = PythonProjects(runs, ProjectLocks(runs), sandbox.environments)
-    prepared = await projects.prepare(Order(origin, "", (), state / "site", state / "work", "notes"), silent)
+    prepared = await projects.prepare(Order(origin, "", state / "work", "notes"), silent)
     assert prepared.installed is not None
     assert (prepared.installed.site / "notes/built_by.py").read_text() == first
     assert "pins taken away" in prepared.notes[-1]
@@ -214,15 +214,14 @@ async def test_programs_whose_names_are_none_are_left_out_with_their_reason(
 ) -> None:
     origin = repository(tmp_path / "origin", elsewhere, NAMES)
     projects = PythonProjects(runs, ProjectLocks(runs), sandbox.environments)
-    spec = GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes")
     executor = Executor(launcher, sandbox.sandbox)
-    built = await ProgramBuilder(projects, executor).build(ProgramBuild(), spec, origin, Described("notes"), place, silent)
+    built = await ProgramBuilder(projects, executor).build(ProgramBuild(), Job(origin, Described("notes"), place, silent))
     assert [entry.manifest.name for entry in built.candidate.entries] == ["extras", "good"]
     assert {one.operation[:8] for one in built.left_out} == {"sp ace", 'quo"te', "-dash", "new\x0bline", "x" * 8}
     assert all("is named with letters" in one.reason for one in built.left_out)
     assert json.loads((place.folder / "commands.json").read_text())["run_extras"]["target"] == "notes:main"
 
-    prepared = await projects.prepare(Order(origin, "", (), state / "site", state / "work", "notes"), silent)
+    prepared = await projects.prepare(Order(origin, "", state / "work", "notes"), silent)
     unfit = {"zero": "notes:ma\0in", "command": "notes:main;rm", "module": "notes", "file": "/etc/passwd:main"}
     commands, left = await read_programs(Readable(unfit, place.folder, prepared.environment, state / "reading"), executor)
-    assert (commands, [one.command for one in left]) == ((), sorted(unfit))
+    assert (commands, [one.operation for one in left]) == ((), sorted(unfit))

@@ -7,12 +7,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from engine.making.python_sources.wanted import NotWanted, Wanted, wanted_of
+from engine.making.failures import LockFailed, NotWanted
+from engine.making.python_sources.wanted import Wanted, declared_of, locked_of
 from engine.making.repositories.trees import Tree
 from engine.making.uv.locking import ProjectLocks, require_index
-from engine.making.uv.runs import LockFailed, UvRuns
-from engine.runtimes.environments.environments import Index, Installer
+from engine.making.uv.runs import UvRuns
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
@@ -45,7 +46,9 @@ def wanted(folder: Path, files: Mapping[str, str]) -> Wanted:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    return wanted_of(Tree.read(folder), PurePosixPath())
+    tree, top = Tree.read(folder), PurePosixPath()
+    lock = locked_of(tree, top)
+    return lock.wanted if lock is not None else declared_of(tree, top)
 
 
 async def locked(locks: ProjectLocks, tmp_path: Path, files: Mapping[str, str]) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building.builder import Place
+from engine.making.building.builds import Job, Place
 from engine.making.mcp_servers.building import McpBuilder
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
@@ -19,11 +19,9 @@ from tests.making.inspection.conftest import written
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources import McpSource
-from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import McpBuild
 
 ABOUT = Described("notes", "Notes.")
-SPEC = GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes")
 
 LOW_LEVEL = """
 import os
@@ -82,13 +80,13 @@ app = Starlette(routes=[Route("/sse", endpoint=connected), Mount("/messages/", a
 )
 
 
-@pytest.mark.parametrize(("text", "kind"), [(STREAMABLE, "'file'"), (OVER_SSE, "'app'")])
+@pytest.mark.parametrize(("text", "kind"), [(STREAMABLE, "'file'"), pytest.param(OVER_SSE, "'app'", marks=pytest.mark.long)])
 async def test_a_server_that_speaks_http_alone_is_spoken_to_by_http(
     tmp_path: Path, projects: PythonProjects, node: NodeProjects, servers: McpRuntime, place: Place, text: str, kind: str
 ) -> None:
     repository = written(tmp_path / "origin", {"server.py": text, "requirements.txt": "mcp<2\nuvicorn\n"})
     plan = McpBuild(module="server.py", over=("http",))
-    built = await McpBuilder(projects, node, servers, {}).build(plan, SPEC, repository, ABOUT, place, silent)
+    built = await McpBuilder(projects, node, servers, {}).build(plan, Job(repository, ABOUT, place, silent))
     assert kind in (place.folder / "main.py").read_text()
     [entry] = built.candidate.entries
     await _is_called_and_dies(servers, entry, tmp_path)
@@ -165,12 +163,12 @@ app.listen(3000, "0.0.0.0");
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
-@pytest.mark.parametrize("text", [NODE_STREAMABLE, NODE_SSE])
+@pytest.mark.parametrize("text", [NODE_STREAMABLE, pytest.param(NODE_SSE, marks=pytest.mark.long)])
 async def test_a_server_of_nodejs_that_speaks_http_alone_is_spoken_to_by_http(
     tmp_path: Path, projects: PythonProjects, node: NodeProjects, servers: McpRuntime, place: Place, text: str
 ) -> None:
     repository = written(tmp_path / "origin", {"package.json": json.dumps(NODE_SERVER), "server.js": text})
     plan = McpBuild(language="nodejs", programs=("noted",), over=("http",))
-    built = await McpBuilder(projects, node, servers, {}).build(plan, SPEC, repository, ABOUT, place, silent)
+    built = await McpBuilder(projects, node, servers, {}).build(plan, Job(repository, ABOUT, place, silent))
     [entry] = built.candidate.entries
     await _is_called_and_dies(servers, entry, tmp_path)

@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building.builder import BuildFailed, Built, Place
+from engine.making.building.builds import Built, Job, Place
+from engine.making.failures import BuildFailed
 from engine.making.inspection import inspect
 from engine.making.node_projects.apps import NodeAppBuilder
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
 from engine.making.repositories.trees import Tree
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import ToolRequest
+from tests.parts import installer_of
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources import LocalSource
@@ -28,7 +28,7 @@ from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import NodeAppBuild
 from toolagent_service.making.planning import ways
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
 
@@ -40,13 +40,13 @@ SPEC = GithubDeploy(repo_url="https://example.com/a/b", tool_name="it")
 @pytest.fixture
 def apps(launcher: Launcher, sandbox: Sandboxing, local: LocalRuntime) -> NodeAppBuilder:
     known, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
-    installer = Installer(indexes_of(known, environment()), through(sandbox.egress, trusted=True))
+    installer = installer_of(indexes_of(known, environment()), sandbox.egress)
     return NodeAppBuilder(NodeProjects(NpmRuns(executor, known, installer), sandbox.environments), local, executor, {})
 
 
 async def built_of(apps: NodeAppBuilder, repository: Path, place: Place) -> Built:
     plan = next(one for one in ways(SPEC, inspect(Tree.read(repository))).plans if isinstance(one, NodeAppBuild))
-    return await apps.build(plan, repository, ABOUT, place, silent)
+    return await apps.build(plan, Job(repository, ABOUT, place, silent))
 
 
 async def called(local: LocalRuntime, built: Built, calls: Mapping[str, Mapping[str, JsonValue]]) -> list[JsonValue]:

@@ -8,26 +8,24 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from engine.making.building.builder import BuildFailed, Built, Place
+from engine.making.building.builds import Built, Job, Place
+from engine.making.failures import BuildFailed
 from engine.making.node_projects.building import NodeProgramBuilder
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
+from tests.parts import installer_of
 from tests.runtimes.conftest import silent
-from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import ProgramBuild
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
 
 ABOUT = Described("notes", "Notes.")
-SPEC = GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes")
 CLI = 'if (process.argv.includes("--help")) console.log(`shout ${require("ms")(1000)}`);'
 PACKAGE: dict[str, JsonValue] = {"name": "shout", "version": "1.0.0", "bin": {"shout": "cli.js"}, "dependencies": {"ms": "2.1.3"}}
 
@@ -42,12 +40,12 @@ def written(folder: Path, files: dict[str, JsonValue]) -> Path:
 @pytest.fixture
 def programs(launcher: Launcher, sandbox: Sandboxing) -> NodeProgramBuilder:
     known, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
-    installer = Installer(indexes_of(known, environment()), through(sandbox.egress, trusted=True))
+    installer = installer_of(indexes_of(known, environment()), sandbox.egress)
     return NodeProgramBuilder(NodeProjects(NpmRuns(executor, known, installer), sandbox.environments), executor, known)
 
 
 async def built_of(programs: NodeProgramBuilder, repository: Path, place: Place, project: str = "") -> Built:
-    return await programs.build(ProgramBuild(language="nodejs", project=project), SPEC, repository, ABOUT, place, silent)
+    return await programs.build(ProgramBuild(language="nodejs", project=project), Job(repository, ABOUT, place, silent))
 
 
 def helps(built: Built) -> Sequence[str]:

@@ -10,15 +10,15 @@ from pydantic import JsonValue
 from engine.making.gate.keys import keys_of_others, wants_key
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
-from engine.making.openapi.tools import Described, Drafted, NoTools, draft
+from engine.making.openapi.tools import BuildFailed, Described, Drafted, draft
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http.request_parts import Places, request_parts
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
-from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource
+from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, RemoteSource
 from toolagent.validation.schemas import issues_of
-from toolagent_service.calls.shared_processes import process_key, process_of
+from toolagent_service.calls.shared_processes import process_key
 
 SERVER = "https://api.example.com/v1"
 OK: JsonValue = {"200": {"description": "", "content": {"application/json": {"schema": {"type": "object"}}}}}
@@ -112,7 +112,7 @@ def test_references_that_double_at_each_step_are_refused_and_not_written_out() -
     doubling: dict[str, JsonValue] = {
         f"S{n}": {"type": "object", "properties": {name: {"$ref": f"#/components/schemas/S{n + 1}"} for name in "ab"}} for n in range(40)
     }
-    with pytest.raises(NoTools, match="POST /x"):
+    with pytest.raises(BuildFailed, match="POST /x"):
         input_of({"$ref": "#/components/schemas/S0"}, "3.1.0", **doubling, S40={"type": "string"})
 
 
@@ -141,7 +141,7 @@ def test_a_path_writes_no_query_in_which_it_could_name_our_secrets(path: str) ->
     ],
 )
 def test_an_operation_that_cannot_be_called_is_left_out(operation: JsonValue) -> None:
-    with pytest.raises(NoTools, match="POST /x"):
+    with pytest.raises(BuildFailed, match="POST /x"):
         drafted({"/x": {"post": operation}})
 
 
@@ -201,7 +201,7 @@ def test_a_key_is_shown_to_nobody_in_the_open() -> None:
         if is_taken:
             assert "secret:SHOP_API_KEY" in draft(read, Described("shop"), remote_sources(read, "shop")).candidate.model_dump_json()
         else:
-            with pytest.raises(NoTools, match="http://"):
+            with pytest.raises(BuildFailed, match="http://"):
                 draft(read, Described("shop"), remote_sources(read, "shop"))
 
 
@@ -216,6 +216,9 @@ def test_a_key_that_was_set_for_another_server_is_not_shown_to_this_one() -> Non
     others = [shop("other", "https://old.example.com"), shop("third", "https://third.example.com", "ANOTHER_KEY")]
     assert "'other' shows to https://old.example.com" in keys_of_others(made, others)
     assert keys_of_others(made, [shop("same", "https://new.example.com/v2"), *others[1:]]) == ""
+    server = McpSource(tool_name="act", url="https://mcp.example.com/mcp", remote_api_key="secret:SHOP_API_KEY")
+    agent = ToolEntry(manifest=ToolManifest(tool_id="agent", name="Agent"), sources=(server,))
+    assert "'agent' shows to https://mcp.example.com" in keys_of_others(made, [agent])
 
 
 def test_tools_of_one_service_share_its_process_if_it_is_ours() -> None:
@@ -224,10 +227,10 @@ def test_tools_of_one_service_share_its_process_if_it_is_ours() -> None:
         *draft(read, Described("shop"), local_sources(read, "tools/local/shop")).candidate.entries,
         *draft(read, Described("shop"), docker_sources(read, "tools/docker/shop", "Dockerfile", 80)).candidate.entries,
     ]
-    assert [process_of(entry.sources[0]) for entry in ours] == ["shop"] * 4
+    assert [entry.sources[0].shared_process for entry in ours] == ["shop"] * 4
     assert len({process_key(entry.manifest, entry.sources[0]) for entry in ours}) == 2
     theirs = draft(read, Described("shop"), remote_sources(read, "shop")).candidate.entries
-    assert [process_of(entry.sources[0]) for entry in theirs] == [None, None]
+    assert [entry.sources[0].shared_process for entry in theirs] == [None, None]
 
 
 def test_a_document_without_an_absolute_server_is_not_remote() -> None:

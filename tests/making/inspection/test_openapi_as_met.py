@@ -14,7 +14,7 @@ from engine.making.openapi.documents.parsing import parsed_yaml
 from engine.making.openapi.documents.reading import DocumentReader
 from engine.making.openapi.findings import read_documents
 from engine.making.openapi.sources import remote_sources
-from engine.making.openapi.tools import MOST_TOOLS, Described, Drafted, NoTools, draft
+from engine.making.openapi.tools import MOST_TOOLS, BuildFailed, Described, Drafted, draft
 from engine.making.repositories.trees import Tree
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.local.runtime import Sandboxing
@@ -246,7 +246,7 @@ def test_of_too_many_operations_whole_tags_become_tools_and_the_others_are_named
 
 
 def test_where_no_tag_fits_the_task_has_to_choose() -> None:
-    with pytest.raises(NoTools, match=r"`operations`.*a \(101 operations\), b \(102 operations\)"):
+    with pytest.raises(BuildFailed, match=r"`operations`.*a \(101 operations\), b \(102 operations\)"):
         drafted(many({"a": 101, "b": 102}))
 
 
@@ -259,10 +259,10 @@ def test_operations_are_chosen_by_id_tag_path_and_pattern(asked: str, count: int
 
 def test_operations_that_name_nothing_are_answered_with_the_nearest() -> None:
     paths: dict[str, JsonValue] = {"/x": {"get": {"operationId": "listPets", "responses": OK}}}
-    with pytest.raises(NoTools, match=r"'lisPets'.*listPets"):
+    with pytest.raises(BuildFailed, match=r"'lisPets'.*listPets"):
         named(paths, "listPets", "lisPets")
     image: JsonValue = {"operationId": "image", "responses": {"200": {"content": {"image/png": {}}}}}
-    with pytest.raises(NoTools, match=r"'image' cannot be a tool\..*image/png only"):
+    with pytest.raises(BuildFailed, match=r"'image' cannot be a tool\..*image/png only"):
         named({**paths, "/image": {"get": image}}, "image")
 
 

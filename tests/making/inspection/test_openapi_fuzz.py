@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.sources import local_sources, remote_sources
-from engine.making.openapi.tools import Described, NoTools, draft
+from engine.making.openapi.tools import BuildFailed, Described, draft
 
 WHOLE: JsonValue = {
     "openapi": "3.0.3",
@@ -88,5 +88,5 @@ def test_a_document_with_odd_parts_is_read_or_refused(changes: list[tuple[tuple[
         for sources in (local_sources(read, "tools/x"), remote_sources(read, "x")):
             drafted = draft(read, Described("x"), sources)
             assert drafted.candidate.entries
-    except (DocumentRefused, NoTools):
+    except (DocumentRefused, BuildFailed):
         return

@@ -18,8 +18,8 @@ from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.socket_folder import SocketFolders
 from tests.making.inspection.git import commit, git, repository
 from tests.making.inspection.ssh_server import SshServer, ssh_server
+from tests.parts import sandboxing
 from tests.runtimes.conftest import leftovers
-from tests.sandboxing import sandboxing
 from toolagent.contracts.sandbox import SandboxPolicy
 
 HOST = "repositories.test"

@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.making.mcp_servers.building import ids_of
+from engine.making.mcp_servers.building import words_of
 
 
 def test_names_that_read_the_same_get_numbers_that_no_other_has() -> None:
-    assert ids_of("t", ["a_2", "a", "A", "a!", "", "?"]) == ["t_a_2", "t_a", "t_a_3", "t_a_4", "t_tool", "t_tool_2"]
+    assert words_of(["a_2", "a", "A", "a!", "", "?"]) == ["a_2", "a", "a_3", "a_4", "tool", "tool_2"]
 
 
 @given(st.lists(st.text(alphabet="aA_2 !", max_size=6), max_size=30))
 def test_ids_are_as_many_as_names_and_each_is_there_once(names: list[str]) -> None:
-    found = ids_of("t", names)
+    found = words_of(names)
     assert len(found) == len(names) == len(set(found))

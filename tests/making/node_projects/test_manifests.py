@@ -7,14 +7,13 @@ from pathlib import Path, PurePosixPath
 import pytest
 from pydantic import JsonValue
 
+from engine.making.failures import LockFailed, NotWanted
 from engine.making.node_projects.engines import engines_note
 from engine.making.node_projects.manifests import build_script, named, programs_of, started_of
 from engine.making.node_projects.plain_files import new_folder, require_plain, text_of
 from engine.making.node_projects.preparing import require_own_archives
 from engine.making.node_projects.workspaces import Package, laid_out
 from engine.making.python_sources.projects import Table
-from engine.making.python_sources.wanted import NotWanted
-from engine.making.uv.runs import LockFailed
 
 
 def written(folder: Path, files: dict[str, JsonValue]) -> Path:
@@ -28,13 +27,13 @@ def test_programs_that_cannot_be_ones_are_left_out_with_a_reason() -> None:
     bins: dict[str, object] = {"ok": "./cli.js", 'a"; evil': "cli.js", "up": "../../x.js", "root": "/x.js", "line": "a\nb.js"}
     found = programs_of(Table({"bin": bins}))
     assert found.files == {"ok": "cli.js"}
-    assert [name for name, _ in found.left_out] == ['a"; evil', "up", "root", "line"]
+    assert [one.operation for one in found.left_out] == ['a"; evil', "up", "root", "line"]
 
 
 def test_of_very_many_programs_twenty_are_taken() -> None:
     found = programs_of(Table({"bin": {f"p{number}": "cli.js" for number in range(100_000)}}))
     assert len(found.files) == 20
-    assert "more than 20 programs" in found.left_out[0][1]
+    assert "more than 20 programs" in found.left_out[0].reason
     assert len(found.left_out) < 50
 
 

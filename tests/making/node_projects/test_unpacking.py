@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.making.failures import LockFailed
 from engine.making.node_projects.unpacking import unpacked
 from engine.making.repositories.packaging import Room
-from engine.making.uv.runs import LockFailed
 
 ROOM = Room(1024 * 1024, 50)
 

@@ -50,7 +50,7 @@ UNUSABLE: Mapping[str, JsonValue] = {
 def test_one_subcommand_that_cannot_be_used_is_left_out_and_the_others_stay(said: str) -> None:
     commands, left = commands_of("prog", parser({"name": "good"}, UNUSABLE[said]))
     assert [command.words for command in commands] == [("good",)]
-    assert [one.command for one in left] == ["prog bad"]
+    assert [one.operation for one in left] == ["prog bad"]
     assert len(left[0].reason) < 500
 
 

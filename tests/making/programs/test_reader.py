@@ -12,8 +12,9 @@ import pytest
 import uv
 from pydantic import JsonValue
 
+from engine.making.failures import LeftOut
 from engine.making.openapi.tools import Described
-from engine.making.programs.commands import Command, NotRead, commands_of
+from engine.making.programs.commands import Command, commands_of
 from engine.making.programs.tools import commands_file, program_candidate
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.sources import ScriptLanguage
@@ -22,7 +23,7 @@ READER = Path(__file__).parents[3] / "engine/making/programs/inside/reader.py"
 ACTED = "acted"
 
 
-def read(folder: Path, text: str) -> tuple[tuple[Command, ...], tuple[NotRead, ...]]:
+def read(folder: Path, text: str) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
     (folder / "prog.py").write_text(textwrap.dedent(text))
     out = folder / "out.json"
     command = [sys.executable, str(READER), "prog", "prog:main", str(out)]

@@ -5,8 +5,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from engine.making.failures import NotWanted
 from engine.making.python_projects.interpreter_choice import interpreters_for
-from engine.making.python_sources.wanted import NotWanted
 from engine.making.repositories.trees import Tree
 
 THERE = ("3.13", "3.12", "3.11", "3.10", "3.9")

@@ -5,8 +5,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from engine.making.failures import NotWanted
 from engine.making.python_projects.levels import levels_of
-from engine.making.python_sources.wanted import NotWanted
 from engine.making.repositories.trees import Tree
 
 

@@ -1,7 +1,6 @@
 """Workbenches in a real sandbox, with the machine's own package index."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,21 +10,14 @@ import uv
 
 from engine.making.workbench.bench import Workbench, Workbenches
 from engine.making.workbench.runs import BenchParts
-from engine.runtimes.environments.environments import Installer
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.network import through
 from engine.runtimes.environments.programs import Programs
-from engine.runtimes.process.guardian import Guardian
-from engine.runtimes.process.ownership import Owner
-from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
-from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox
+from tests.parts import bubblewrap, installer_of, launching
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.host.sandbox import identities
 from workers.host.scripts import indexes_of
-from workers.settings import environment
+from workers.settings.environment import environment
 
 TASK = "create_0a1b2c3d"
 
@@ -34,12 +26,10 @@ TASK = "create_0a1b2c3d"
 async def bench_parts(state: Path) -> AsyncGenerator[BenchParts]:
     """Those of a worker with this state directory."""
     await asyncio.to_thread(state.mkdir, parents=True, exist_ok=True)
-    owner = Owner.of_this_process(state)
-    with Guardian(owner) as guardian:
-        launcher = Launcher(owner, guardian, {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
-        sandbox = Sandbox(Bubblewrap(state / "etc", Cgroups(owner), identities()), SandboxPolicy())
+    with launching(state) as launcher:
+        sandbox = Sandbox(bubblewrap(state), SandboxPolicy())
         programs = Programs.found(Path(uv.find_uv_bin()))
-        installer = Installer(indexes_of(programs, environment()), through(Egress(state), trusted=True))
+        installer = installer_of(indexes_of(programs, environment()), Egress(state))
         yield BenchParts(launcher, Executor(launcher, sandbox), programs, installer)
 
 

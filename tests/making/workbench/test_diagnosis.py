@@ -1,13 +1,11 @@
 """What is gathered of a tool that is to be mended, and where its files lie then."""
 
 import os
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.making.briefing import briefing
@@ -15,14 +13,14 @@ from engine.making.mending.diagnosis import Diagnoses, DiagnosisParts, log_of
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.places import WORK, place_of
 from engine.registry.archives import ProjectArchives
-from engine.registry.registry import ToolRegistry
+from engine.registry.stored_archives import StoredArchives
 from engine.runtimes.projects import Projects
 from engine.store.calls import CallTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
 from engine.store.routes import RouteTable
-from engine.store.tools import ToolTable
+from tests.parts import tool_registry
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
@@ -42,7 +40,6 @@ from toolagent.contracts.task_specs import Example, RepairTool
 from toolagent_service.contracts.making_steps import BriefStep, Diagnosis
 from toolagent_service.making.mendable import unmendable
 from toolagent_service.making.withheld import divided
-from workers.host.projects import StoredArchives
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TASK = "repair_0a1b2c3d"
@@ -90,14 +87,13 @@ class Clinic:
         return await Diagnoses(self.parts).of(TASK, spec, lambda _: None)
 
 
-@pytest_asyncio.fixture
-async def clinic(sqlite_url: str, tmp_path: Path, benches: Workbenches) -> AsyncGenerator[Clinic]:
-    database, state = Database(sqlite_url), tmp_path / "state"
+@pytest.fixture
+def clinic(database: Database, tmp_path: Path, benches: Workbenches) -> Clinic:
+    state = tmp_path / "state"
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 1 << 20)
     projects = Projects(state / "projects", StoredArchives(files, ProjectArchives(files)))
-    registry, routes = ToolRegistry(ToolTable(database), RouteTable(database)), RouteTable(database)
-    yield Clinic(DiagnosisParts(registry, routes, CallTable(database), benches, projects, state), files)
-    await database.close()
+    registry, routes = tool_registry(database), RouteTable(database)
+    return Clinic(DiagnosisParts(registry, routes, CallTable(database), benches, projects, state), files)
 
 
 @pytest.fixture
@@ -158,12 +154,12 @@ async def test_the_agent_is_told_of_it_as_of_material_and_of_no_withheld_example
 
 
 async def test_a_tool_that_is_not_there_cannot_be_mended(clinic: Clinic) -> None:
-    assert "There is no tool 'reckoner'" in (await clinic.diagnosis()).refused
+    assert "There is no tool 'reckoner'" in str((await clinic.diagnosis()).refused)
 
 
 async def test_files_that_are_gone_from_the_store_are_said_to_be(clinic: Clinic) -> None:
     await clinic.parts.registry.register(MANIFEST, (LocalSource(host_dir="reckoner", content=f"file_{'0' * 32}"),))
-    assert "not in the content store" in (await clinic.diagnosis()).refused
+    assert "not in the content store" in str((await clinic.diagnosis()).refused)
 
 
 def test_of_a_run_that_goes_on_its_streams_are_shown_beside_how_the_last_one_ended(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from engine.runtimes.process.ownership import Owner
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Supervisor
+from tests.parts import sandboxing
 from tests.runtimes.conftest import BASE_ENVIRONMENT, PROJECTS, Routes, entry_of, inside, request_of
-from tests.sandboxing import sandboxing
 
 
 async def main(state: Path, environments: Path, uv: str, setpriv: str | None) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from engine.runtimes.environments.environments import Index, Installer
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.sandbox.egress import Egress
 from tests.scripts.harness import IDENTITY, script_service

@@ -14,8 +14,6 @@ from toolagent.contracts.making import CheckResult
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.sources import HttpSource
 
-__all__ = ["NAME", "check"]
-
 NAME = "bad input"
 _MOST = 12
 _IN_PATH = re.compile(r"\{([^{}]+)\}")

@@ -12,8 +12,6 @@ from toolagent.contracts.making import CheckResult
 from toolagent.core.catalog.expectations import unexpected
 from toolagent_service.calls.shared_processes import process_key
 
-__all__ = ["NAME", "check"]
-
 NAME = "comes back"
 
 

@@ -3,14 +3,12 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from engine.making.gate.subject import Came, Params, Subject, server_of_others
+from engine.making.gate.subject import Came, Params, Subject, is_of_others
 from engine.making.gate.wording import listed, quoted
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.core.schemas import FILE_PATH, mentions_format
-
-__all__ = ["NAME", "as_probed", "check", "why_not"]
 
 NAME = "derived cases"
 _FINE = (Came.ANSWER, Came.REFUSAL)
@@ -43,7 +41,7 @@ async def check(subject: Subject) -> CheckResult:
         asked += tried.done
         said += tried.said
         # A server of others is asked little: what it says to very few requests is only told.
-        is_shown = server_of_others(entry) is None or tried.done >= min(_FEW, whole)
+        is_shown = not is_of_others(entry) or tried.done >= min(_FEW, whole)
         if tried.faults and (subject.written_by_us or tried.died or (not tried.fine and is_shown)):
             faults[name] = listed(tried.faults, subject.limits.told)
         else:
@@ -59,7 +57,7 @@ def why_not(subject: Subject, entry: ToolEntry) -> str | None:
     """Why it is given no cases."""
     name = entry.manifest.tool_id
     if not subject.may_be_probed(entry):
-        if server_of_others(entry) is not None:
+        if is_of_others(entry):
             return f"{name!r} is at a server of others, where the task allows made-up input to {_ALLOWED[subject.probe]}"
         return f"{name!r} may change something elsewhere, so it is given no made-up input"
     if mentions_format(as_probed(entry.manifest).input_schema, FILE_PATH):
@@ -87,7 +85,7 @@ def _share(subject: Subject, entry: ToolEntry, number: int) -> int:
 
     What goes to servers of others is shared too.
     """
-    if server_of_others(entry) is not None:
+    if is_of_others(entry):
         return min(subject.limits.cases, max(1, subject.remote_share(subject.limits.remote_cases)))
     traits = entry.sources[0].traits
     if subject.written_by_us or traits.stays_up or not traits.on_host:

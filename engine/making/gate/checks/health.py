@@ -4,9 +4,7 @@ from engine.making.gate.subject import Subject
 from engine.making.gate.wording import listed
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
-from toolagent.contracts.sources import HttpSource, RemoteSource
-
-__all__ = ["NAME", "check"]
+from toolagent.contracts.sources import HttpSource
 
 NAME = "health"
 _OURS = "/health"
@@ -22,19 +20,15 @@ async def check(subject: Subject) -> CheckResult:
     servers: dict[str, list[str]] = {}
     asked = 0
     for entry in subject.each(NAME):
-        match entry.sources[0]:
-            case RemoteSource() as source:
-                asked += 1
-                if source.remote_url not in servers:
-                    servers[source.remote_url] = await _faults(subject, entry, source)
-                if found := servers[source.remote_url]:
-                    faults[entry.manifest.tool_id] = f"{source.remote_url}: {' '.join(found)} {_UNREACHED}"
-            case HttpSource() as source:
-                asked += 1
-                if found := await _faults(subject, entry, source):
-                    faults[entry.manifest.tool_id] = " ".join(found)
-            case _:
-                continue
+        source = entry.sources[0]
+        if not isinstance(source, HttpSource):
+            continue
+        asked += 1
+        server = next(iter(source.traits.servers), "")
+        if not server or server not in servers:
+            servers[server] = await _faults(subject, entry, source)
+        if told := " ".join(servers[server]):
+            faults[entry.manifest.tool_id] = f"{server}: {told} {_UNREACHED}" if server else told
     if not asked:
         return CheckResult(check=NAME, passed=True, applies=False, details="It is no server, so it has no health path.")
     # Of a server that serves many tools it is told once.

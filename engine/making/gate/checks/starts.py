@@ -6,8 +6,6 @@ from engine.making.gate.subject import Subject
 from engine.runtimes.failures import NotSent
 from toolagent.contracts.making import CheckResult
 
-__all__ = ["NAME", "check"]
-
 NAME = "starts"
 _TOLD = 3000
 

@@ -5,8 +5,6 @@ from toolagent.contracts.making import CheckResult
 from toolagent.contracts.sandbox import SandboxLevel
 from toolagent_service.calls.sandbox import host_matches
 
-__all__ = ["NAME", "check"]
-
 NAME = "stays within"
 _FIELD = "securityContext.networkAccess.allowHosts"
 _NAMED = 10

@@ -7,8 +7,6 @@ from toolagent.contracts.making import CheckResult
 from toolagent.contracts.task_specs import Example
 from toolagent.core.catalog.expectations import unexpected
 
-__all__ = ["NAME", "check"]
-
 NAME = "withheld examples"
 _OTHERWISE = "answered otherwise than expected"
 

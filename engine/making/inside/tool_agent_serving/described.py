@@ -7,8 +7,6 @@ from .documents import document
 from .starlette_routes import starlette_routes
 from .werkzeug_routes import werkzeug_routes
 
-__all__ = ["described"]
-
 
 def described(app):
     """None where nothing is known of its routes. What goes wrong is written to the log: the app is served all the same."""

@@ -6,8 +6,6 @@ from collections import namedtuple
 from .facade import HEALTH
 from .view_reads import reads_of
 
-__all__ = ["Route", "document"]
-
 Route = namedtuple("Route", "path methods parameters view name")
 """`path` has `{name}` for each of the `parameters`, schemas by name; `view` is a function, or a class with one for each method."""
 

@@ -5,8 +5,6 @@ An app that describes itself passes as it is.
 
 import json
 
-__all__ = ["DOCUMENT", "HEALTH", "Facade", "answer"]
-
 DOCUMENT = "/.tool-agent/openapi.json"
 HEALTH = "/-/health"
 _TEXT = "text/"

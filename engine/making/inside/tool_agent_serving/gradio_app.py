@@ -15,8 +15,6 @@ import threading
 
 from .gradio_calls import GradioCalls
 
-__all__ = ["run"]
-
 _HOST = "127.0.0.1"
 _SET = {"GRADIO_ANALYTICS_ENABLED": "False", "GRADIO_SSR_MODE": "False", "NO_PROXY": _HOST, "no_proxy": _HOST}
 _NOT_THE_AUTHORS = ("auth", "auth_dependency", "root_path", "ssl_certfile", "ssl_keyfile", "ssl_keyfile_password", "share_server_address")

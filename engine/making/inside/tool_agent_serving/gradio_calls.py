@@ -9,8 +9,6 @@ import traceback
 
 from .facade import DOCUMENT, HEALTH, answer
 
-__all__ = ["GradioCalls"]
-
 _FILES = ("filepath", "FileData", "gradio.FileData", "ImageData")
 _BETWEEN = re.compile(r"numeric value between (-?[0-9.]+) and (-?[0-9.]+)")
 """What Gradio says of a slider."""

@@ -5,8 +5,6 @@ import re
 
 from .documents import Route
 
-__all__ = ["starlette_routes"]
-
 _PART = re.compile(r"\{(\w+)(?::\w+)?\}")
 _SCHEMAS = {
     "IntegerConvertor": {"type": "integer", "minimum": 0},

@@ -6,8 +6,6 @@ import inspect
 from .described import described
 from .facade import Facade
 
-__all__ = ["serve"]
-
 
 def serve(interface, module, attribute, is_factory, port):
     """Returns when the server has ended."""

@@ -4,8 +4,6 @@ import ast
 import inspect
 import textwrap
 
-__all__ = ["Read", "reads_of"]
-
 _PLACES = {
     "args": "query",
     "query_params": "query",

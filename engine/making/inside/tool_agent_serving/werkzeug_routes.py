@@ -6,8 +6,6 @@ import re
 
 from .documents import Route
 
-__all__ = ["werkzeug_routes"]
-
 _PART = re.compile(r"<(?:(?P<converter>[A-Za-z_]\w*)(?:\((?P<args>.*?)\))?:)?(?P<name>[A-Za-z_]\w*)>")
 _STATIC = "static"
 

@@ -9,8 +9,6 @@ from pydantic import JsonValue
 
 from engine.making.openapi.documents.document import DocumentRefused
 
-__all__ = ["bundled", "files_referred_to"]
-
 _MOST_PARTS = 1_000_000
 _ENDINGS = (".json", ".yaml", ".yml")
 _WHERE = "x-files"

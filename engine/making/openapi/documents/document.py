@@ -12,8 +12,6 @@ from engine.making.openapi.documents.parsing import NotReadable, parsed_json, pa
 from engine.making.openapi.documents.swagger2 import as_openapi_3
 from toolagent.core.texts import well_formed_json
 
-__all__ = ["DocumentRefused", "OpenApiDocument", "Part", "parsed", "part", "server_of"]
-
 Part = Mapping[str, JsonValue]
 """An object of the document."""
 

@@ -12,8 +12,6 @@ from typing import TypeAlias, Union
 
 import yaml
 
-__all__ = ["MAX_PARTS", "NotReadable", "parsed_json", "parsed_yaml"]
-
 Value: TypeAlias = Union[bool, int, float, str, "list[Value]", "dict[str, Value]", None]
 
 MAX_PARTS = 300_000

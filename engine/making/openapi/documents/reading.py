@@ -13,19 +13,16 @@ from pydantic import JsonValue
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
+from engine.making.boxes import boxed
 from engine.making.openapi.documents.bundling import bundled, files_referred_to
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, parsed
 from engine.making.openapi.documents.parsing import __file__ as _program
 from engine.making.repositories.trees import Tree
 from engine.runtimes.environments.execution import Execution, Executor, Order
 from engine.runtimes.environments.failures import ScriptFailure
-from engine.runtimes.process.box import Box, Mount
-from engine.runtimes.sandbox.sandbox import run_name
-from toolagent.contracts.manifest import SecurityContext
+from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.core.texts import well_formed_json
-
-__all__ = ["MAX_BYTES", "SMALL_BYTES", "DocumentReader"]
 
 MAX_BYTES = 32 * 1024 * 1024
 SMALL_BYTES = 512 * 1024
@@ -88,12 +85,11 @@ class DocumentReader:
 
 
 def _order(executor: Executor, work: Path, given: Path) -> Order:
-    limits = executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account.enforced.limits
     program, out = _INSIDE / "parsing.py", work / "out"
     library = Path(cast("str", getattr(importlib.util.find_spec("yaml"), "origin", ""))).parent
     mounts = (Mount(Path(_program), program), Mount(library, _INSIDE / "yaml"), Mount(given, given), Mount(out, out, writable=True))
     variables = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
-    box = Box(run_name("read-document"), out, limits, mounts, variables)
+    box = boxed(executor, "read-document", out, _LIMITS, mounts, variables)
     return Order((str(_PYTHON), "-S", str(program), str(given), str(out / _OUT)), box, _READ_S, work.with_name(f"{work.name}-log"))
 
 

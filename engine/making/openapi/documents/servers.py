@@ -10,8 +10,6 @@ from engine.making.openapi.documents.document import DocumentRefused, OpenApiDoc
 from engine.network.addresses import Resolve, bounded, carried, is_ours, is_public
 from toolagent_service.calls.sandbox import host_matches
 
-__all__ = ["is_private", "require_public", "server_fault"]
-
 _HERE = ("localhost", "127.0.0.1", "::1")
 _NONE = "It names no server by an absolute address (`servers: [{url: https://…}]`). Say in the task's `server_url` where it is served."
 _PORTS = {"http": 80, "https": 443}

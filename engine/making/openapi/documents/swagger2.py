@@ -5,8 +5,6 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-__all__ = ["as_openapi_3"]
-
 Object: TypeAlias = dict[str, JsonValue]
 Resolve: TypeAlias = Callable[[str], JsonValue]
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch")

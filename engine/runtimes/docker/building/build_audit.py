@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
-from engine.network.refusals import Refusals
+from engine.network.proxy_rules import Refusals
 from engine.runtimes.auditing.audit import Audit
 from engine.runtimes.auditing.call_audit import Told, noted
 from engine.runtimes.docker_engine.commands import TIMED_OUT, Executed

@@ -15,7 +15,7 @@ from typing import TypeVar
 from engine.runtimes.docker.book import gone
 from engine.runtimes.docker.building.build_audit import BuildAudit, told_of
 from engine.runtimes.docker.building.build_shape import build_config, build_info, limits_of
-from engine.runtimes.docker.building.images import Images, failure_of
+from engine.runtimes.docker.building.images import Images, usable
 from engine.runtimes.docker.building.index_variables import index_variables
 from engine.runtimes.docker.building.wishes import Note, Notes, Wishes
 from engine.runtimes.docker.parts import DockerParts
@@ -28,7 +28,7 @@ from engine.runtimes.docker_engine.labels import OWN_IMAGES, STATE, Kind, Marks
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.serving_containers import created, inspected, removed
 from engine.runtimes.docker_engine.volumes import bind, image_mounts, volume_mounts
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.egress import Opening, SandboxNetwork
@@ -43,7 +43,6 @@ T = TypeVar("T")
 
 _COMMITTED = f"{OWN_IMAGES}rebuilt"
 _MARK = "TOOL_AGENT_COMMAND"
-_READ_S = 15.0
 _LOGS = "/var/log/tool-agent"
 
 
@@ -100,10 +99,8 @@ class BuildContainers:
         most, mark = self._settings.policy.defaults.output_bytes or 0, secrets.token_hex(8)
         with _used(site), site.audited.command(command) as told:
             begun = Command(site.container, command, most, {_MARK: mark})
-            try:
+            with usable("container", site.container):
                 ran = await run_within(self._engine, begun, timeout_s, lambda: self._end(site, begun, mark))
-            except EngineFailure as error:
-                raise failure_of(error, "container", site.container) from error
             told |= told_of(ran)
             return ran
 
@@ -115,16 +112,6 @@ class BuildContainers:
         with _used(site), site.audited.command(command, "start"):
             await self._asked(site.container, lambda api: begin(api, site.container, argv))
         return log
-
-    async def read_log(self, container_id: str, log_file: str) -> str:
-        """What a command in the background has said so far. Raises StartFailed."""
-        return (await self.run(container_id, ["cat", log_file], _READ_S)).stdout
-
-    async def logs(self, container_id: str, lines: int = 100) -> str:
-        """The end of what the container's own first process said. Raises StartFailed."""
-        site = await self._site(container_id)
-        said = await self._asked(site.container, lambda api: api.logs(site.container, stdout=True, stderr=True, tail=lines))
-        return said.decode(errors="replace")
 
     async def rebuild(
         self, container_id: str, ports: tuple[int, ...], *, mem_limit: str | None = None, nano_cpus: int | None = None
@@ -160,8 +147,7 @@ class BuildContainers:
         wanted = {"label": f"{STATE}={self._settings.owner.state}"}
         containers = await self._asked("", lambda api: api.containers(all=True, filters=wanted))
         seals = self._settings.seals
-        ours = {str(one["Id"]): whose[1] for one in containers if (whose := seals.container(one.get("Labels")))}
-        left = {container: marks for container, marks in ours.items() if marks.kind is Kind.BUILD}
+        left = {container: marks for container, marks, _ in seals.ours(containers, Kind.BUILD)}
         await asyncio.to_thread(self._notes.forget_others, [marks.name for marks in left.values()])
         for container, marks in left.items():
             if container not in self._sites:
@@ -221,7 +207,8 @@ class BuildContainers:
             note = Note(wishes, image, published)
             await asyncio.to_thread(self._notes.keep, name, note)
             config = build_config(settings, note, name, image_id, way, carried, mounts, index_variables(index), limits)
-            container = await self._created(config, name)
+            with usable("container", name):
+                container = await created(self._engine, config, name)
             stack.push_async_callback(self._gone, container, name)
             await self._asked(name, lambda api: api.start(container))
             info = build_info(settings, container, note, published, datetime.now(UTC), limits)
@@ -232,10 +219,8 @@ class BuildContainers:
 
     async def _limits(self, wishes: Wishes) -> ContainerLimits:
         """Raises StartFailed."""
-        try:
+        with usable("container of", wishes.tool_id):
             return limits_of(self._settings, wishes, await self._engine.processors())
-        except EngineFailure as error:
-            raise failure_of(error, "container of", wishes.tool_id) from error
 
     async def _mounts(self, wishes: Wishes) -> list[Document]:
         """Raises StartFailed."""
@@ -279,13 +264,6 @@ class BuildContainers:
             if site.name == name:
                 site.used = time.monotonic()
 
-    async def _created(self, config: Document, name: str) -> str:
-        """The container's id. Raises StartFailed."""
-        try:
-            return await created(self._engine, config, name)
-        except EngineFailure as error:
-            raise failure_of(error, "container", name) from error
-
     async def _take_on(self, container: str, marks: Marks) -> None:
         found = await self._asked(container, lambda api: api.inspect_container(container))
         note = await asyncio.to_thread(self._notes.read, marks.name, marks.source)
@@ -313,12 +291,11 @@ class BuildContainers:
     async def _site(self, container_id: str) -> _Site:
         """One that the engine still has. Raises StartFailed."""
         site = self._known(container_id)
-        try:
-            await inspected(self._engine, site.container)
-        except Missing as error:
-            raise _is_gone(container_id) from error
-        except EngineFailure as error:
-            raise failure_of(error, "container", container_id) from error
+        with usable("container", container_id):
+            try:
+                await inspected(self._engine, site.container)
+            except Missing as error:
+                raise _is_gone(container_id) from error
         return site
 
     def _forget(self, name: str) -> None:
@@ -344,10 +321,8 @@ class BuildContainers:
 
     async def _asked(self, name: str, what: Callable[[Api], T], timeout_s: float | None = None) -> T:
         """Raises StartFailed."""
-        try:
+        with usable("container", name):
             return await (self._engine.ask(what) if timeout_s is None else self._engine.work(what, timeout_s))
-        except EngineFailure as error:
-            raise failure_of(error, "container", name) from error
 
     def _is_unused(self, site: _Site) -> bool:
         return not site.running and time.monotonic() - site.used > self._settings.ttl_s

@@ -21,7 +21,7 @@ from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Document, EngineFailure, EngineRefused
 from engine.runtimes.docker_engine.labels import STATE, TOOL
 from engine.runtimes.docker_engine.limits import ContainerLimits
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType

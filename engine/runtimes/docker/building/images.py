@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from engine.runtimes.docker_engine.engine import Document, EngineFailure, Engine
 from engine.runtimes.docker_engine.image import Image
 from engine.runtimes.docker_engine.labels import OWN_IMAGES, STATE, TOOL, digest, is_reserved
 from engine.runtimes.failures import StartFailed
-from engine.runtimes.projects import Projects
+from engine.runtimes.projects import Projects, data_folder
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
 from toolagent_service.calls.container_names import is_image
 
-__all__ = ["Images", "failure_of"]
+__all__ = ["Images", "failure_of", "usable"]
 
 _TOOLS = f"{OWN_IMAGES}tool/"
 _YOUNG = timedelta(hours=1)
@@ -153,21 +153,22 @@ class Images:
 
     async def _data_folder(self, tool_id: str, source: DockerSource) -> Path:
         """Raises StartFailed."""
-        root = await asyncio.to_thread(self._settings.data.resolve)
-        try:
-            folder = await asyncio.to_thread((root / (source.host_dir or f"tools/docker/{tool_id}")).resolve)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise StartFailed(ErrorType.SECURITY_ERROR, f"{source.host_dir!r} is no folder name: {error}") from error
-        if root not in folder.parents:
-            message = f"The folder {source.host_dir!r} of the tool {tool_id!r} is no folder within the data folder."
-            raise StartFailed(ErrorType.SECURITY_ERROR, message, {"host_dir": source.host_dir})
-        return folder
+        return await asyncio.to_thread(data_folder, [self._settings.data], source.host_dir or f"tools/docker/{tool_id}", tool_id)
 
 
 def failure_of(error: EngineFailure, what: str, name: str) -> StartFailed:
     """What the engine's failure means to a tool's start."""
     kind = ErrorType.DEPENDENCY_ERROR if isinstance(error, EngineRefused) else ErrorType.UNAVAILABLE
     return StartFailed(kind, f"The {what} {name!r} cannot be used: {error}", {what: name})
+
+
+@contextlib.contextmanager
+def usable(what: str, name: str) -> Generator[None]:
+    """A failure of the engine in here is one of a tool's start: raises StartFailed."""
+    try:
+        yield
+    except EngineFailure as error:
+        raise failure_of(error, what, name) from error
 
 
 def _followed(answer: Iterable[Document]) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from engine.runtimes.environments.environments import Index
+from engine.runtimes.environments.indexes import Index
 
 __all__ = ["index_variables"]
 

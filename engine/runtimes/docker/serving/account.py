@@ -6,7 +6,7 @@ from engine.runtimes.sandbox.identities import COUNTED_TOGETHER
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxLevel, SandboxLimits
 from toolagent.contracts.sources import DockerSource
-from toolagent_service.calls.sandbox import asked, granted
+from toolagent_service.calls.sandbox import granted
 
 __all__ = ["account_of", "serving_limits"]
 
@@ -21,7 +21,7 @@ _ELSEWHERE = {
 
 def account_of(tool: ToolManifest, settings: DockerSettings, limits: ContainerLimits) -> SandboxAccount:
     """`limits` are those that the engine was told."""
-    asking = asked(tool.security_context)
+    asking = tool.security_context.asked
     enforced, differences = granted(asking, settings.policy)
     wanted = {item: getattr(enforced, item) for item in _ELSEWHERE}
     unmet = [Difference(item=item, requested=[*ones], reason=_ELSEWHERE[item]) for item, ones in wanted.items() if ones]

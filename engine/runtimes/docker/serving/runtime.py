@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.auditing.call_audit import Audited
 from engine.runtimes.docker.book import gone
-from engine.runtimes.docker.building.images import Images, failure_of
+from engine.runtimes.docker.building.images import Images, usable
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving.account import account_of
 from engine.runtimes.docker.serving.given import GivenContainers
@@ -39,7 +39,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits
 from toolagent.contracts.sources import DockerSource
-from toolagent_service.calls.sandbox import asked, granted
+from toolagent_service.calls.sandbox import granted
 from toolagent_service.calls.shared_processes import name_inside, place_of
 from toolagent_service.contracts.containers import ContainerInfo
 
@@ -91,12 +91,11 @@ class DockerRuntime:
 
     async def start(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> Running:
         try:
-            if source.container_id is not None:
-                serving = await self._attached(tool, source, source.container_id, progress)
-            else:
-                serving = await self._made(tool, source, progress)
-        except EngineFailure as error:
-            raise failure_of(error, "container of", tool.tool_id) from error
+            with usable("container of", tool.tool_id):
+                if source.container_id is not None:
+                    serving = await self._attached(tool, source, source.container_id, progress)
+                else:
+                    serving = await self._made(tool, source, progress)
         except OSError as error:
             raise StartFailed(ErrorType.UNAVAILABLE, f"The container of {tool.tool_id!r} cannot be started here: {error}") from error
         self._up[serving.running.endpoint] = serving
@@ -146,11 +145,6 @@ class DockerRuntime:
             self._up.pop(running.endpoint, None)
         return how
 
-    async def logs(self, running: Running, lines: int = _TOLD_LINES) -> str:
-        """The end of what the container said. Raises EngineFailure."""
-        serving = self._up.get(running.endpoint)
-        return await self._log_of(serving.container, lines) if serving is not None else ""
-
     @property
     def parts(self) -> DockerParts:
         return self._parts
@@ -181,12 +175,10 @@ class DockerRuntime:
     async def _left(self) -> list[tuple[str, Marks, bool]]:
         wanted = {"label": f"{STATE}={self._settings.owner.state}"}
         containers = await self._engine.ask(lambda api: api.containers(all=True, filters=wanted))
-        read = [(one, self._settings.seals.container(one.get("Labels"))) for one in containers]
-        ours = [(str(one["Id"]), whose[1], one.get("State") == "running") for one, whose in read if whose is not None]
-        return [(container, marks, is_running) for container, marks, is_running in ours if marks.kind is Kind.SERVING]
+        return self._settings.seals.ours(containers, Kind.SERVING)
 
     async def _made(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> _Serving:
-        enforced, _ = granted(asked(tool.security_context), self._settings.policy)
+        enforced, _ = granted(tool.security_context.asked, self._settings.policy)
         hosts = enforced.hosts
         image = await self._images.of(name_inside(tool.tool_id, source), source, hosts, progress)
         variables = await asyncio.to_thread(variables_of, source, tool.tool_id, self._parts.secrets)
@@ -327,9 +319,9 @@ class DockerRuntime:
         message = f"The container of {tool_id!r} {how} while it was starting."
         raise StartFailed(ErrorType.UNAVAILABLE, message, {"ended": how, "log": await self._log_of(container)})
 
-    async def _log_of(self, container: str, lines: int = _TOLD_LINES) -> str:
+    async def _log_of(self, container: str) -> str:
         try:
-            said = await self._engine.ask(lambda api: api.logs(container, stdout=True, stderr=True, tail=lines))
+            said = await self._engine.ask(lambda api: api.logs(container, stdout=True, stderr=True, tail=_TOLD_LINES))
         except Missing:
             return ""
         return said.decode(errors="replace")

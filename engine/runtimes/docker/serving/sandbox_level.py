@@ -7,7 +7,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -189,12 +188,12 @@ class ContainerLevel:
 
     def _swept(self, api: Api) -> tuple[str, ...]:
         gone: list[str] = []
-        for one in api.containers(all=True, filters={"label": f"{STATE}={self._owner.state}"}):
-            ours = self._seals.container(one.get("Labels"))
-            if ours is not None and ours[1].kind is Kind.BOX and ours[1].is_orphan:
+        listed = api.containers(all=True, filters={"label": f"{STATE}={self._owner.state}"})
+        for container, marks, _ in self._seals.ours(listed, Kind.BOX):
+            if marks.is_orphan:
                 with contextlib.suppress(Missing):
-                    self._engine.in_this_thread(lambda api, one=one: api.remove_container(one["Id"], v=True, force=True))
-                gone.append(ours[1].name)
+                    self._engine.in_this_thread(lambda api, container=container: api.remove_container(container, v=True, force=True))
+                gone.append(marks.name)
         return tuple(sorted(gone))
 
 
@@ -240,7 +239,7 @@ class _Run:
             raise OSError(f"the container {self._container[:12]} could not be removed: {error}") from error
         if self._taken:
             self._taken.release()  # not of one that may still run
-        return replace(ending, disk_full=self._watch.disk_full, disk_hidden=self._watch.disk_hidden)
+        return self._watch.ending(ending)
 
     def _first(self) -> int | None:
         try:

@@ -17,6 +17,7 @@ from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Mount, Pr
 from engine.runtimes.sandbox.identities import COUNTED_TOGETHER, Identities, Taken
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.levels.cgroups import Cgroup, Cgroups
+from engine.runtimes.sandbox.levels.holding import Descriptors, bounds_of, memory_file, readable
 from engine.runtimes.sandbox.levels.machine_paths import opened
 from engine.runtimes.sandbox.levels.processors import processors
 from engine.runtimes.sandbox.levels.seccomp import filter_fd
@@ -122,17 +123,10 @@ class Bubblewrap:
         options += ["--chdir", str(box.folder), *fds.arguments()]
         command = [*_entering(group), str(self._program), *options, "--", *self._become(taken.identity if taken else None), *argv]
         watched = [mount.source for mount in box.mounts if mount.writable]
-        bounds, pinned = self._bounds(box.limits), processors(box.limits) if is_pinned else []
+        # Of a user namespace processes are counted by it, so of this run alone.
+        bounds = bounds_of(box.limits, self._cgroups.missing, None if self._identities else box.limits.processes)
+        pinned = processors(box.limits) if is_pinned else []
         return _Run(command, fds, group, box.limits, watched, bounds, pinned, taken)
-
-    def _bounds(self, limits: SandboxLimits) -> list[tuple[int, int]]:
-        asked = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, limits.open_files), (resource.RLIMIT_FSIZE, limits.file_bytes)]
-        if "memory" in self._cgroups.missing:
-            asked.append((resource.RLIMIT_DATA, limits.memory_bytes))  # of each process; the watch sees to their sum
-        if "pids" in self._cgroups.missing and self._identities is None:
-            asked.append((resource.RLIMIT_NPROC, limits.processes))  # counted by user namespace, so of this run alone
-        # No limit of ours may be above the one we are under ourselves.
-        return [(which, _at_most(bound, resource.getrlimit(which)[1])) for which, bound in asked if bound is not None]
 
     def _user(self) -> Sequence[str]:
         if self._identities:
@@ -148,7 +142,7 @@ class Bubblewrap:
         return [self._setpriv, *user, "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs", "--"]
 
 
-class _Descriptors:
+class _Descriptors(Descriptors):
     """What bubblewrap reads and writes besides the streams of the payload."""
 
     def __init__(self, *, is_pinned: bool) -> None:
@@ -160,7 +154,7 @@ class _Descriptors:
         os.set_blocking(self.status_read, False)
         self._machines: list[int] = []
         self._variables: list[int] = []
-        self._open = {self.status_read, self.block_write, *self.handed_over}
+        super().__init__(self.status_read, self.block_write, *self.handed_over)
 
     @property
     def handed_over(self) -> tuple[int, ...]:
@@ -168,30 +162,18 @@ class _Descriptors:
 
     def of(self, path: Path) -> int:
         """A descriptor of what belongs to the machine. Raises OSError."""
-        self._machines.append(fd := opened(path))
-        self._open.add(fd)
+        self._machines.append(fd := self.keep(opened(path)))
         return fd
 
     def hold_variables(self, variables: Mapping[str, str]) -> None:
         """Some are secret, and the arguments of a process are for all the machine to see. Raises OSError."""
         words = b"".join(f"--setenv\0{name}\0{value}\0".encode(errors="surrogateescape") for name, value in variables.items())
-        fd = os.memfd_create("variables")
-        self._variables.append(fd)
-        self._open.add(fd)
-        with os.fdopen(os.dup(fd), "wb") as file:
-            file.write(words)
-        os.lseek(fd, 0, os.SEEK_SET)
+        self._variables.append(self.keep(memory_file("variables", words)))
 
     def arguments(self) -> list[str]:
         given = ["--json-status-fd", str(self.status_write), "--block-fd", str(self.block_read)]
         given += [word for fd in self._variables for word in ("--args", str(fd))]
         return given if self.filter is None else [*given, "--seccomp", str(self.filter)]
-
-    def close(self, *fds: int) -> None:
-        """Each once: a number that was closed may be somebody else's by now. Without any named, all."""
-        for fd in self._open.intersection(fds or self._open):
-            self._open.discard(fd)
-            os.close(fd)
 
 
 class _Run:
@@ -262,14 +244,9 @@ class _Run:
             await self._group.remove()
             if self._taken:
                 self._taken.release()
-        return replace(
-            counted,
-            out_of_memory=counted.out_of_memory or self._watch.out_of_memory,
-            disk_full=self._watch.disk_full,
-            disk_hidden=self._watch.disk_hidden,
-            # What a limit or we ended while it was set up did not fail by itself.
-            was_set_up=was_executed or self._ended_by_us or counted.out_of_memory,
-        )
+        # What a limit or we ended while it was set up did not fail by itself.
+        was_set_up = was_executed or self._ended_by_us or counted.out_of_memory
+        return replace(self._watch.ending(counted), was_set_up=was_set_up)
 
     def _kill(self) -> None:
         self._ended_by_us = True
@@ -280,11 +257,13 @@ class _Run:
     async def _child_pid(self) -> int | None:
         """The payload's pid as the host sees it; None when bubblewrap ended before it had one."""
         text = b""
-        while chunk := await _read(self._fds.status_read):
+        while True:
+            await readable(self._fds.status_read)
+            if not (chunk := os.read(self._fds.status_read, _STATUS_BYTES)):
+                return None
             text += chunk
             with contextlib.suppress(ValueError):
                 return int(json.loads(text)["child-pid"])
-        return None
 
     def _was_executed(self) -> bool:
         """bubblewrap, which has ended, tells the payload's exit code if it executed one; the payload has no way to tell or to hide it."""
@@ -306,28 +285,12 @@ def _gate() -> tuple[int, int]:
         os.close(read)
 
 
-async def _read(fd: int) -> bytes:
-    """What can be read next; empty at the end."""
-    loop = asyncio.get_running_loop()
-    readable = loop.create_future()
-    loop.add_reader(fd, lambda: readable.done() or readable.set_result(None))
-    try:
-        await readable
-    finally:
-        loop.remove_reader(fd)
-    return os.read(fd, 4096)
-
-
 def _entering(group: Cgroup) -> list[str]:
     return ["/bin/sh", "-c", _ENTER, "sh", *group.doors, "--"] if group.doors else []
 
 
 def _with_ours(limits: SandboxLimits) -> SandboxLimits:
     return limits.model_copy(update={"processes": (limits.processes or 0) + _OWN_PROCESSES})
-
-
-def _at_most(bound: int, hard: int) -> int:
-    return bound if hard == resource.RLIM_INFINITY else min(bound, hard)
 
 
 def _system_arguments(system: SystemFiles) -> list[str]:

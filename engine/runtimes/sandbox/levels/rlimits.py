@@ -4,11 +4,9 @@ import asyncio
 import contextlib
 import json
 import os
-import resource
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -20,6 +18,7 @@ from engine.runtimes.process.processes import RUN_MARK
 from engine.runtimes.sandbox.identities import Identities, Taken
 from engine.runtimes.sandbox.levels import confine
 from engine.runtimes.sandbox.levels.cgroups import Cgroup, Cgroups
+from engine.runtimes.sandbox.levels.holding import Descriptors, bounds_of, memory_file, readable
 from engine.runtimes.sandbox.levels.machine_paths import opened
 from engine.runtimes.sandbox.levels.places import Places, require_reachable
 from engine.runtimes.sandbox.levels.processors import processors
@@ -139,14 +138,9 @@ class RLimits:
         }
 
     def _bounds(self, limits: SandboxLimits, uid: int) -> list[tuple[int, int]]:
-        asked = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, limits.open_files), (resource.RLIMIT_FSIZE, limits.file_bytes)]
-        if "memory" in self._cgroups.missing:
-            asked.append((resource.RLIMIT_DATA, limits.memory_bytes))  # of each process; the watch sees to their sum
-        if "pids" in self._cgroups.missing and limits.processes is not None:
-            # It counts all that the user has, so those there are already come on top.
-            asked.append((resource.RLIMIT_NPROC, limits.processes + _running(uid)))
-        # No limit of ours may be above the one we are under ourselves.
-        return [(which, _at_most(bound, resource.getrlimit(which)[1])) for which, bound in asked if bound is not None]
+        # It counts all that the user has, so those there already come on top.
+        is_counted = "pids" in self._cgroups.missing and limits.processes is not None
+        return bounds_of(limits, self._cgroups.missing, (limits.processes or 0) + _running(uid) if is_counted else None)
 
     def _swept(self) -> tuple[str, ...]:
         gone: list[str] = []
@@ -158,24 +152,15 @@ class RLimits:
         return tuple(sorted(gone))
 
 
-class _Descriptors:
+class _Descriptors(Descriptors):
     """What the first program of a run reads. It begins when something is written to `go`, and not when that is closed."""
 
     def __init__(self, order: Mapping[str, object], rules: int | None) -> None:
-        self._order = os.memfd_create("order")
-        with os.fdopen(os.dup(self._order), "wb") as file:
-            file.write(json.dumps(order).encode())
-        os.lseek(self._order, 0, os.SEEK_SET)
-        self._go_read, self.go = os.pipe()
-        self.alive, self._alive_write = os.pipe()
-        self.handed_over = (self._order, self._go_read, self._alive_write, *([rules] if rules is not None else []))
-        self._open = {*self.handed_over, self.go, self.alive}
-
-    def close(self, *fds: int) -> None:
-        """Each once: a number that was closed may be somebody else's by now. Without any named, all."""
-        for fd in self._open.intersection(fds or self._open):
-            self._open.discard(fd)
-            os.close(fd)
+        order_fd = memory_file("order", json.dumps(order).encode())
+        go_read, self.go = os.pipe()
+        self.alive, alive_write = os.pipe()
+        self.handed_over = (order_fd, go_read, alive_write, *([rules] if rules is not None else []))
+        super().__init__(*self.handed_over, self.go, self.alive)
 
 
 class _Run:
@@ -221,12 +206,7 @@ class _Run:
             await asyncio.to_thread(discard, self._scratch)
             if self._taken:
                 self._taken.release()
-        return replace(
-            counted,
-            out_of_memory=counted.out_of_memory or self._watch.out_of_memory,
-            disk_full=self._watch.disk_full,
-            disk_hidden=self._watch.disk_hidden,
-        )
+        return self._watch.ending(counted)
 
     def _kill(self) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -238,16 +218,11 @@ class _Run:
 
     async def _keeper_gone(self) -> None:
         """It has the last write end of this pipe, and ends when all that the program started has."""
-        loop = asyncio.get_running_loop()
-        gone = loop.create_future()
-        loop.add_reader(self._fds.alive, lambda: gone.done() or gone.set_result(None))
         try:
             async with asyncio.timeout(_GONE_S):
-                await gone
+                await readable(self._fds.alive)
         except TimeoutError:
             raise OSError(f"what a program started had not ended {_GONE_S:g} s after it") from None
-        finally:
-            loop.remove_reader(self._fds.alive)
 
 
 def _readable(own: Path) -> list[Path]:
@@ -271,10 +246,6 @@ def _running(uid: int) -> int:
         with contextlib.suppress(psutil.Error):
             count += process.num_threads() if process.uids().real == uid else 0
     return count
-
-
-def _at_most(bound: int, hard: int) -> int:
-    return bound if hard == resource.RLIM_INFINITY else min(bound, hard)
 
 
 _NEVER_HELD = {

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import pyseccomp
 
+from engine.runtimes.sandbox.levels.holding import memory_file
+
 __all__ = ["filter_fd"]
 
 T = TypeVar("T")
@@ -61,10 +63,7 @@ def filter_fd(*, is_apart: bool = True, named_sockets: bool = True, is_pinned: b
     `is_apart`: the program has namespaces of its own; without them it gets no socket but TCP, and none that has a name in the file
     system unless `named_sockets`. `is_pinned`: it must stay on the processors it was given.
     """
-    fd = os.memfd_create("seccomp")
-    os.write(fd, _compiled(is_apart, named_sockets, is_pinned))
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
+    return memory_file("seccomp", _compiled(is_apart, named_sockets, is_pinned))
 
 
 @functools.cache

@@ -9,12 +9,13 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import structlog
 
-from engine.runtimes.process.box import MOST_LEVELS
+from engine.runtimes.process.box import MOST_LEVELS, Ending
 from toolagent.contracts.sandbox import SandboxLimits
 
 __all__ = ["Watch"]
@@ -48,6 +49,15 @@ class Watch:
         self._ended.set()
         if self._task is not None:
             await asyncio.wait([self._task])
+
+    def ending(self, counted: Ending) -> Ending:
+        """What control groups tell of an end, with what was seen here."""
+        return replace(
+            counted,
+            out_of_memory=counted.out_of_memory or self.out_of_memory,
+            disk_full=self.disk_full,
+            disk_hidden=self.disk_hidden,
+        )
 
     async def _look(self, first: Callable[[], int | None]) -> None:
         try:

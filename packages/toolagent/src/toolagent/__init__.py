@@ -1,4 +1,4 @@
-"""What other agents import to use a Tool Agent service. A name is loaded when it is first asked for, with what its extra brings."""
+"""The public names for using a Tool Agent service. Each is loaded on first use and needs its extra."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -54,7 +54,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """Raises ImportError where the extra is not installed that brings what the name needs."""
+    """Raises ImportError when the extra of the name is not installed."""
     module = next((module for module, names in _MODULES.items() if name in names), None)
     if module is None:
         raise AttributeError(f"module 'toolagent' has no attribute {name!r}")

@@ -4,23 +4,11 @@ from collections.abc import Callable, Iterable
 
 from pydantic import JsonValue
 
-from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxGrant, SandboxLimits, SandboxPolicy
 
-__all__ = ["asked", "granted", "host_matches"]
+__all__ = ["granted", "host_matches"]
 
 _DEFAULT_PORTS = (80, 443)
-
-
-def asked(context: SecurityContext) -> SandboxGrant:
-    """What the manifest of a tool asks for, in the sandbox's words."""
-    return SandboxGrant(
-        read=context.file_access.allow_read,
-        write=context.file_access.allow_write,
-        hosts=context.network_access.allow_hosts,
-        environment=context.environment,
-        limits=context.limits,
-    )
 
 
 def granted(asking: SandboxGrant, policy: SandboxPolicy) -> tuple[SandboxGrant, tuple[Difference, ...]]:

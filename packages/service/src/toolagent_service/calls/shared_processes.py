@@ -4,9 +4,9 @@ import hashlib
 
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import PackedSource, ToolSource
+from toolagent.contracts.sources import Source
 
-__all__ = ["name_inside", "place_of", "place_of_calls", "place_of_process", "place_of_volumes", "process_key", "process_of"]
+__all__ = ["name_inside", "place_of", "place_of_calls", "place_of_process", "place_of_volumes", "process_key"]
 
 _OF_A_REQUEST = {
     "endpoint_path", "http_method", "query_parameters", "header_parameters", "body_parameter", "parameter_styles", "body_encoding",
@@ -15,29 +15,24 @@ _OF_A_REQUEST = {
 """What says how one tool is called, and nothing of the process that it is in."""
 
 
-def process_of(source: ToolSource) -> str | None:
-    """The name of the process that the source shares; None for one that has its own, or none."""
-    return source.process if isinstance(source, PackedSource) else None
-
-
-def process_key(tool: ToolManifest, source: ToolSource) -> str | None:
+def process_key(tool: ToolManifest, source: Source) -> str | None:
     """The same for tools that run in one process: of one name, from the same files, started alike, with the same rights."""
-    if process_of(source) is None:
+    if source.shared_process is None:
         return None
     # Files that are not in the content store may change with each version.
-    version = "" if isinstance(source, PackedSource) and source.content else tool.version
+    version = "" if source.archive else tool.version
     told = (source.model_dump_json(exclude=_OF_A_REQUEST), tool.security_context.model_dump_json(), version)
     return hashlib.sha256("\0".join(told).encode()).hexdigest()
 
 
-def name_inside(tool_id: str, source: ToolSource) -> str:
+def name_inside(tool_id: str, source: Source) -> str:
     """What the process is told that it is: TOOL_AGENT_TOOL_ID."""
-    return process_of(source) or tool_id
+    return source.shared_process or tool_id
 
 
-def place_of(tool_id: str, source: ToolSource) -> str:
+def place_of(tool_id: str, source: Source) -> str:
     """The name of the folders of its home, its logs and the files of its calls: the tool's id, or a process's name and what no id has."""
-    process = process_of(source)
+    process = source.shared_process
     return tool_id if process is None else place_of_process(process)
 
 
@@ -52,5 +47,5 @@ def place_of_volumes(place: str) -> str:
 
 def place_of_calls(entry: ToolEntry) -> str:
     """The name of the folder of the files of this tool's calls, whichever source they go to."""
-    places = (place_of(entry.manifest.tool_id, source) for source in entry.sources if process_of(source) is not None)
+    places = (place_of(entry.manifest.tool_id, source) for source in entry.sources if source.shared_process is not None)
     return next(places, entry.manifest.tool_id)

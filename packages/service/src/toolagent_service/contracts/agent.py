@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from toolagent.contracts.contract import Contract
+from toolagent_service.contracts.blanks import Blank
 from toolagent_service.contracts.model import Price, Usage
 
 __all__ = [
@@ -62,26 +63,28 @@ class AgentLimits(Contract):
     turns: Annotated[int, Field(ge=1)] = 100
     wall_s: Annotated[float, Field(gt=0)] = 3_600.0
     tokens: Annotated[int, Field(ge=1)] = 10_000_000
-    cost_usd: Annotated[float | None, Field(ge=0, description="None: no limit in money.")] = None
-    known_usd: Annotated[
-        float | None,
-        Field(ge=0, description="The limit in money of a model without a price: for what it costs under the name that answers."),
-    ] = None
-    turn_tokens: Annotated[int, Field(ge=1, description="What one turn may write; a model's thinking counts too.")] = 16_000
-    rounds: Annotated[int, Field(ge=1, description="How often something may be put down, where it is checked.")] = 3
-    events: Annotated[
-        int, Field(ge=5, description="Of the history of one run, which another one goes on from: a tenth of what the server allows.")
-    ] = 4_000
+    cost_usd: Annotated[float | None, Field(ge=0)] = None
+    """None: no limit in money."""
+    known_usd: Annotated[float | None, Field(ge=0)] = None
+    """The limit in money of a model without a price: for what it costs under the name that answers."""
+    turn_tokens: Annotated[int, Field(ge=1)] = 16_000
+    """What one turn may write; a model's thinking counts too."""
+    rounds: Annotated[int, Field(ge=1)] = 3
+    """How often something may be put down, where it is checked."""
+    events: Annotated[int, Field(ge=5)] = 4_000
+    """Of the history of one run, which another one goes on from: a tenth of what the server allows."""
 
 
 class ToolUseNote(Contract):
     """One thing that the model wants done."""
 
-    id: Annotated[str, Field(description="The model's name for this use.")]
+    id: str
+    """The model's name for this use."""
     name: str
     summary: str
     input_digest: str
-    fault: Annotated[str, Field(description="Why it is not done, as the model is told; empty: it is done.")] = ""
+    fault: Blank = None
+    """Why it is not done, as the model is told; empty: it is done."""
 
 
 class ModelTurnNote(Contract):
@@ -90,11 +93,15 @@ class ModelTurnNote(Contract):
     stop_reason: str
     model: str
     usage: Usage
-    cost_usd: Annotated[float | None, Field(description="None: the price of this model is not known.")] = None
-    lost: Annotated[Usage, Field(description="Of answers that broke off before this one came: paid for as well.")] = Usage()
-    lost_usd: Annotated[float, Field(description="What those cost, as far as the price is known.")] = 0.0
+    cost_usd: float | None = None
+    """None: the price of this model is not known."""
+    lost: Usage = Usage()
+    """Of answers that broke off before this one came: paid for as well."""
+    lost_usd: float = 0.0
+    """What those cost, as far as the price is known."""
     uses: tuple[ToolUseNote, ...] = ()
-    said: Annotated[str, Field(description="The beginning of its text.")] = ""
+    said: str = ""
+    """The beginning of its text."""
 
 
 class ToolRun(Contract):
@@ -105,8 +112,10 @@ class ToolRun(Contract):
     tool_use_id: str
     name: str
     summary: str
-    remaining_s: Annotated[float, Field(description="What is left of the agent's time.")]
-    until: Annotated[float | None, Field(description="When that is over, in seconds since 1970: the same for each attempt.")] = None
+    remaining_s: float
+    """What is left of the agent's time."""
+    until: float | None = None
+    """When that is over, in seconds since 1970: the same for each attempt."""
     role: str = CODING
 
 
@@ -117,8 +126,10 @@ class ToolNote(Contract):
     name: str
     summary: str = ""
     is_error: bool = False
-    digest: Annotated[str, Field(description="Of what came of it: two that are alike have the same.")] = ""
-    size: Annotated[int, Field(ge=0, description="Bytes of what the model is shown in the store.")] = 0
+    digest: str = ""
+    """Of what came of it: two that are alike have the same."""
+    size: Annotated[int, Field(ge=0)] = 0
+    """Bytes of what the model is shown in the store."""
     text: str | None = None
     put_down: PutDown = None
 
@@ -146,7 +157,8 @@ class ModelAsk(Contract):
     position: int
     max_tokens: int
     outcomes: tuple[ShownOutcome, ...] = ()
-    remarks: Annotated[tuple[str, ...], Field(description="What is said after the outcomes.")] = ()
+    remarks: tuple[str, ...] = ()
+    """What is said after the outcomes."""
     limits: AgentLimits | None = None
     tokens: int = 0
     cost_usd: float = 0.0
@@ -158,19 +170,27 @@ class LoopState(Contract):
 
     started_s: float
     turns: int = 0
-    position: Annotated[int, Field(description="Of the last message; 0 before the first.")] = 0
+    position: int = 0
+    """Of the last message; 0 before the first."""
     tokens: int = 0
     cost_usd: float = 0.0
     tool_calls: int = 0
-    last_usage: Annotated[Usage, Field(description="Of the last turn: the next one reads about as much.")] = Usage()
-    unread: Annotated[int, Field(ge=0, description="Bytes that are written down for the next turn to read, remarks not among them.")] = 0
+    last_usage: Usage = Usage()
+    """Of the last turn: the next one reads about as much."""
+    unread: Annotated[int, Field(ge=0)] = 0
+    """Bytes that are written down for the next turn to read, remarks not among them."""
     model: str = ""
-    pending: Annotated[tuple[ToolUseNote, ...], Field(description="Wanted by the last turn and not done yet, in their order.")] = ()
+    pending: tuple[ToolUseNote, ...] = ()
+    """Wanted by the last turn and not done yet, in their order."""
     outcomes: tuple[ShownOutcome, ...] = ()
-    remarks: Annotated[tuple[str, ...], Field(description="Hints, guidance and evidence that the model was not shown yet.")] = ()
-    heard: Annotated[tuple[str, ...], Field(description="Ids of the latest guidance.")] = ()
-    fingerprints: Annotated[tuple[str, ...], Field(description="Of the latest uses with their outcomes, to notice circles.")] = ()
-    idle_turns: Annotated[int, Field(description="Turns in a row that wanted nothing done.")] = 0
+    remarks: tuple[str, ...] = ()
+    """Hints, guidance and evidence that the model was not shown yet."""
+    heard: tuple[str, ...] = ()
+    """Ids of the latest guidance."""
+    fingerprints: tuple[str, ...] = ()
+    """Of the latest uses with their outcomes, to notice circles."""
+    idle_turns: int = 0
+    """Turns in a row that wanted nothing done."""
     round: int = 1
     put_down: PutDown = None
     end: AgentEnd | None = None
@@ -183,8 +203,10 @@ class AgentRequest(Contract):
     conversation_id: ConversationId
     prompt: str
     limits: AgentLimits = AgentLimits()
-    price: Annotated[Price | None, Field(description="Of the model; None: not known.")] = None
-    opening: Annotated[int, Field(ge=0, description="Bytes that the first turn reads: the task, the prompt, and what tools there are.")] = 0
+    price: Price | None = None
+    """Of the model; None: not known."""
+    opening: Annotated[int, Field(ge=0)] = 0
+    """Bytes that the first turn reads: the task, the prompt, and what tools there are."""
     resume_from: LoopState | None = None
     role: str = CODING
 

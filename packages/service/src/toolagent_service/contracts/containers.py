@@ -28,9 +28,11 @@ class ContainerInfo(Contract):
     port_mapping: dict[str, Annotated[int, Field(ge=0, le=65535)]] = {}
     volumes: dict[str, str] = {}
     mem_limit: str | None = None
-    nano_cpus: Annotated[int | None, Field(ge=0, description="Billionths of a core.")] = None
+    nano_cpus: Annotated[int | None, Field(ge=0)] = None
+    """Billionths of a core."""
     use_gpu: bool = False
-    gpu_count: Annotated[int, Field(ge=-1, description="-1: all of them.")] = -1
+    gpu_count: Annotated[int, Field(ge=-1)] = -1
+    """-1: all of them."""
     status: ContainerStatus = ContainerStatus.RUNNING
     created_at: datetime | None = None
     last_accessed: datetime | None = None

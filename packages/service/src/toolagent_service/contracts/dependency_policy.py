@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from toolagent.contracts.contract import Contract
+from toolagent_service.contracts.blanks import Blank
 
 __all__ = ["DependencyPolicy", "DependencyRefusal", "DependencyVerdict", "PackagePattern", "RefusalKind"]
 
@@ -17,20 +18,16 @@ PackagePattern = Annotated[str, Field(pattern=r"^[A-Za-z0-9._*-]+$", max_length=
 class DependencyPolicy(Contract):
     """The operator's word. What is denied is denied whatever else is said; a package that is trusted passes the checks of name and age."""
 
-    allow: Annotated[tuple[PackagePattern, ...], Field(description="Packages that may be asked for.")] = ("*",)
-    deny: Annotated[tuple[PackagePattern, ...], Field(description="Packages that may not.")] = ()
-    trusted: Annotated[
-        tuple[PackagePattern, ...],
-        Field(description="Packages that somebody vouches for, such as those of your own: they may be new, and named like others."),
-    ] = ()
-    min_age_days: Annotated[
-        float,
-        Field(ge=0, le=3650, description="How long ago the package, and a version of it that fits, must have been published; 0: any time."),
-    ] = 14.0
-    undated: Annotated[
-        Literal["allow", "refuse"],
-        Field(description="What to do where the index does not say when; popular packages pass in any case."),
-    ] = "refuse"
+    allow: tuple[PackagePattern, ...] = ("*",)
+    """Packages that may be asked for."""
+    deny: tuple[PackagePattern, ...] = ()
+    """Packages that may not."""
+    trusted: tuple[PackagePattern, ...] = ()
+    """Packages that somebody vouches for, such as those of your own: they may be new, and named like others."""
+    min_age_days: Annotated[float, Field(ge=0, le=3650)] = 14.0
+    """How long ago the package, and a version of it that fits, must have been published; 0: any time."""
+    undated: Literal["allow", "refuse"] = "refuse"
+    """What to do where the index does not say when; popular packages pass in any case."""
 
 
 class RefusalKind(StrEnum):
@@ -59,12 +56,13 @@ class DependencyRefusal(Contract):
 class DependencyVerdict(Contract):
     """On one requirement. What passed is to be installed as `requirement` has it, which is what was judged, and not as it was asked for."""
 
-    requirement: Annotated[str, Field(description="In normal form; as asked for, and cut, where it could not be understood.")]
-    name: Annotated[str, Field(description="Normalised; empty where there is none.")] = ""
+    requirement: str
+    """In normal form; as asked for, and cut, where it could not be understood."""
+    name: Blank = None
+    """Normalised; empty where there is none."""
     refusal: DependencyRefusal | None = None
-    not_after: Annotated[
-        datetime | None, Field(description="What was published later was not judged: to be installed with uv's `--exclude-newer` of this.")
-    ] = None
+    not_after: datetime | None = None
+    """What was published later was not judged: to be installed with uv's `--exclude-newer` of this."""
 
     @property
     def passed(self) -> bool:

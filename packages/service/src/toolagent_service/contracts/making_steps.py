@@ -1,15 +1,13 @@
 """What the steps of a task hand to each other: the inputs and outputs of its activities. Candidates and messages lie in the store."""
 
 from datetime import datetime
-from typing import Annotated
-
-from pydantic import Field
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.making import Evidence, Inspection, MakeRequest, Stage, Tried
 from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.contracts.agent import AgentRequest
+from toolagent_service.contracts.blanks import Blank
 from toolagent_service.contracts.plans import BuildPlan
 
 __all__ = [
@@ -45,9 +43,8 @@ class Slot(Contract):
     """Leave to work on a task, and the host it is done on: its folders and containers are there."""
 
     host: str
-    patience_s: Annotated[float, Field(description="How long a step waits for the host before somebody asks whether that is alive.")] = (
-        150.0
-    )
+    patience_s: float = 150.0
+    """How long a step waits for the host before somebody asks whether that is alive."""
 
 
 class AgentStart(Contract):
@@ -85,9 +82,11 @@ class Inspected(Contract):
 
     inspection: Inspection = Inspection()
     answered_by: str | None = None
-    tool_ids: Annotated[tuple[str, ...], Field(description="The tools of that group.")] = ()
-    takers: Annotated[tuple[Taker, ...], Field(description="Tools to be tried with the examples, the likeliest first.")] = ()
-    refused: str = ""
+    tool_ids: tuple[str, ...] = ()
+    """The tools of that group."""
+    takers: tuple[Taker, ...] = ()
+    """Tools to be tried with the examples, the likeliest first."""
+    refused: Blank = None
 
 
 class FailedCall(Contract):
@@ -97,28 +96,34 @@ class FailedCall(Contract):
     at: datetime
     version: str
     params: str = ""
-    error_type: str = ""
+    error_type: Blank = None
     message: str = ""
-    details: str = ""
+    details: Blank = None
 
 
 class Diagnosis(Contract):
     """What is known of a tool that is to be mended; or, in `refused`, why nobody can mend it here. All texts are bounded."""
 
-    refused: str = ""
-    version: Annotated[str, Field(description="The version that is to be mended: the active one.")] = ""
-    content: Annotated[str, Field(description="The archive of its files, of which the copy was made.")] = ""
-    folder: Annotated[str, Field(description="Where the copy of its files is, as the agent sees it.")] = ""
-    manifest: Annotated[str, Field(description="What it says of itself and how it is called, as JSON.")] = ""
-    last_error: Annotated[str, Field(description="Why it ended the last time it did so by itself.")] = ""
-    log: Annotated[str, Field(description="The end of what it wrote on the host of the task.")] = ""
-    failed_calls: Annotated[tuple[FailedCall, ...], Field(description="The latest, newest first.")] = ()
-    notes: Annotated[tuple[str, ...], Field(description="What went wrong while all this was gathered.")] = ()
+    refused: Blank = None
+    version: str = ""
+    """The version that is to be mended: the active one."""
+    content: Blank = None
+    """The archive of its files, of which the copy was made."""
+    folder: str = ""
+    """Where the copy of its files is, as the agent sees it."""
+    manifest: str = ""
+    """What it says of itself and how it is called, as JSON."""
+    last_error: Blank = None
+    """Why it ended the last time it did so by itself."""
+    log: str = ""
+    """The end of what it wrote on the host of the task."""
+    failed_calls: tuple[FailedCall, ...] = ()
+    """The latest, newest first."""
+    notes: tuple[str, ...] = ()
+    """What went wrong while all this was gathered."""
 
 
-class BuildStep(Contract):
-    task_id: str
-    spec: TaskSpec
+class BuildStep(TaskStep):
     plan: BuildPlan
 
 
@@ -127,55 +132,53 @@ class BuildOutcome(Contract):
 
     candidate: str | None = None
     reason: str = ""
-    told: str = ""
-    left_out: Annotated[tuple[str, ...], Field(description="What could have been a tool too, each with why it is none.")] = ()
+    told: Blank = None
+    left_out: tuple[str, ...] = ()
+    """What could have been a tool too, each with why it is none."""
 
 
-class BriefStep(Contract):
+class BriefStep(TaskStep):
     """What the coding agent is to know besides the task."""
 
-    task_id: str
-    spec: TaskSpec
     inspection: Inspection = Inspection()
-    notes: Annotated[tuple[str, ...], Field(description="Why it was not built without it.")] = ()
-    diagnosis: Annotated[Diagnosis | None, Field(description="Of a repair.")] = None
+    notes: tuple[str, ...] = ()
+    """Why it was not built without it."""
+    diagnosis: Diagnosis | None = None
+    """Of a repair."""
 
 
-class VerifyStep(Contract):
+class VerifyStep(TaskStep):
     """`mends` is the version that the candidate is to take over from; empty for a new tool. `commit` is that of a repository."""
 
-    task_id: str
-    spec: TaskSpec
     candidate: str
     round: int = 1
-    mends: str = ""
-    commit: str = ""
+    mends: Blank = None
+    commit: Blank = None
 
 
 class Assessed(Contract):
     """What the gate saw. `for_the_maker` says what did not hold, in words to act on; empty when all did."""
 
     evidence: Evidence
-    for_the_maker: str = ""
-    candidate: Annotated[str | None, Field(description="What passed, where that is less than what was built; else null.")] = None
+    for_the_maker: Blank = None
+    candidate: str | None = None
+    """What passed, where that is less than what was built; else null."""
 
 
-class RegisterStep(Contract):
+class RegisterStep(TaskStep):
     """`mends` as in `VerifyStep`; `mends_content` is the archive of its files that the candidate was made from."""
 
-    task_id: str
-    spec: TaskSpec
     candidate: str
     evidence: Evidence
-    mends: str = ""
-    mends_content: str = ""
+    mends: Blank = None
+    mends_content: Blank = None
 
 
 class Registered(Contract):
     """The tools that can be called now; or why they cannot."""
 
     tool_ids: tuple[str, ...] = ()
-    refused: str = ""
+    refused: Blank = None
 
 
 class EndStep(Contract):

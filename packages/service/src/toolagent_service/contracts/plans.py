@@ -26,15 +26,18 @@ Over = Literal["stdio", "http"]
 
 
 class _Plan(Contract):
-    notes: Annotated[tuple[str, ...], Field(description="Why not another way; for people and for the agent.")] = ()
-    found: Annotated[str, Field(description="What was recognised, and where: `console script greet, pyproject.toml`.")] = ""
+    notes: tuple[str, ...] = ()
+    """Why not another way; for people and for the agent."""
+    found: str = ""
+    """What was recognised, and where: `console script greet, pyproject.toml`."""
 
 
 class ToolFileBuild(_Plan):
     """The repository describes its tools itself."""
 
     way: Literal["tool_file"] = "tool_file"
-    paths: Annotated[tuple[str, ...], Field(min_length=1, description="Of the `*.tool.json`, in the repository.")]
+    paths: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Of the `*.tool.json`, in the repository."""
 
 
 class OpenApiRemote(_Plan):
@@ -49,15 +52,18 @@ class AsgiBuild(_Plan):
     """An app that our launcher serves. Its own document goes before what its routes say, and that before a document of the repository."""
 
     way: Literal["asgi"] = "asgi"
-    interface: Annotated[
-        Literal["asgi", "wsgi", "gradio"], Field(description="How it is called; a Gradio app is a module that is run, as its author would.")
-    ] = "asgi"
-    module: Annotated[str, Field(description="As it is imported from `root`.")]
+    interface: Literal["asgi", "wsgi", "gradio"] = "asgi"
+    """How it is called; a Gradio app is a module that is run, as its author would."""
+    module: str
+    """As it is imported from `root`."""
     attribute: str
     is_factory: bool = False
-    root: Annotated[str, Field(description="Folder of the repository that modules are imported from; empty: its top.")] = ""
-    project: Annotated[str, Field(description="Folder of the repository that says what the app depends on; empty: its top.")] = ""
-    document: Annotated[str | None, Field(description="An OpenAPI document in the repository.")] = None
+    root: str = ""
+    """Folder of the repository that modules are imported from; empty: its top."""
+    project: str = ""
+    """Folder of the repository that says what the app depends on; empty: its top."""
+    document: str | None = None
+    """An OpenAPI document in the repository."""
 
 
 class DockerBuild(_Plan):
@@ -66,37 +72,48 @@ class DockerBuild(_Plan):
     way: Literal["docker"] = "docker"
     dockerfile: str
     port: int
-    document: Annotated[str | None, Field(description="An OpenAPI document in the repository.")] = None
+    document: str | None = None
+    """An OpenAPI document in the repository."""
 
 
 class ProgramBuild(_Plan):
     """Command line programs that a project installs: each subcommand a tool."""
 
     way: Literal["program"] = "program"
-    project: Annotated[str, Field(description="Folder of the repository that is the project; empty: its top.")] = ""
+    project: str = ""
+    """Folder of the repository that is the project; empty: its top."""
     language: Literal["python", "nodejs"] = "python"
-    programs: Annotated[tuple[str, ...], Field(description="Their names, as far as they are known before it is built.")] = ()
+    programs: tuple[str, ...] = ()
+    """Their names, as far as they are known before it is built."""
 
 
 class McpBuild(_Plan):
     """A server of the Model Context Protocol, started in the sandbox; each of its tools is a tool."""
 
     way: Literal["mcp"] = "mcp"
-    project: Annotated[str, Field(description="Folder of the repository that is the project; empty: its top.")] = ""
+    project: str = ""
+    """Folder of the repository that is the project; empty: its top."""
     language: Literal["python", "nodejs"] = "python"
-    programs: Annotated[tuple[str, ...], Field(description="Console scripts that may start it.")] = ()
-    module: Annotated[str, Field(description="The file that makes the server, in the repository; empty: not known.")] = ""
-    arguments: Annotated[tuple[str, ...], Field(description="What its README gives to it.")] = ()
-    over: Annotated[tuple[Over, ...], Field(description="How it is spoken to, the likelier first.")] = ("stdio",)
+    programs: tuple[str, ...] = ()
+    """Console scripts that may start it."""
+    module: str = ""
+    """The file that makes the server, in the repository; empty: not known."""
+    arguments: tuple[str, ...] = ()
+    """What its README gives to it."""
+    over: tuple[Over, ...] = ("stdio",)
+    """How it is spoken to, the likelier first."""
 
 
 class NodeAppBuild(_Plan):
     """An app of Node.js that listens on a port. Its own document goes before one of the repository, and that before what its routes say."""
 
     way: Literal["node_app"] = "node_app"
-    project: Annotated[str, Field(description="Folder of the repository that is the project; empty: its top.")] = ""
-    starts: Annotated[tuple[str, ...], Field(description="Files of the project that may start it, besides what it says itself.")] = ()
-    document: Annotated[str | None, Field(description="An OpenAPI document in the repository.")] = None
+    project: str = ""
+    """Folder of the repository that is the project; empty: its top."""
+    starts: tuple[str, ...] = ()
+    """Files of the project that may start it, besides what it says itself."""
+    document: str | None = None
+    """An OpenAPI document in the repository."""
 
 
 class CodingBuild(_Plan):

@@ -9,6 +9,7 @@ from toolagent.contracts.calls import Caller, ToolCall, ToolError, ToolResult, V
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
 from toolagent_service.calls.ways import Way
+from toolagent_service.contracts.blanks import Blank
 
 __all__ = [
     "Admission",
@@ -40,12 +41,16 @@ class CallPlan(Contract):
     params: dict[str, JsonValue]
     fingerprint: str
     placement: Placement
-    fast: Annotated[bool, Field(description="The call is made inside the workflow's own task.")]
-    way: Annotated[Way, Field(description="Whether it shares a lane or has a workflow of its own.")] = Way.WORKFLOW
+    fast: bool
+    """The call is made inside the workflow's own task."""
+    way: Way = Way.WORKFLOW
+    """Whether it shares a lane or has a workflow of its own."""
     repeatable: bool
     timeout_s: float
-    start_timeout_s: Annotated[float, Field(description="What building and starting the tool may take, on top of `timeout_s`.")]
-    queue_timeout_s: Annotated[float, Field(description="What waiting for a slot may take.")]
+    start_timeout_s: float
+    """What building and starting the tool may take, on top of `timeout_s`."""
+    queue_timeout_s: float
+    """What waiting for a slot may take."""
     priority: int = 3
     caller: Caller = Caller()
 
@@ -89,14 +94,16 @@ class Finished(Contract):
 
     kind: Literal["finished"] = "finished"
     output: JsonValue = None
-    is_reference: Annotated[bool, Field(description="`output` is a ResultReference; what it stands for has been checked.")] = False
+    is_reference: bool = False
+    """`output` is a ResultReference; what it stands for has been checked."""
     error: ToolError | None = None
     validation_errors: tuple[ValidationIssue, ...] = ()
     execution_time: float = 0.0
     started_at: datetime | None = None
     active_source: int | None = None
     host: str | None = None
-    left_behind: Annotated[str, Field(description="What the tool left that could not be removed; empty: nothing.")] = ""
+    left_behind: Blank = None
+    """What the tool left that could not be removed; empty: nothing."""
 
 
 class SettleRequest(Contract):

@@ -1,9 +1,5 @@
 """How the service is at work: `get_system_status`."""
 
-from typing import Annotated
-
-from pydantic import Field
-
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
@@ -30,7 +26,8 @@ class CodingAgentStatus(Contract):
     running_count: int
     running_task_ids: tuple[str, ...]
     queued_count: int
-    recent_tasks: Annotated[tuple[RecentTask, ...], Field(description="The newest first.")]
+    recent_tasks: tuple[RecentTask, ...]
+    """The newest first."""
 
 
 class Window(Contract):

@@ -1,49 +1,85 @@
-"""The commands of `toolagent`."""
+"""The commands of `toolagent`. Only the module of the command that is run is imported."""
 
-import sys
-from importlib import metadata
-from io import TextIOWrapper
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
 
-from toolagent.cli import audit, batch, catalog, control, making
-from toolagent.cli.endings import ended, finish, started
-from toolagent.cli.examples import run_examples
-from toolagent.cli.failures import ExitCode, reported
-from toolagent.cli.files import output_file, output_folder, read_text, uploaded
-from toolagent.cli.follow import follow, has_ended
-from toolagent.cli.interrupts import CtrlC
-from toolagent.cli.new_tool import new_tool
-from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
-from toolagent.cli.parameters import ParameterError, parse_parameters
-from toolagent.cli.render import (
-    as_json,
-    show_contract,
-    show_failure,
-    show_faults,
-    show_health,
-    show_json,
-    show_note,
-    show_plain,
-    show_routes,
-    show_task,
-    show_tool,
-    show_tools,
-)
-from toolagent.cli.validate import validate
-from toolagent.client.http import DEFAULT_URL, ToolAgentHttp
-from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
-from toolagent.contracts.http import Matches, TaskAccepted, ToolListing
-from toolagent.contracts.routes import RunState
-from toolagent.contracts.task_specs import is_making
-from toolagent.contracts.tasks import TaskState
+__all__ = ["COMMANDS", "app"]
 
-__all__ = ["app", "main"]
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "tools": ("tools", "List the tools, or search them."),
+    "show": ("tools", "Show what a tool takes, gives and is allowed, with a call to copy."),
+    "run": ("calling", "Call a tool and print its result. Ctrl-C cancels the call."),
+    "call": ("calling", "Call a tool and print its result. Ctrl-C cancels the call."),
+    "status": ("tools", "Show whether the service is healthy, and the tools that run. Exit code 1 when it is not."),
+    "task": ("calling", "Show a task, follow it to its end, cancel it or say something to it. Exit code 1 when it has failed."),
+    "audit": ("audit", "List what sandboxed programs did on the host that answers, the newest first."),
+    "start": ("control", "Start a tool before anybody calls it; a call starts it too."),
+    "stop": ("control", "Stop a tool wherever it runs; its calls in flight fail, and the next call starts it again."),
+    "remove": ("control", "Stop a tool and take it out of the registry, with all its versions and its files."),
+    "versions": ("catalog", "List the versions of a tool; the active one is what calls get that name none."),
+    "activate": ("catalog", "Make a version active: calls that name no version get it."),
+    "deactivate": ("catalog", "Deactivate a version: no new call gets it; running calls finish on it."),
+    "hosts": ("catalog", "List the machines that run tools."),
+    "export": ("catalog", "Write the catalog as files, in the forms in which it is read."),
+    "batch": ("batch", "Make many calls and list how they ended. Ctrl-C cancels the batch. Exit code 1 when a call failed."),
+    "create": ("making", "Have a tool made. Prints the task's id; with --follow exit code 0 only if the tool is there."),
+    "repair": ("making", "Have a tool repaired. The current version stays active until a new one has passed."),
+    "rollback": (
+        "making",
+        "Return to the version of a tool that was active before. The version it leaves cannot be called until it is activated.",
+    ),
+    "tasks": ("making", "List the tasks that make or repair tools, the newest first."),
+    "validate": (
+        "validate",
+        "Check `*.tool.json` files: each fault with its line, its JSON path and the reason. Exit code 1 when there are any.",
+    ),
+    "new-tool": (
+        "new_tool",
+        "Write a script tool: its `*.tool.json`, a script that works, and a test of it. Existing files are not overwritten.",
+    ),
+    "test": ("examples", "Call a tool with each of its examples. The output must contain what the example expects."),
+    "file": ("catalog", "Files that tools take and give."),
+}
+"""By name: the module that has a function of this name, and the first paragraph of its docstring, to be listed without the import."""
+
+_HIDDEN = {"call"}
+
+
+class _Outline(TyperCommand):
+    """A command as the overview and the shell's completion list it; as soon as it is given words, it is the command itself."""
+
+    # The types that typer returns here have no public names.
+    def make_context(self, *words: Any, **options: Any):
+        return self.loaded().make_context(*words, **options)
+
+    def loaded(self):
+        name = self.name or ""
+        found = getattr(import_module(f"toolagent.cli.{COMMANDS[name][0]}"), name.replace("-", "_"))
+        if isinstance(found, typer.Typer):
+            command = get_group(found)
+        else:
+            alone = typer.Typer(rich_markup_mode=app.rich_markup_mode, add_completion=False, pretty_exceptions_enable=False)
+            alone.command(name, hidden=self.hidden)(found)
+            command = get_command(alone)
+        command.name = name
+        return command
+
+
+class _Overview(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (_, summary) in COMMANDS.items():
+            self.add_command(_Outline(name, help=summary, hidden=name in _HIDDEN, rich_markup_mode=self.rich_markup_mode))
+
 
 app = typer.Typer(
     name="toolagent",
+    cls=_Overview,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -52,233 +88,17 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        show_plain(f"toolagent {metadata.version('toolagent')}")
+        # A fifth of what the overview takes, which does not need it.
+        metadata = import_module("importlib.metadata")
+        typer.echo(f"toolagent {metadata.version('toolagent')}")
         raise typer.Exit
 
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     """Find, call and watch the tools of a Tool Agent service.
 
     Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 the call failed, 2 wrong usage, 3 the service cannot be reached.
     """
-
-
-def main() -> None:
-    """The console script."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character still shows the rest.
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    app()
-
-
-@app.command()
-def tools(
-    search: Annotated[str | None, typer.Option(help="Only tools found by this word.")] = None,
-    category: Annotated[str | None, typer.Option(help="Only tools of this category.")] = None,
-    namespace: Annotated[str | None, typer.Option(help="Only tools whose ids begin with it and a colon.")] = None,
-    tag: Annotated[str | None, typer.Option(help="Only tools that have this tag.")] = None,
-    json_output: AsJson = False,
-    url: Url = DEFAULT_URL,
-    api_key: ApiKey = None,
-) -> None:
-    """List the tools, or search them.
-
-    `toolagent tools --search image`
-
-    `toolagent tools --category math --json`
-
-    `toolagent tools --namespace core --tag scripting`
-    """
-    with reported(), connected(url, api_key) as service:
-        listing = _found(service, search, category, namespace, tag)
-        if json_output:
-            show_contract(listing)
-            return
-        if listing.tools:
-            show_tools(listing.tools)
-        else:
-            show_note("No tool fits.")
-        if isinstance(listing, ToolListing):
-            show_faults(listing.catalog_faults)
-
-
-@app.command()
-def show(tool: Tool, json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
-    """Show what a tool takes, gives and is allowed, with a call to copy.
-
-    `toolagent show image_stitcher`
-    """
-    with reported(), connected(url, api_key) as service:
-        detail = service.tool(tool_id_of(tool))
-        if json_output:
-            show_contract(detail)
-        else:
-            show_tool(detail)
-
-
-@app.command("call", hidden=True)
-@app.command()
-def run(
-    tool: Tool,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME=VALUE",
-            show_default=False,
-            help="`name=value`, `name=@file`, `name:=json`, or one JSON object. A value is read by the tool's schema: "
-            "a string stays a string. A file for a parameter of type file is uploaded. Repeat a name to fill a list.",
-        ),
-    ] = None,
-    params: Annotated[str | None, typer.Option(help="All parameters as a JSON object, or `@file.json`; NAME=VALUE overrides.")] = None,
-    detach: Annotated[bool, typer.Option("--async", help="Print the task id and do not wait.")] = False,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="What the call may take.")] = None,
-    key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Idempotency key: the same key is one call, however often it is sent.")
-    ] = None,
-    version: Annotated[str | None, typer.Option(metavar="RANGE", help="A version, or a range: `^1.2`, `~1.2.3`, `>=1.2 <2`.")] = None,
-    json_output: AsJson = False,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Save the files the result names in this folder.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the whole result to this file, however large it is.")
-    ] = None,
-    url: Url = DEFAULT_URL,
-    api_key: ApiKey = None,
-) -> None:
-    """Call a tool and print its result. Ctrl-C cancels the call.
-
-    `toolagent run calculator expression='2 * (3 + 4)'`
-
-    `toolagent run image_stitcher images=@a.png images=@b.png direction=vertical --out pictures`
-
-    `toolagent run text_summarizer_api text=@letter.txt --json`
-
-    `toolagent run text_summarizer_api text=@letter.txt --version "^1.0" --output summary.json`
-
-    `toolagent run http_request url=https://example.com headers:='{"Accept": "text/html"}' --timeout 5`
-    """
-    with reported(), connected(url, api_key) as service:
-        if detach and (out or output):
-            raise ParameterError(
-                "--out and --output need the result: leave out --async, or fetch it later with `toolagent task ID --follow --out DIR`."
-            )
-        folder, file = output_folder(out) if out else None, output_file(output) if output else None
-        detail = service.tool(tool_id_of(tool))
-        base = read_text(params[1:]) if params and params.startswith("@") else params
-        values = parse_parameters(parameters or [], detail.input_schema, read_text, base)
-        options = {"version": version, "timeout_s": timeout, "idempotency_key": key}
-        given = {name: value for name, value in options.items() if value is not None}
-        call = ToolCall.model_validate({"tool_id": tool, "params": values, "mode": CallMode.ASYNC, **given})
-        call = call.model_copy(update={"params": uploaded(service, values)})
-        with CtrlC() as ctrl_c:
-            answer = started(service, call)
-            if isinstance(answer, TaskAccepted) and detach:
-                show_contract(answer)
-                show_note(f"Follow it: toolagent task {answer.task_id} --follow")
-                return
-            result = answer if isinstance(answer, ToolResult) else ended(follow(service, answer.task_id, ctrl_c))
-        finish(service, result, json_output=json_output, folder=folder, file=file)
-
-
-@app.command()
-def status(json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
-    """Show whether the service is healthy, and the tools that run. Exit code 1 when it is not.
-
-    `toolagent status`
-    """
-    with reported(), connected(url, api_key) as service:
-        health = service.health()
-        if not json_output:
-            show_health(health)
-        routes = service.routes()
-        if json_output:
-            show_json({"health": as_json(health), "tools": [as_json(route) for route in routes]})
-        elif running := tuple(route for route in routes if route.state is not RunState.STOPPED or route.last_error):
-            show_routes(running)
-        else:
-            show_note("No tool is running.")
-        if health.status != "ok":
-            show_failure("The service is not ready; the checks say why.")
-            raise typer.Exit(ExitCode.FAILED)
-
-
-@app.command()
-def task(
-    task_id: Annotated[
-        str, typer.Argument(metavar="ID", help="The id that `run --async`, `create` or `repair` printed.", show_default=False)
-    ],
-    cancel: Annotated[bool, typer.Option("--cancel", help="Ask for it to be cancelled.")] = False,
-    wait: Annotated[
-        bool,
-        typer.Option("--follow", "--wait", help="Wait until it ends; Ctrl-C cancels a call, and leaves a task that makes a tool running."),
-    ] = False,
-    log: Annotated[bool, typer.Option("--log", help="Show the end of its log; of a task that makes or repairs a tool.")] = False,
-    say: Annotated[str | None, typer.Option(metavar="TEXT", help="Guidance for a task that makes or repairs a tool.")] = None,
-    json_output: AsJson = False,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Save the files the result names in this folder.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the whole result to this file, however large it is.")
-    ] = None,
-    url: Url = DEFAULT_URL,
-    api_key: ApiKey = None,
-) -> None:
-    """Show a task, follow it to its end, cancel it or say something to it. Exit code 1 when it has failed.
-
-    `toolagent task call-0123456789abcdef --follow`
-
-    `toolagent task call-0123456789abcdef --cancel`
-
-    `toolagent task create_a1b2c3d4 --say "Count hyphenated words as one." --follow`
-    """
-    with reported(), connected(url, api_key) as service:
-        _require_fitting(task_id, is_logged=log, say=say, saves=bool(out or output))
-        if is_making(task_id):
-            making.show_making(service, task_id, follow=wait, log=log, cancel=cancel, say=say, json_output=json_output)
-            return
-        folder, file = output_folder(out) if out else None, output_file(output) if output else None
-        with CtrlC() as ctrl_c:
-            view = service.cancel(task_id) if cancel else service.task(task_id)
-            view = follow(service, task_id, ctrl_c) if wait else view
-        if json_output:
-            show_contract(view)
-        elif not has_ended(view) or cancel:
-            show_task(view)
-        if cancel and view.status is TaskState.CANCELLED:
-            return
-        if has_ended(view) and view.calls:
-            batch.finish_batch(batch.results_of(service, view), quiet=json_output)
-        elif has_ended(view):
-            finish(service, ended(view), quiet=json_output or cancel, folder=folder, file=file)
-
-
-def _require_fitting(task_id: str, *, is_logged: bool, say: str | None, saves: bool) -> None:
-    """What means nothing for this kind of task is not ignored. Raises ParameterError."""
-    if not is_making(task_id):
-        if is_logged or say is not None:
-            raise ParameterError("--log and --say are for tasks that make or repair tools; their ids begin with create_ or repair_.")
-    elif saves:
-        raise ParameterError("--out and --output are for results of calls; `--json` shows all of a task that makes or repairs a tool.")
-    elif say is not None and not say.strip():
-        raise ParameterError("--say has to say something.")
-
-
-def _found(
-    service: ToolAgentHttp, search: str | None, category: str | None, namespace: str | None, tag: str | None
-) -> ToolListing | Matches:
-    if search:
-        return service.search(search, category, namespace, tag)
-    listing = service.tools(namespace, tag)
-    return listing.model_copy(update={"tools": tuple(tool for tool in listing.tools if category in {None, tool.category})})
-
-
-audit.add_commands(app)
-control.add_commands(app)
-catalog.add_commands(app)
-batch.add_commands(app)
-making.add_commands(app)
-app.command("validate")(validate)
-app.command("new-tool")(new_tool)
-app.command("test")(run_examples)

@@ -1,6 +1,5 @@
 """The command that makes many calls."""
 
-import sys
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated
@@ -9,7 +8,7 @@ import typer
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from toolagent.cli.failures import ExitCode, reported
-from toolagent.cli.files import read_text
+from toolagent.cli.files import read_document
 from toolagent.cli.follow import follow
 from toolagent.cli.interrupts import CtrlC
 from toolagent.cli.options import ApiKey, AsJson, Url, connected
@@ -24,13 +23,9 @@ from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.calls.batches import counted, lost, never_made
 from toolagent.core.suggestions import nearest
 
-__all__ = ["add_commands", "finish_batch", "results_of"]
+__all__ = ["batch", "finish_batch", "results_of"]
 
 _DOCUMENT: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
-
-
-def add_commands(app: typer.Typer) -> None:
-    app.command()(batch)
 
 
 def batch(
@@ -77,11 +72,12 @@ def finish_batch(ended: BatchResult, *, quiet: bool = False) -> None:
 
 def _read(source: str, options: dict[str, JsonValue]) -> ToolBatch:
     """Raises ParameterError for what is no JSON, ValidationError for what is no batch."""
-    text = sys.stdin.read() if source == "-" else read_text(source)
+    text = read_document(source)
+    source = "stdin" if source == "-" else repr(source)
     try:
         document = _DOCUMENT.validate_json(text)
     except ValidationError as error:
-        raise ParameterError(f"{source!r} is not JSON: {error.errors()[0]['msg']}.") from error
+        raise ParameterError(f"{source} is not JSON: {error.errors()[0]['msg']}.") from error
     body: dict[str, JsonValue] = document if isinstance(document, dict) else {"calls": document}
     _require_fields(source, body, ToolBatch, "")
     for number, call in enumerate(calls if isinstance(calls := body.get("calls"), list) else ()):
@@ -97,7 +93,7 @@ def _require_fields(source: str, body: dict[str, JsonValue], model: type[Contrac
         if name not in model.model_fields:
             near = nearest(name, model.model_fields)
             hint = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(model.model_fields)}."
-            raise ParameterError(f"{source!r}: {place}{name} is no field of a call or a batch.{hint}")
+            raise ParameterError(f"{source}: {place}{name} is no field of a call or a batch.{hint}")
 
 
 def results_of(service: ToolAgentHttp, task: TaskView) -> BatchResult:

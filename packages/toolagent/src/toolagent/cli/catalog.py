@@ -7,80 +7,55 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
+from toolagent.cli.asking import Asked, asking
 from toolagent.cli.failures import reported
 from toolagent.cli.files import output_file, output_folder
-from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
+from toolagent.cli.options import ApiKey, Tool, Url, connected, tool_id_of
 from toolagent.cli.parameters import ParameterError
-from toolagent.cli.render import show_contract, show_hosts, show_note, show_versions
+from toolagent.cli.render import show_hosts, show_note, show_versions
 from toolagent.client.http import DEFAULT_URL
 
-__all__ = ["add_commands"]
+__all__ = ["activate", "deactivate", "export", "file", "hosts", "versions"]
 
 Version = Annotated[str, typer.Argument(help="An exact version, such as `1.2.0`.", show_default=False)]
 
-_files = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Files that tools take and give.")
+file = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Files that tools take and give.")
 
 
-def add_commands(app: typer.Typer) -> None:
-    app.command()(versions)
-    app.command()(activate)
-    app.command()(deactivate)
-    app.command()(hosts)
-    app.command()(export)
-    _files.command("get")(get_file)
-    app.add_typer(_files, name="file")
-
-
-def versions(tool: Tool, json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
+@asking
+def versions(asked: Asked, tool: Tool) -> None:
     """List the versions of a tool; the active one is what calls get that name none.
 
     `toolagent versions image_stitcher`
     """
-    with reported(), connected(url, api_key) as service:
-        found = service.versions(tool_id_of(tool))
-        if json_output:
-            show_contract(found)
-        else:
-            show_versions(found)
+    asked.show(asked.service.versions(tool_id_of(tool)), show_versions)
 
 
-def activate(tool: Tool, version: Version, json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
-    """Have calls that name no version get this one.
+@asking
+def activate(asked: Asked, tool: Tool, version: Version) -> None:
+    """Make a version active: calls that name no version get it.
 
     `toolagent activate image_stitcher 1.2.0`
     """
-    with reported(), connected(url, api_key) as service:
-        changed = service.activate(tool_id_of(tool), version)
-        if json_output:
-            show_contract(changed)
-        else:
-            show_versions(changed)
+    asked.show(asked.service.activate(tool_id_of(tool), version), show_versions)
 
 
-def deactivate(tool: Tool, version: Version, json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
-    """Have no new call get this version; running calls finish on it.
+@asking
+def deactivate(asked: Asked, tool: Tool, version: Version) -> None:
+    """Deactivate a version: no new call gets it; running calls finish on it.
 
     `toolagent deactivate image_stitcher 1.1.0`
     """
-    with reported(), connected(url, api_key) as service:
-        changed = service.deactivate(tool_id_of(tool), version)
-        if json_output:
-            show_contract(changed)
-        else:
-            show_versions(changed)
+    asked.show(asked.service.deactivate(tool_id_of(tool), version), show_versions)
 
 
-def hosts(json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None) -> None:
+@asking
+def hosts(asked: Asked) -> None:
     """List the machines that run tools.
 
     `toolagent hosts`
     """
-    with reported(), connected(url, api_key) as service:
-        found = service.hosts()
-        if json_output:
-            show_contract(found)
-        else:
-            show_hosts(found.hosts)
+    asked.show(asked.service.hosts(), show_hosts)
 
 
 def export(
@@ -99,6 +74,7 @@ def export(
             show_note(f"saved {_written(target, name, document)}")
 
 
+@file.command("get")
 def get_file(
     file_id: Annotated[str, typer.Argument(metavar="ID", help="Such as `file_…`, or the path `/files/file_…`.", show_default=False)],
     output: Annotated[
@@ -107,7 +83,7 @@ def get_file(
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
 ) -> None:
-    """Save a stored file or a large result. With -o, what was broken off before is gone on with.
+    """Save a stored file or a large result. With -o, an interrupted download is continued.
 
     `toolagent file get file_0123456789abcdef0123456789abcdef -o result.json`
     """

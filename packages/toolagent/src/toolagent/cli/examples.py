@@ -7,18 +7,19 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
+from toolagent.cli.asking import Asked, asking
 from toolagent.cli.endings import ended, started
-from toolagent.cli.failures import ExitCode, reported
+from toolagent.cli.failures import ExitCode
 from toolagent.cli.follow import follow
 from toolagent.cli.interrupts import CtrlC
-from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
-from toolagent.cli.render import describe_error, show_failure, show_json, show_note, show_outcomes
-from toolagent.client.http import DEFAULT_URL, ToolAgentHttp
+from toolagent.cli.options import Tool, tool_id_of
+from toolagent.cli.render import describe_error, show_failure, show_json, show_note, show_rows
+from toolagent.client.http import ToolAgentHttp
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
 from toolagent.contracts.manifest import ToolExample
 from toolagent.core.catalog.expectations import unexpected
 
-__all__ = ["run_examples"]
+__all__ = ["test"]
 
 _SHOWN = 80
 _MAX_DIFFERENCES = 5
@@ -33,34 +34,34 @@ class _Outcome:
     result: JsonValue
 
 
+@asking
 def run_examples(
+    asked: Asked,
     tool: Tool,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="What one call may take.")] = None,
-    json_output: AsJson = False,
-    url: Url = DEFAULT_URL,
-    api_key: ApiKey = None,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Time limit of each call.")] = None,
 ) -> None:
-    """Call a tool with each of its examples and compare what comes with what they expect, which may be a part of it.
+    """Call a tool with each of its examples. The output must contain what the example expects.
 
     Exit code 1 when one fails, or when the tool has none.
 
     `toolagent test examples:word-count`
     """
-    with reported(), connected(url, api_key) as service:
-        detail = service.tool(tool_id_of(tool))
-        outcomes = [_outcome(service, detail.tool_id, detail.version, example, timeout) for example in detail.examples]
-        if json_output:
-            show_json(
-                [{"description": one.description, "passed": one.passed, "reason": one.reason, "result": one.result} for one in outcomes]
-            )
-        elif outcomes:
-            show_outcomes([(one.description, one.passed, one.seconds, one.reason) for one in outcomes])
-        passed = sum(one.passed for one in outcomes)
-        if not outcomes:
-            show_failure(f"{detail.tool_id} has no examples.")
-        show_note(f"{passed} of {len(outcomes)} examples passed.", "green" if outcomes and passed == len(outcomes) else "red")
-        if not outcomes or passed < len(outcomes):
-            raise typer.Exit(ExitCode.FAILED)
+    detail = asked.service.tool(tool_id_of(tool))
+    outcomes = [_outcome(asked.service, detail.tool_id, detail.version, example, timeout) for example in detail.examples]
+    if asked.json_output:
+        show_json([{"description": one.description, "passed": one.passed, "reason": one.reason, "result": one.result} for one in outcomes])
+    elif outcomes:
+        rows = [(one.description, "ok" if one.passed else "failed", f"{one.seconds:.2f}", one.reason) for one in outcomes]
+        show_rows(("example", "state", "seconds", "reason"), rows)
+    passed = sum(one.passed for one in outcomes)
+    if not outcomes:
+        show_failure(f"{detail.tool_id} has no examples.")
+    show_note(f"{passed} of {len(outcomes)} examples passed.", "green" if outcomes and passed == len(outcomes) else "red")
+    if not outcomes or passed < len(outcomes):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+test = run_examples
 
 
 def _outcome(service: ToolAgentHttp, tool_id: str, version: str, example: ToolExample, timeout: float | None) -> _Outcome:

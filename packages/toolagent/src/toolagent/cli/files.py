@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from toolagent.cli.parameters import ParameterError, Upload, with_uploads
 from toolagent.client.http import ToolAgentHttp
 
-__all__ = ["file_ids", "output_file", "output_folder", "read_stdin", "read_text", "uploaded"]
+__all__ = ["file_ids", "output_file", "output_folder", "read_document", "read_text", "uploaded"]
 
 _FILE_REFERENCE = re.compile(r"(?:/files/)?(file_[0-9a-f]{32})")
 
@@ -27,8 +27,10 @@ def read_text(path: str) -> str:
         raise _unreadable(path, error) from error
 
 
-def read_stdin() -> str:
-    """All of it. Raises ParameterError when it is no text."""
+def read_document(path: str) -> str:
+    """`read_text` of a file, or with `-` of stdin."""
+    if path != "-":
+        return read_text(path)
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:

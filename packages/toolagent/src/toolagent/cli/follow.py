@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from rich.console import Console
 
@@ -13,15 +13,26 @@ from toolagent.cli.render import cell, show_note
 from toolagent.client.http import ToolAgentHttp, Unreachable
 from toolagent.contracts.tasks import TaskState, TaskView
 
-__all__ = ["follow", "has_ended"]
+__all__ = ["Changes", "follow", "has_ended"]
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 _CANCEL_GRACE_S = 15.0
 
 
-class Progress(Protocol):
-    def __call__(self, task: TaskView) -> None: ...
+Progress = Callable[[str], None]
+
+
+class Changes:
+    """Lines on stderr, but none twice in a row."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def show(self, line: str) -> None:
+        if line != self._last:
+            self._last = line
+            show_note(line)
 
 
 def has_ended(task: TaskView) -> bool:
@@ -44,7 +55,7 @@ def follow(service: ToolAgentHttp, task_id: str, ctrl_c: CtrlC) -> TaskView:
 def _watch(service: ToolAgentHttp, task_id: str, progress: Progress, ctrl_c: CtrlC, is_enough: Callable[[], bool]) -> TaskView:
     pause = _FIRST_PAUSE_S
     while not has_ended(task := service.task(task_id)) and not is_enough():
-        progress(task)
+        progress(_line(task))
         ctrl_c.pause(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)
     return task
@@ -65,22 +76,9 @@ def _progress(task_id: str) -> Generator[Progress, None, None]:
     console = Console(stderr=True)
     if console.is_terminal:
         with console.status(cell(f"{task_id} …")) as spinner:
-            yield lambda task: spinner.update(cell(_line(task)))
+            yield lambda line: spinner.update(cell(line))
     else:
-        yield _Lines()
-
-
-class _Lines:
-    """Plain lines, one for each change."""
-
-    def __init__(self) -> None:
-        self._last = ""
-
-    def __call__(self, task: TaskView) -> None:
-        line = _line(task)
-        if line != self._last:
-            self._last = line
-            show_note(line)
+        yield Changes().show
 
 
 def _line(task: TaskView) -> str:

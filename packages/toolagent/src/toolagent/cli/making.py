@@ -8,21 +8,22 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
+from toolagent.cli.asking import Asked, asking
 from toolagent.cli.evidence import CHECK_COLUMNS, check_row, origins
-from toolagent.cli.failures import ExitCode, reported
-from toolagent.cli.files import read_stdin, read_text
+from toolagent.cli.failures import ExitCode
+from toolagent.cli.files import read_document, read_text
 from toolagent.cli.making_follow import elapsed, follow_making, how_to_follow, spent
-from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
+from toolagent.cli.options import Tool, tool_id_of
 from toolagent.cli.parameters import ParameterError, parse_json, require_text
-from toolagent.cli.render import show_contract, show_failure, show_lines, show_note, show_plain, show_rows, show_versions
-from toolagent.client.http import DEFAULT_URL, Refused, ToolAgentHttp, Unreachable
+from toolagent.cli.render import show_failure, show_lines, show_note, show_plain, show_rows, show_versions
+from toolagent.client.http import Refused, Unreachable
 from toolagent.client.http_answers import is_unanswered
 from toolagent.contracts.making import StageView
-from toolagent.contracts.making_views import ListedTask, MakingTask, TaskSubmitted
+from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing, TaskSubmitted
 from toolagent.contracts.tasks import TaskState
 from toolagent.validation.tool_names import tool_name_for
 
-__all__ = ["add_commands", "show_making"]
+__all__ = ["create", "repair", "rollback", "show_making", "tasks"]
 
 _COLUMNS = ("task", "status", "tool", "stage", "time", "cost", "reason or progress")
 
@@ -34,14 +35,9 @@ Follow = Annotated[bool, typer.Option("--follow", help="Show its log until it en
 Key = Annotated[str | None, typer.Option(metavar="KEY", help="Idempotency key: the same key is one task, however often it is sent.")]
 
 
-def add_commands(app: typer.Typer) -> None:
-    app.command()(create)
-    app.command()(repair)
-    app.command()(rollback)
-    app.command()(tasks)
-
-
+@asking
 def create(
+    asked: Asked,
     description: Annotated[str, typer.Argument(show_default=False, help="What the tool is to do, in your words.")] = "",
     spec: Annotated[
         str | None, typer.Option(metavar="FILE|-", help="A task specification as JSON, or prose; the options below override its fields.")
@@ -50,20 +46,15 @@ def create(
     name: Annotated[str | None, typer.Option(metavar="ID", help="The id of the tool; unset, it follows from description or URL.")] = None,
     runtime: Annotated[str | None, typer.Option(help="local, uv (the same) or docker.")] = None,
     ref: Annotated[str | None, typer.Option(metavar="REF", help="A branch, a tag or a commit of the repository.")] = None,
-    path: Annotated[
-        str | None, typer.Option(metavar="PATH", help="The folder of the repository that is meant, or one OpenAPI document.")
-    ] = None,
+    path: Annotated[str | None, typer.Option(metavar="PATH", help="A folder of the repository, or one OpenAPI document.")] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable it runs with; keys as secret:NAME.")] = None,
     host: Annotated[list[str] | None, typer.Option(metavar="HOST", help="A host that the tool may reach.")] = None,
     operation: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only these operations, commands or tags; * for any.")] = None,
     server_url: Annotated[str | None, typer.Option(metavar="URL", help="Where the API of an OpenAPI document is served.")] = None,
-    probe: Annotated[str | None, typer.Option(help="Made-up input for servers of others: none, safe or full.")] = None,
+    probe: Annotated[str | None, typer.Option(help="Operations of remote servers that get made-up input: none, safe or full.")] = None,
     example: Examples = None,
     follow: Follow = False,
     key: Key = None,
-    json_output: AsJson = False,
-    url: Url = DEFAULT_URL,
-    api_key: ApiKey = None,
 ) -> None:
     """Have a tool made. Prints the task's id; with --follow exit code 0 only if the tool is there.
 
@@ -71,88 +62,69 @@ def create(
 
     `toolagent create --repo https://github.com/user/project --name project_api --follow`
     """
-    with reported(), connected(url, api_key) as service:
-        fields: dict[str, JsonValue] = {"repo_url": repo, "tool_name": name, "runtime": runtime, "ref": ref, "path": path}
-        fields |= {"server_url": server_url, "probe": probe, "env": _variables(env), "hosts": _list(host), "operations": _list(operation)}
-        asked = _spec(description, spec, fields, _examples(example))
-        require_text({"description": description, **(asked if isinstance(asked, dict) else {"--spec": asked})})
-        with _asking_under(key) as sent_key:
-            submitted = service.create_tool(description, asked, sent_key)
-        _begun(service, submitted, follow=follow, json_output=json_output)
+    fields: dict[str, JsonValue] = {"repo_url": repo, "tool_name": name, "runtime": runtime, "ref": ref, "path": path}
+    fields |= {"server_url": server_url, "probe": probe, "env": _variables(env), "hosts": _list(host), "operations": _list(operation)}
+    task_spec = _spec(description, spec, fields, _examples(example))
+    require_text({"description": description, **(task_spec if isinstance(task_spec, dict) else {"--spec": task_spec})})
+    with _asking_under(key) as sent_key:
+        submitted = asked.service.create_tool(description, task_spec, sent_key)
+    _begun(asked, submitted, follow=follow)
 
 
+@asking
 def repair(
+    asked: Asked,
     tool: Tool,
     error: Annotated[str, typer.Option(metavar="TEXT", help="What goes wrong, as far as you know.")] = "",
-    description: Annotated[str, typer.Option(metavar="TEXT", help="What else is to be known.")] = "",
+    description: Annotated[str, typer.Option(metavar="TEXT", help="Further information.")] = "",
     example: Examples = None,
     follow: Follow = False,
     key: Key = None,
-    json_output: AsJson = False,
-    url: Url = DEFAULT_URL,
-    api_key: ApiKey = None,
 ) -> None:
-    """Have a tool repaired. The version that is there stays until a new one has passed.
+    """Have a tool repaired. The current version stays active until a new one has passed.
 
     `toolagent repair word_counter --error "HTTP 500 for an empty text" --follow`
     """
-    with reported(), connected(url, api_key) as service:
-        wishes: dict[str, JsonValue] = {"error": error, "description": description, "examples": _examples(example)}
-        given: dict[str, JsonValue] = {name: value for name, value in wishes.items() if value}
-        require_text(given)
-        with _asking_under(key) as sent_key:
-            submitted = service.repair_tool(tool_id_of(tool), given, sent_key)
-        _begun(service, submitted, follow=follow, json_output=json_output)
+    wishes: dict[str, JsonValue] = {"error": error, "description": description, "examples": _examples(example)}
+    given: dict[str, JsonValue] = {name: value for name, value in wishes.items() if value}
+    require_text(given)
+    with _asking_under(key) as sent_key:
+        submitted = asked.service.repair_tool(tool_id_of(tool), given, sent_key)
+    _begun(asked, submitted, follow=follow)
 
 
+@asking
 def rollback(
+    asked: Asked,
     tool: Tool,
     from_version: Annotated[str | None, typer.Option("--from", metavar="VERSION", help="Only if this is the active version.")] = None,
-    json_output: AsJson = False,
-    url: Url = DEFAULT_URL,
-    api_key: ApiKey = None,
 ) -> None:
-    """Return to the version of a tool that was active before. The one that is left cannot be called until it is activated.
+    """Return to the version of a tool that was active before. The version it leaves cannot be called until it is activated.
 
     `toolagent rollback word_counter --from 1.1.0`
     """
-    with reported(), connected(url, api_key) as service:
-        versions = service.roll_back(tool_id_of(tool), from_version)
-        if json_output:
-            show_contract(versions)
-        else:
-            show_versions(versions)
+    asked.show(asked.service.roll_back(tool_id_of(tool), from_version), show_versions)
 
 
+@asking
 def tasks(
+    asked: Asked,
     status: Annotated[str | None, typer.Option(help="Only tasks that are pending, running, completed, failed or cancelled.")] = None,
     kind: Annotated[str | None, typer.Option("--type", help="Only github_deploy, build_tool or repair_tool.")] = None,
     tool: Annotated[str | None, typer.Option(metavar="ID", help="Only tasks about this tool.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="The newest so many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="At most this many, the newest first.")] = 50,
     before: Annotated[str | None, typer.Option(metavar="ID", help="Only tasks older than this one.")] = None,
-    json_output: AsJson = False,
-    url: Url = DEFAULT_URL,
-    api_key: ApiKey = None,
 ) -> None:
     """List the tasks that make or repair tools, the newest first.
 
     `toolagent tasks --status failed`
     """
-    with reported(), connected(url, api_key) as service:
-        found = service.making_tasks(status, kind, tool, limit, before)
-        if json_output:
-            show_contract(found)
-            return
-        if found.tasks:
-            show_lines(_COLUMNS, map(_line, found.tasks))
-        else:
-            show_note("No task fits.")
-        if found.next:
-            show_note(f"There are older ones: --before {found.next}")
+    asked.show(asked.service.making_tasks(status, kind, tool, limit, before), _show_listing)
 
 
-def show_making(service: ToolAgentHttp, task_id: str, *, follow: bool, log: bool, cancel: bool, say: str | None, json_output: bool) -> None:
+def show_making(asked: Asked, task_id: str, *, follow: bool, log: bool = False, cancel: bool = False, say: str | None = None) -> None:
     """The command `task` for a task that makes or repairs a tool. Exit code 1 when it has ended and is not completed."""
+    service = asked.service
     if say is not None:
         require_text({"--say": say})
         show_note(f"noted as line {service.say(task_id, say).position} of its log")
@@ -160,10 +132,7 @@ def show_making(service: ToolAgentHttp, task_id: str, *, follow: bool, log: bool
     if follow:
         task = follow_making(service, task_id)
     task = task or service.making_task(task_id)
-    if json_output:
-        show_contract(task)
-    else:
-        _show(task, log=log)
+    asked.show(task, lambda task: _show(task, log=log))
     if task.has_ended and task.status is not TaskState.COMPLETED and not (cancel and task.status is TaskState.CANCELLED):
         raise typer.Exit(ExitCode.FAILED)
 
@@ -182,16 +151,22 @@ def _asking_under(key: str | None) -> Generator[str]:
         raise
 
 
-def _begun(service: ToolAgentHttp, begun: TaskSubmitted, *, follow: bool, json_output: bool) -> None:
+def _begun(asked: Asked, begun: TaskSubmitted, *, follow: bool) -> None:
     if follow:
         show_note(f"{begun.task_id} {begun.status.value}")
-        show_making(service, begun.task_id, follow=True, log=False, cancel=False, say=None, json_output=json_output)
+        show_making(asked, begun.task_id, follow=True)
         return
-    if json_output:
-        show_contract(begun)
-    else:
-        show_plain(begun.task_id)
+    asked.show(begun, lambda begun: show_plain(begun.task_id))
     show_note(f"Follow it: {how_to_follow(begun.task_id)}")
+
+
+def _show_listing(found: TaskListing) -> None:
+    if found.tasks:
+        show_lines(_COLUMNS, map(_line, found.tasks))
+    else:
+        show_note("No task fits.")
+    if found.next:
+        show_note(f"There are older ones: --before {found.next}")
 
 
 def _show(task: MakingTask, *, log: bool) -> None:
@@ -265,7 +240,7 @@ def _list(given: list[str] | None) -> JsonValue:
 
 def _read(file: str) -> dict[str, JsonValue] | str:
     """An object, or the text that is none. Raises ParameterError for what begins like JSON and is none."""
-    text = read_stdin() if file == "-" else read_text(file)
+    text = read_document(file)
     if not text.lstrip("\ufeff \t\r\n").startswith("{"):
         return text
     value = parse_json(text, file)

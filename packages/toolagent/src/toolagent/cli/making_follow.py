@@ -12,6 +12,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from toolagent.cli.failures import Interrupted
+from toolagent.cli.follow import Changes
 from toolagent.cli.render import cell, show_note
 from toolagent.client.http import Refused, ToolAgentHttp, Unreachable
 from toolagent.client.http_answers import is_away
@@ -79,14 +80,13 @@ class _Lines:
     """Plain lines: the log, and each change of state."""
 
     def __init__(self) -> None:
-        self._said = ""
+        self._states = Changes()
 
     def show(self, event: TaskNote | ListedTask) -> None:
         if isinstance(event, TaskNote):
             show_note(event.text)
-        elif (line := _state(event)) != self._said:
-            self._said = line
-            show_note(line)
+        else:
+            self._states.show(_state(event))
 
 
 class _Bottom:

@@ -29,7 +29,7 @@ def new_tool(
         "data/tools"
     ),
 ) -> None:
-    """Write a script tool: its `*.tool.json`, a script that works, and a test of it. Nothing that is there is overwritten.
+    """Write a script tool: its `*.tool.json`, a script that works, and a test of it. Existing files are not overwritten.
 
     `toolagent new-tool word-length`
 

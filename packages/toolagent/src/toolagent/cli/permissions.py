@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from toolagent.contracts.http import ToolDetail
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
-from toolagent.contracts.sources import PackedSource, RemoteSource
+from toolagent.contracts.sources import PackedSource
 
 __all__ = ["granted"]
 
@@ -15,7 +15,7 @@ _MIB = 1_048_576
 
 def granted(tool: ToolDetail) -> Iterator[tuple[str, str]]:
     """What it asks for, which is the most that it gets: a name and what it is. Nothing of tools that no sandbox holds."""
-    servers = [urlsplit(source.remote_url).netloc for source in tool.sources if isinstance(source, RemoteSource)]
+    servers = [urlsplit(server).netloc for source in tool.sources for server in source.traits.servers[:1]]
     if servers:
         yield "sends to", _listed(tuple(dict.fromkeys(servers)))
     if any(isinstance(source, PackedSource) for source in tool.sources) or tool.security_context != SecurityContext():

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 import typer
@@ -16,11 +16,11 @@ from toolagent.cli.example import call_line
 from toolagent.cli.permissions import granted
 from toolagent.cli.schemas import property_names, property_schema, required_names, type_label
 from toolagent.cli.words import result_told
-from toolagent.contracts.audit import AuditEntry
+from toolagent.contracts.audit import AuditEntry, AuditPage
 from toolagent.contracts.batches import BatchResult
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.hosts import Host
+from toolagent.contracts.hosts import Host, HostListing
 from toolagent.contracts.http import FoundTool, Health, ListedTool, ToolDetail
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.routes import ToolRoute
@@ -41,7 +41,6 @@ __all__ = [
     "show_json",
     "show_lines",
     "show_note",
-    "show_outcomes",
     "show_plain",
     "show_routes",
     "show_rows",
@@ -51,7 +50,9 @@ __all__ = [
     "show_versions",
 ]
 
+Cell = str | Text
 _SHOWN = 120
+_STATES = {"state", "status", "outcome"}
 _COLOURS = {
     "success": "green",
     "running": "green",
@@ -105,24 +106,27 @@ def show_faults(faults: tuple[CatalogFault, ...]) -> None:
 
 
 def show_tools(tools: Sequence[ListedTool | FoundTool]) -> None:
-    """One line a tool, at a terminal cut where it ends."""
-    table, console = _lines("id", "category", "backend", "state", "version", "description")
-    for tool in tools:
-        table.add_row(
-            cell(tool.tool_id, "bold"),
-            *map(cell, (tool.category, tool.backend_runtime)),
-            _state(tool.state.value),
-            cell(tool.version or "—"),
-            _one_line(tool.description or tool.name),
-        )
-    console.print(table)
+    show_lines(
+        ("id", "category", "backend", "state", "version", "description"),
+        (
+            (
+                cell(tool.tool_id, "bold"),
+                tool.category,
+                tool.backend_runtime,
+                tool.state.value,
+                tool.version or "—",
+                tool.description or tool.name,
+            )
+            for tool in tools
+        ),
+    )
 
 
 def show_tool(tool: ToolDetail) -> None:
     console = _console()
     console.print(cell(tool.tool_id, "bold"), cell(f"· {tool.name} · {tool.version} · {tool.category} · {tool.backend_runtime.value}"))
     console.print(cell(tool.description or "(no description)"), soft_wrap=True)
-    console.print(_parameters(tool))
+    show_rows(("parameter", "type", "required", "default", "description"), _parameters(tool))
     console.print(cell(f"output: {_output(tool)}"), soft_wrap=True)
     console.print(cell(f"limits: {_limits(tool)}"), soft_wrap=True)
     for name, what in granted(tool):
@@ -134,114 +138,89 @@ def show_tool(tool: ToolDetail) -> None:
 
 
 def show_health(health: Health) -> None:
-    table = _table("check", "state")
-    table.add_row("service", _state(health.status))
-    for name, state in health.checks.items():
-        table.add_row(cell(name), _state(state))
-    _console().print(table)
+    show_rows(("check", "state"), (("service", health.status), *health.checks.items()))
 
 
 def show_routes(routes: tuple[ToolRoute, ...]) -> None:
-    table = _table("tool", "state", "pid", "port", "host", "since", "last error")
-    for route in routes:
-        numbers = (str(number) if number else "—" for number in (route.pid, route.port))
-        table.add_row(
-            cell(route.tool_id, "bold"),
-            _state(route.state.value),
-            *numbers,
-            cell(route.host or "—"),
-            _moment(route.started_at),
-            cell(route.last_error or ""),
-        )
-    _console().print(table)
+    show_rows(
+        ("tool", "state", "pid", "port", "host", "since", "last error"),
+        (
+            (
+                cell(route.tool_id, "bold"),
+                route.state.value,
+                str(route.pid or "—"),
+                str(route.port or "—"),
+                route.host or "—",
+                _moment(route.started_at),
+                route.last_error or "",
+            )
+            for route in routes
+        ),
+    )
 
 
 def show_task(task: TaskView) -> None:
-    table = _table("task", "tool", "state", "progress", "started", "ended")
-    table.add_row(
-        cell(task.task_id, "bold"),
-        cell(task.tool_id or "—"),
-        _state(task.status.value),
-        cell(task.progress or ""),
-        _moment(task.started_at),
-        _moment(task.ended_at),
-    )
-    _console().print(table)
+    moments = (_moment(task.started_at), _moment(task.ended_at))
+    row = (cell(task.task_id, "bold"), task.tool_id or "—", task.status.value, task.progress or "", *moments)
+    show_rows(("task", "tool", "state", "progress", "started", "ended"), (row,))
 
 
 def show_batch(batch: BatchResult) -> None:
-    table = _table("call", "tool", "state", "result")
-    for result in batch.results:
-        text = json.dumps(result.result, ensure_ascii=False) if result.status == "success" else describe_error(result)
-        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
-        table.add_row(cell(result.call_id, "bold"), cell(result.tool_id), _state(result.status), cell(shown))
-    _console().print(table)
+    show_rows(("call", "tool", "state", "result"), map(_ended_call, batch.results))
 
 
-def show_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def show_rows(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """A table of plain texts; states have their colours."""
-    table = _table(*columns)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(_state(text) if column in {"state", "status"} else cell(text) for column, text in zip(columns, row, strict=True)))
+        table.add_row(*map(_coloured, columns, row))
     _console().print(table)
 
 
-def show_lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """`show_rows` with one line a row: at a terminal the last column is cut where the line ends."""
-    table, console = _lines(*columns)
+def show_lines(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    """`show_rows` with one line a row: at a terminal the last column takes what is left of the line, and is cut there."""
+    console = _console()
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=console.is_terminal)
+    for column in columns[:-1]:
+        table.add_column(column, no_wrap=True, overflow="ellipsis")
+    table.add_column(columns[-1], no_wrap=True, overflow="ellipsis" if console.is_terminal else "ignore", ratio=1)
     for row in rows:
-        texts = [_state(text) if column in {"state", "status"} else cell(text) for column, text in zip(columns[:-1], row, strict=False)]
-        table.add_row(*texts, _one_line(row[-1]))
+        *texts, last = row
+        table.add_row(*map(_coloured, columns, texts), cell(" ".join(str(last).split())))
     console.print(table)
 
 
-def show_outcomes(outcomes: Sequence[tuple[str, bool, float, str]]) -> None:
-    """Of examples: what each is, whether it passed, its seconds, and why not."""
-    table = _table("example", "state", "seconds", "reason")
-    for description, passed, seconds, reason in outcomes:
-        table.add_row(cell(description), _state("ok" if passed else "failed"), cell(f"{seconds:.2f}"), cell(reason))
-    _console().print(table)
-
-
 def show_versions(found: ToolVersions) -> None:
-    table = _table("version", "status", "active", "since", "evidence")
-    for version in found.versions:
-        table.add_row(
-            cell(version.version, "bold"),
-            cell(version.status.value),
-            "yes" if version.is_active else "",
-            _moment(version.created_at),
-            cell(summary(version.evidence)),
-        )
-    _console().print(table)
+    show_rows(
+        ("version", "status", "active", "since", "evidence"),
+        (
+            (
+                cell(version.version, "bold"),
+                version.status.value,
+                "yes" if version.is_active else "",
+                _moment(version.created_at),
+                summary(version.evidence),
+            )
+            for version in found.versions
+        ),
+    )
 
 
-def show_hosts(hosts: tuple[Host, ...]) -> None:
-    table = _table("host", "alive", "slots", "since", "seen")
-    for host in hosts:
-        slots = ", ".join(f"{bucket}: {count}" for bucket, count in host.buckets.items())
-        state = _state("running") if host.is_alive else cell("gone", "red")
-        table.add_row(cell(host.host, "bold"), state, cell(slots), _moment(host.started_at), _moment(host.seen_at))
-    _console().print(table)
+def show_hosts(found: HostListing) -> None:
+    show_rows(("host", "alive", "slots", "since", "seen"), map(_host, found.hosts))
 
 
-def show_audit(entries: tuple[AuditEntry, ...]) -> None:
-    table = _table("at", "tool", "action", "outcome", "seconds", "sandbox", "by", "remarks")
-    for entry in entries:
-        remarks = [*filter(None, [entry.message]), *entry.refusals, *entry.advisories, *(f"{name} cut" for name in entry.truncated)]
-        remarks += [f"installed {', '.join(entry.installs)}"] if entry.installs else []
-        level = entry.sandbox.level.value if entry.sandbox else ""
-        table.add_row(
-            _moment(entry.at),
-            cell(f"{entry.tool_id} {entry.version}"),
-            cell(entry.action),
-            _state(entry.outcome),
-            cell(f"{entry.duration_s:.2f}"),
-            cell(level),
-            cell(entry.caller.caller_id or ""),
-            cell("; ".join(remarks)[:_SHOWN]),
-        )
-    _console().print(table)
+def show_audit(page: AuditPage) -> None:
+    if page.entries:
+        show_rows(("at", "tool", "action", "outcome", "seconds", "sandbox", "by", "remarks"), map(_run, page.entries))
+    else:
+        show_note("Nothing is written down of such runs.")
+    if page.more:
+        show_note("There are older ones: raise --limit, or narrow --tool and --since.")
+    if page.unreadable:
+        show_note(f"{page.unreadable} lines of the log could not be read.")
 
 
 def describe_error(result: ToolResult) -> str:
@@ -262,50 +241,48 @@ def _console() -> Console:
     return Console(highlight=False) if sys.stdout.isatty() else Console(width=500, highlight=False)
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+def _coloured(column: str, text: Cell) -> Text:
+    return text if isinstance(text, Text) else cell(text, _COLOURS.get(text, "") if column in _STATES else "")
 
 
-def _lines(*columns: str) -> tuple[Table, Console]:
-    """A table of which each row is one line, and where it is shown; at a terminal the last column takes what is left of the line."""
-    console = _console()
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=console.is_terminal)
-    for column in columns[:-1]:
-        table.add_column(column, no_wrap=True, overflow="ellipsis")
-    table.add_column(columns[-1], no_wrap=True, overflow="ellipsis" if console.is_terminal else "ignore", ratio=1)
-    return table, console
+def _ended_call(result: ToolResult) -> Sequence[Cell]:
+    text = json.dumps(result.result, ensure_ascii=False) if result.status == "success" else describe_error(result)
+    return (cell(result.call_id, "bold"), result.tool_id, result.status, text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …")
 
 
-def _one_line(text: str) -> Text:
-    return cell(" ".join(text.split()))
+def _host(host: Host) -> Sequence[Cell]:
+    slots = ", ".join(f"{bucket}: {count}" for bucket, count in host.buckets.items())
+    state = cell("running", "green") if host.is_alive else cell("gone", "red")
+    return (cell(host.host, "bold"), state, slots, _moment(host.started_at), _moment(host.seen_at))
 
 
-def _state(state: str) -> Text:
-    return cell(state, _COLOURS.get(state, ""))
+def _run(entry: AuditEntry) -> Sequence[Cell]:
+    remarks = [*filter(None, [entry.message]), *entry.refusals, *entry.advisories, *(f"{name} cut" for name in entry.truncated)]
+    remarks += [f"installed {', '.join(entry.installs)}"] if entry.installs else []
+    return (
+        _moment(entry.at),
+        f"{entry.tool_id} {entry.version}",
+        entry.action,
+        entry.outcome,
+        f"{entry.duration_s:.2f}",
+        entry.sandbox.level.value if entry.sandbox else "",
+        entry.caller.caller_id or "",
+        "; ".join(remarks)[:_SHOWN],
+    )
 
 
 def _moment(moment: datetime | None) -> str:
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment else "—"
 
 
-def _parameters(tool: ToolDetail) -> Table:
-    table = _table("parameter", "type", "required", "default", "description")
+def _parameters(tool: ToolDetail) -> Iterator[Sequence[Cell]]:
     required = required_names(tool.input_schema)
     for name in property_names(tool.input_schema):
         schema = property_schema(tool.input_schema, name)
         default = json.dumps(schema["default"], ensure_ascii=False) if "default" in schema else ""
         description = schema.get("description")
-        table.add_row(
-            cell(name, "bold"),
-            cell(type_label(schema)),
-            "yes" if name in required else "",
-            cell(default),
-            cell(description if isinstance(description, str) else ""),
-        )
-    return table
+        described = description if isinstance(description, str) else ""
+        yield cell(name, "bold"), type_label(schema), "yes" if name in required else "", default, described
 
 
 def _output(tool: ToolDetail) -> str:

@@ -66,7 +66,7 @@ def validate(
 ) -> None:
     """Check `*.tool.json` files: each fault with its line, its JSON path and the reason. Exit code 1 when there are any.
 
-    Needs no service. Which methods a service has, and which tools are there that others depend on, only the service knows.
+    Needs no service, so it does not check names of service methods and dependencies on other tools.
 
     `toolagent validate data/tools`
 

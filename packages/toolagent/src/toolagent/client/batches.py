@@ -1,8 +1,9 @@
-"""Batches over Temporal: started, awaited and followed; their results are those of their calls."""
+"""Batches over Temporal: start, await and follow them."""
 
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 
 from temporalio.client import (
@@ -13,20 +14,20 @@ from temporalio.client import (
     WorkflowQueryFailedError,
     WorkflowQueryRejectedError,
 )
-from temporalio.common import SearchAttributePair, TypedSearchAttributes, WorkflowIDReusePolicy
+from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
+from toolagent.client.child import found_by, memo_of
 from toolagent.client.failures import AnswerPendingError, BrokenOffError, CallRefusedError
 from toolagent.client.handles import FollowedCalls
-from toolagent.client.patience import SilenceError, is_away, patiently
+from toolagent.client.patience import SilenceError, described, is_away, patiently, reached
 from toolagent.client.task_views import view_of
 from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, BatchResult, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.calls.batches import batch_fingerprint, batch_id_for_key, counted, lost, never_made, progress_of, state_of
-from toolagent.core.calls.callbacks import origin_of
 from toolagent.core.calls.results import failed, key_conflict
 
 __all__ = ["Batches", "collected"]
@@ -40,7 +41,7 @@ Fetch = Callable[[BatchedCall], Awaitable[ToolResult]]
 
 
 class Batches:
-    """What `ToolAgentClient` knows of batches."""
+    """The batch methods of `ToolAgentClient`."""
 
     def __init__(self, client: Client, calls: FollowedCalls, patience_s: float) -> None:
         self._client = client
@@ -52,23 +53,21 @@ class Batches:
         if batch.idempotency_key is not None:
             batch_id = batch_id_for_key(batch.caller.caller_id, batch.idempotency_key)
         batch_id = batch_id or f"batch-{uuid.uuid4().hex}"
-        caller = [SearchAttributePair(names.CALLER, batch.caller.caller_id)] if batch.caller.caller_id else []
         try:
-            await self._client.start_workflow(
-                names.RUN_TOOLS,
-                batch,
-                id=batch_id,
-                task_queue=names.TASK_QUEUE,
-                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                memo={names.FINGERPRINT: batch_fingerprint(batch), **_callback_memo(batch)},
-                search_attributes=TypedSearchAttributes([SearchAttributePair(names.TASK_TYPE, "batch"), *caller]),
-                static_summary=f"{len(batch.calls)} calls",
-                rpc_timeout=_START_TIMEOUT,
-            )
+            with _reached(batch_id):
+                await self._client.start_workflow(
+                    names.RUN_TOOLS,
+                    batch,
+                    id=batch_id,
+                    task_queue=names.TASK_QUEUE,
+                    id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                    memo=memo_of(batch_fingerprint(batch), batch.callback_url),
+                    search_attributes=found_by("batch", caller_id=batch.caller.caller_id),
+                    static_summary=f"{len(batch.calls)} calls",
+                    rpc_timeout=_START_TIMEOUT,
+                )
         except WorkflowAlreadyStartedError:
             await self._require_same(batch, batch_id)
-        except RPCError as error:
-            raise _pending(batch_id, error) from error
         return batch_id
 
     async def end(self, batch_id: str) -> BatchEnd:
@@ -89,7 +88,7 @@ class Batches:
         return await collected(end, self._result_of)
 
     async def task(self, batch_id: str) -> TaskView | None:
-        """How far it is; None when Temporal does not know it. Raises AnswerPendingError."""
+        """State of the batch; None when Temporal does not know it. Raises AnswerPendingError."""
         description = await self._described(batch_id)
         if description is None:
             return None
@@ -119,7 +118,7 @@ class Batches:
             return ()
 
     async def _broken_off(self, batch_id: str, error: WorkflowFailureError) -> BatchEnd:
-        """It was ended from outside, and ran no code of ours; what it last said of its calls still stands."""
+        """The batch was ended from outside; the last states of its calls still hold."""
         calls = await self._calls_of(batch_id)
         message = f"The batch was ended from outside: {error.cause}. Its calls are tasks of their own and end by themselves."
         return BatchEnd(batch_id=batch_id, calls=calls, error=ToolError(type=ErrorType.EXECUTION_ERROR, message=message))
@@ -132,19 +131,15 @@ class Batches:
         raise CallRefusedError(key_conflict(batch_id, "", datetime.now(UTC), message))
 
     async def _described(self, batch_id: str) -> WorkflowExecutionDescription | None:
-        try:
-            return await self._handle(batch_id).describe(rpc_timeout=_START_TIMEOUT)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return None
-            raise _pending(batch_id, error) from error
+        with _reached(batch_id):
+            return await described(self._handle(batch_id))
 
     def _handle(self, batch_id: str) -> WorkflowHandle[object, BatchEnd]:
         return self._client.get_workflow_handle(batch_id, result_type=BatchEnd)
 
 
 async def collected(end: BatchEnd, fetch: Fetch) -> BatchResult:
-    """The results of all calls in their order; a few are fetched at a time."""
+    """The results of all calls, in order; a few are fetched at a time."""
     places = asyncio.Semaphore(_AT_ONCE)
     at = datetime.now(UTC)
 
@@ -161,14 +156,8 @@ async def collected(end: BatchEnd, fetch: Fetch) -> BatchResult:
     return counted(end, tuple(results[call.call_id, call.state is BatchedState.SKIPPED, call.reason] for call in end.calls))
 
 
-def _callback_memo(batch: ToolBatch) -> dict[str, str]:
-    return {names.CALLBACK: origin_of(batch.callback_url)} if batch.callback_url else {}
-
-
-def _pending(batch_id: str, error: RPCError) -> Exception:
-    if not is_away(error):
-        return error
-    return AnswerPendingError(_failed(batch_id, f"Temporal does not answer ({error.status.name}); ask for the batch by its id."))
+def _reached(batch_id: str) -> AbstractContextManager[None]:
+    return reached(lambda reason: AnswerPendingError(_failed(batch_id, f"{reason}; ask for the batch by its id.")))
 
 
 def _failed(batch_id: str, message: str) -> ToolResult:

@@ -1,6 +1,6 @@
-"""Hooks for httpx that bound the body of every answer, also of a redirect that is followed: httpx unpacks without a bound.
+"""Hooks for httpx that limit the body of every answer, also of redirects: httpx unpacks without a limit.
 
-They are given as `event_hooks={"response": [...]}`. After them `Content-Encoding` is gone, so that httpx has nothing to unpack.
+Use them as `event_hooks={"response": [...]}`. They remove `Content-Encoding`, so httpx has nothing to unpack.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ UNBOUNDED = {"is_unbounded": True}
 class BoundedAnswers:
     """For asynchronous clients. Reading an answer of more than `max_bytes`, or one that cannot be unpacked, raises DecodingError.
 
-    `keeps_unknown`: what is packed in another way is given as it is.
+    `keeps_unknown`: bodies with another encoding are returned packed.
     """
 
     def __init__(self, max_bytes: int | None = None, *, keeps_unknown: bool = False) -> None:

@@ -1,6 +1,6 @@
-"""Our workflows as child workflows of somebody else's: typed stubs, and a call with everything set that should be.
+"""Typed stubs of the service's workflows, and `call_tool`, for use as child workflows.
 
-Give your Temporal client `ToolAgentPlugin`: it brings the data converter that reads and writes these types. Without it, start
+Give your Temporal client `ToolAgentPlugin`: it has the data converter for these types. Without it, start
 `"InvokeTool"` by name with plain JSON and `result_type=dict`.
 """
 
@@ -27,9 +27,9 @@ __all__ = [
     "RunTools",
     "call_options",
     "call_tool",
+    "found_by",
     "made",
     "memo_of",
-    "search_attributes_of",
 ]
 
 ALREADY_MADE = "already_made"
@@ -50,7 +50,7 @@ class InvokeTool:
 
 @workflow.defn(name=names.RUN_TOOLS, failure_exception_types=[Exception])
 class RunTools:
-    """A batch; answers ids and states, the results are those of the calls. Not to be registered."""
+    """A batch; returns ids and states of its calls. Not to be registered."""
 
     @workflow.run
     async def run(self, _batch: ToolBatch) -> BatchEnd:
@@ -61,7 +61,7 @@ STUBS: tuple[type, ...] = (InvokeTool, RunTools)
 
 
 class ChildOptions(TypedDict):
-    """How a call is started as a child workflow."""
+    """Options for starting a call as a child workflow."""
 
     id: str
     task_queue: str
@@ -81,7 +81,7 @@ def call_options(
     *,
     task_queue: str = names.TASK_QUEUE,
 ) -> ChildOptions:
-    """A call that is in flight when its parent ends is asked to end, and settled; terminating would leave it without a record."""
+    """A call that runs when its parent ends is cancelled and settled; terminating would leave it without a record."""
     return {
         "id": call_id,
         "task_queue": task_queue,
@@ -89,15 +89,15 @@ def call_options(
         "parent_close_policy": workflow.ParentClosePolicy.REQUEST_CANCEL,
         # Whether the tool stopped is known only when the child has ended.
         "cancellation_type": workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-        "memo": memo_of(call),
-        "search_attributes": search_attributes_of(call),
+        "memo": memo_of(fingerprint(call), call.callback_url),
+        "search_attributes": found_by("call", call.tool_id, call.caller.caller_id),
         "static_summary": call.tool_id,
         "priority": Priority(priority_key=call.priority),
     }
 
 
 async def call_tool(call: ToolCall, *, call_id: str | None = None, task_queue: str = names.TASK_QUEUE) -> ToolResult:
-    """Make a call from within a workflow and wait for its result; what went wrong with it is in the result, not raised.
+    """Make a call from a workflow and wait for its result. Errors of the call are in the result, not raised.
 
     The id follows from the idempotency key where there is one, else it is `call_id` (of the form `call-…`) or a new one. A key is
     needed only to share a call with others: this workflow's own history already keeps it from being made twice. When another
@@ -128,7 +128,7 @@ async def made(
     *,
     task_queue: str = names.TASK_QUEUE,
 ) -> ToolResult:
-    """The result of a call made under this very id, also when it was cancelled. Raises WorkflowAlreadyStartedError."""
+    """The result of the call with this id, also when it was cancelled. Raises WorkflowAlreadyStartedError."""
     options = call_options(call, call_id, reuse, task_queue=task_queue)
     try:
         handle = await workflow.start_child_workflow(InvokeTool.run, call, **options)
@@ -138,7 +138,7 @@ async def made(
 
 
 class ChildCalls:
-    """Calls as child workflows of the workflow that uses this: what a `ToolSubAgent` inside a workflow works over."""
+    """Runs calls as child workflows, for a `ToolSubAgent` inside a workflow."""
 
     def __init__(self, task_queue: str = names.TASK_QUEUE) -> None:
         self._task_queue = task_queue
@@ -160,13 +160,12 @@ def _error_of(error: ChildWorkflowError) -> ToolError:
     return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
 
 
-def memo_of(call: ToolCall) -> dict[str, str]:
-    """What whoever finds the call is told of it."""
-    callback = {names.CALLBACK: origin_of(call.callback_url)} if call.callback_url else {}
-    return {names.FINGERPRINT: fingerprint(call), **callback}
+def memo_of(fingerprint: str, callback_url: str | None) -> dict[str, str]:
+    """What whoever finds the call or the batch is told of it."""
+    return {names.FINGERPRINT: fingerprint, **({names.CALLBACK: origin_of(callback_url)} if callback_url else {})}
 
 
-def search_attributes_of(call: ToolCall) -> TypedSearchAttributes:
-    """What a call is found by."""
-    caller = [SearchAttributePair(names.CALLER, call.caller.caller_id)] if call.caller.caller_id else []
-    return TypedSearchAttributes([SearchAttributePair(names.TOOL_ID, call.tool_id), SearchAttributePair(names.TASK_TYPE, "call"), *caller])
+def found_by(task_type: str, tool_id: str | None = None, caller_id: str | None = None) -> TypedSearchAttributes:
+    """What a workflow is found by."""
+    named = ((names.TOOL_ID, tool_id), (names.TASK_TYPE, task_type), (names.CALLER, caller_id))
+    return TypedSearchAttributes([SearchAttributePair(key, value) for key, value in named if value])

@@ -1,6 +1,6 @@
-"""How payloads are read: pydantic's converter, which also says of a payload that nobody can read that this is so, once and for all.
+"""Pydantic's payload converter, which reports an unreadable payload as a final failure.
 
-Anybody may start or tell a workflow anything. A decoding error fails its task, which is then tried for ever; a failure ends the workflow.
+Anybody may send a workflow anything. A decoding error would fail its task, which Temporal retries forever; a failure ends the workflow.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ _SLACK = 1_024
 
 
 class UnreadableError(ApplicationError, ValueError):
-    """It will not be readable at the next attempt either."""
+    """The payload cannot be read; a retry cannot help."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"A payload cannot be read: {reason}", type=UNREADABLE, non_retryable=True)
 
 
 class _WellFormedJson(PydanticJSONPlainPayloadConverter):
-    """What holds half a character is sent and read with U+FFFD in its place: refused, it would be tried again and again."""
+    """Replaces lone surrogates by U+FFFD, both ways: a refusal would be retried forever."""
 
     def to_payload(self, value: Any) -> Payload | None:
         try:
@@ -41,7 +41,7 @@ class _WellFormedJson(PydanticJSONPlainPayloadConverter):
             return Payload(metadata={"encoding": self.encoding.encode()}, data=json_bytes(value))
 
     def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:
-        """Others send it too: other converters write such a text as it is."""
+        """Other converters send such texts as they are."""
         try:
             return super().from_payload(payload, type_hint)
         except ValueError:
@@ -53,7 +53,7 @@ class _WellFormedJson(PydanticJSONPlainPayloadConverter):
 
 
 class ReadingConverter(CompositePayloadConverter):
-    """Raises UnreadableError for what cannot be read at all, and for what, read without a type, would be too much."""
+    """Raises UnreadableError for unreadable payloads, and for untyped ones that are too large."""
 
     def __init__(self) -> None:
         others = DefaultPayloadConverter.default_encoding_payload_converters

@@ -1,9 +1,9 @@
-"""Why a call was not taken, or its answer cannot be had now.
+"""Why a call was refused, or its answer is not available now.
 
 ToolAgentError
-├── CallRefusedError      not taken; `result` is the answer
+├── CallRefusedError      refused; `result` is the answer
 ├── BrokenOffError       a batch was ended from outside; its calls end by themselves
-└── AnswerPendingError    taken (or perhaps taken), but Temporal cannot be asked now; fetch it later by `call_id`
+└── AnswerPendingError    accepted (perhaps), but Temporal does not answer; get the result later by `call_id`
 
 ControlFailedError        a tool could not be started or stopped; `error` says why
 MakingUnreachableError    Temporal cannot be asked now about a task that makes or repairs a tool
@@ -15,7 +15,7 @@ __all__ = ["AnswerPendingError", "BrokenOffError", "CallRefusedError", "ControlF
 
 
 class ToolAgentError(Exception):
-    """Carries the `ToolResult` to answer with."""
+    """Has the `ToolResult` to answer with."""
 
     def __init__(self, result: ToolResult) -> None:
         super().__init__(result.error.message if result.error else result.status)
@@ -28,15 +28,15 @@ class CallRefusedError(ToolAgentError):
 
 
 class AnswerPendingError(ToolAgentError):
-    """The call goes on, or may; its result is kept."""
+    """The call goes on (perhaps); its result is kept."""
 
 
 class BrokenOffError(ToolAgentError):
-    """A batch that has no ordinary end."""
+    """The batch was ended from outside."""
 
 
 class ControlFailedError(Exception):
-    """Starting, stopping or destroying a tool did not work."""
+    """A tool could not be started, stopped or destroyed."""
 
     def __init__(self, error: ToolError) -> None:
         super().__init__(error.message)
@@ -44,4 +44,4 @@ class ControlFailedError(Exception):
 
 
 class MakingUnreachableError(Exception):
-    """Temporal does not answer; whether it has taken what it was asked is not known. Asking again under the same id does no harm."""
+    """Temporal does not answer, so the request may have been accepted. Repeating it with the same id is safe."""

@@ -1,4 +1,4 @@
-"""What a caller holds of a call or a batch that was handed over: an id, and the ways to ask after it."""
+"""Handles of a started call or batch: its id, and methods to follow it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ __all__ = ["BatchHandle", "CallHandle", "FollowedCalls"]
 
 
 class FollowedCalls(Protocol):
-    """Whoever can follow calls by their id; `ToolAgentClient` is one."""
+    """Follows calls by their id; implemented by `ToolAgentClient`."""
 
     async def result(self, call_id: str, tool_id: str = "") -> ToolResult: ...
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None: ...
@@ -21,7 +21,7 @@ class FollowedCalls(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallHandle:
-    """A call that was handed over. Its id is all that needs to be kept: `ToolAgentClient.handle(call_id)` gives this again."""
+    """A started call. Keep only its id: `ToolAgentClient.handle(call_id)` returns the handle again."""
 
     call_id: str
     tool_id: str = ""
@@ -32,17 +32,17 @@ class CallHandle:
         return await self.calls.result(self.call_id, self.tool_id)
 
     async def task(self) -> TaskView | None:
-        """How far it is; None when Temporal does not know it (any more). Raises AnswerPendingError."""
+        """State of the call; None when Temporal does not know it (any more). Raises AnswerPendingError."""
         return await self.calls.task(self.call_id)
 
     async def cancel(self) -> bool:
-        """Ask it to end; False when Temporal does not know it. Raises AnswerPendingError."""
+        """Cancel the call; False when Temporal does not know it. Raises AnswerPendingError."""
         return await self.calls.cancel(self.call_id)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchHandle:
-    """A batch that was handed over."""
+    """A started batch."""
 
     batch_id: str
     wait: Callable[[str], Awaitable[BatchResult]] = field(repr=False, compare=False, kw_only=True)
@@ -54,9 +54,9 @@ class BatchHandle:
         return await self.wait(self.batch_id)
 
     async def task(self) -> TaskView | None:
-        """How far it is, with its calls. Raises AnswerPendingError."""
+        """State of the batch and its calls. Raises AnswerPendingError."""
         return await self.look(self.batch_id)
 
     async def cancel(self) -> bool:
-        """Ask the batch and its running calls to end. Raises AnswerPendingError."""
+        """Cancel the batch and its running calls. Raises AnswerPendingError."""
         return await self.stop(self.batch_id)

@@ -74,11 +74,11 @@ _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, http
 class ToolAgentHttp(MakingRequests):
     """One connection pool to one service; a context manager.
 
-    Every method raises `Unreachable`, `Refused` or `UnexpectedAnswer`. What a *tool* got wrong is not raised: it is a `ToolResult`.
+    Every method raises `Unreachable`, `Refused` or `UnexpectedAnswer`. Errors of a *tool* are not raised: they are in the `ToolResult`.
     """
 
     def __init__(self, url: str = DEFAULT_URL, api_key: str | None = None, *, timeout_s: float = 30.0) -> None:
-        """`timeout_s` bounds each request in seconds, but for a synchronous call, which the service bounds.
+        """`timeout_s` limits each request in seconds, except synchronous calls, which the service limits.
 
         Raises ValueError for a bad URL or key.
         """
@@ -105,7 +105,7 @@ class ToolAgentHttp(MakingRequests):
         self._client.close()
 
     def health(self) -> Health:
-        """What is ready and what is not; 503 is an answer too."""
+        """The health checks; 503 is an answer too."""
         return parsed(Health, self._ask("GET", "/health"), also=(503,))
 
     def tools(self, namespace: str | None = None, tag: str | None = None) -> ToolListing:
@@ -131,11 +131,11 @@ class ToolAgentHttp(MakingRequests):
         return parsed(StoppedTool, self._ask("POST", f"/tools/{segment(tool_id)}/stop"))
 
     def destroy(self, tool_id: str) -> ToolDestroyed:
-        """Stop the tool and take it out of the registry."""
+        """Stop the tool and remove it from the registry."""
         return parsed(ToolDestroyed, self._ask("DELETE", f"/tools/{segment(tool_id)}"))
 
     def run(self, call: ToolCall) -> ToolResult | TaskAccepted:
-        """Make a call: a `TaskAccepted` when its mode is async and it was taken, else how it ended."""
+        """Make a call. Returns a `TaskAccepted` if its mode is async and it was accepted, else the result."""
         body = call.model_dump(mode="json", exclude_unset=True) | {"mode": call.mode.value}
         answer = self._ask("POST", "/run_tool", body, unbounded=call.mode is CallMode.SYNC)
         if answer.status_code == _ACCEPTED:
@@ -148,7 +148,7 @@ class ToolAgentHttp(MakingRequests):
         return parsed(Task, self._ask("GET", f"/tasks/{segment(task_id)}"))
 
     def cancel(self, task_id: str) -> Task:
-        """Ask for the task to be cancelled; it ends a little later."""
+        """Cancel the task; it ends a little later."""
         return parsed(Task, self._ask("POST", f"/tasks/{segment(task_id)}/cancel"))
 
     def upload(self, path: Path) -> StoredFile:
@@ -160,7 +160,7 @@ class ToolAgentHttp(MakingRequests):
         return parsed(StoredFile, answer)
 
     def download(self, file_id: str, folder: Path) -> Path:
-        """Save a stored file under its own name in `folder` and return where; a file that is already there is kept. Raises OSError."""
+        """Save a stored file under its own name in `folder` and return its path; an existing file is kept. Raises OSError."""
         with self._reached(), self._client.stream("GET", f"/files/{segment(file_id)}", extensions=UNBOUNDED) as answer:
             if not answer.is_success:
                 answer.read()
@@ -177,9 +177,9 @@ class ToolAgentHttp(MakingRequests):
         return target
 
     def save(self, file_id: str, target: Path) -> Path:
-        """Write a stored file to `target`. What an earlier attempt left in `<target>.part` is not fetched again.
+        """Write a stored file to `target`. Bytes that an earlier attempt left in `<target>.part` are not downloaded again.
 
-        A connection that breaks is tried again where it broke, as long as each attempt brings something. Raises OSError.
+        A broken download continues as long as each attempt brings some bytes. Raises OSError.
         """
         part = target.with_name(f"{target.name}.{file_id}.part")
         while True:
@@ -195,7 +195,7 @@ class ToolAgentHttp(MakingRequests):
         return target
 
     def whole_result(self, result: ToolResult) -> JsonValue:
-        """What the tool gave, also when the result only refers to it. Raises WrongContent when what comes is not what is referred to."""
+        """The output of the tool, downloaded if the result is a reference. Raises WrongContent when size or hash differ."""
         if not result.is_reference:
             return result.result
         reference = ResultReference.model_validate(result.result)
@@ -214,7 +214,7 @@ class ToolAgentHttp(MakingRequests):
         return parsed(ToolVersions, self._ask("GET", f"/tools/{segment(tool_id)}/versions"))
 
     def activate(self, tool_id: str, version: str) -> ToolVersions:
-        """Make it the version that calls get which name none."""
+        """Make it the version for calls that name none."""
         return parsed(ToolVersions, self._ask("POST", f"/tools/{segment(tool_id)}/versions/{segment(version)}/activate"))
 
     def deactivate(self, tool_id: str, version: str) -> ToolVersions:
@@ -240,7 +240,7 @@ class ToolAgentHttp(MakingRequests):
         return parsed(HostListing, self._ask("GET", "/hosts"))
 
     def run_batch(self, batch: ToolBatch) -> BatchResult | TaskAccepted:
-        """Make many calls: a `TaskAccepted` when the batch's mode is async, else all results in their order."""
+        """Make many calls. Returns a `TaskAccepted` if the batch's mode is async, else all results in order."""
         body = batch.model_dump(mode="json", exclude_unset=True, exclude={"calls": {"__all__": {"mode", "stream"}}})
         answer = self._ask("POST", "/run_tools", body, unbounded=batch.mode is CallMode.SYNC)
         return parsed(TaskAccepted if answer.status_code == _ACCEPTED else BatchResult, answer)

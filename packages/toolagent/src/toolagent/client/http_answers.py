@@ -1,4 +1,4 @@
-"""What the service answers, read into contracts, and what can go wrong with it."""
+"""Answers of the service, read into contracts, and their errors."""
 
 from typing import TypeVar
 
@@ -29,13 +29,13 @@ ContractT = TypeVar("ContractT", bound=Contract)
 
 
 class ServiceError(Exception):
-    """The service did not do what it was asked.
+    """The request did not succeed.
 
     ServiceError
     ├── Unreachable        nothing answered, or the connection broke
-    ├── Refused            the service said no, and why (body, route, authentication)
+    ├── Refused            the service refused, with a reason (body, route, authentication)
     ├── UnexpectedAnswer   an answer that is not of this protocol
-    └── WrongContent       a file that is not what was promised, or an answer that is too large or cannot be unpacked
+    └── WrongContent       a file of another size or hash, or an answer that is too large or cannot be unpacked
     """
 
 
@@ -58,7 +58,7 @@ class Refused(ServiceError):
 
 
 class UnexpectedAnswer(ServiceError):
-    """Something answered, but not as Tool Agent does."""
+    """An answer that does not come from Tool Agent."""
 
     def __init__(self, answer: httpx.Response) -> None:
         kind = answer.headers.get("content-type", "no content type")
@@ -69,16 +69,16 @@ class UnexpectedAnswer(ServiceError):
 
 
 class WrongContent(ServiceError):
-    """What came is not what was promised, in size or hash, is no JSON, is too large, or cannot be unpacked."""
+    """The content has another size or hash, is not JSON, is too large, or cannot be unpacked."""
 
 
 def is_away(error: ServiceError) -> bool:
-    """Whether there is no service now, or it cannot answer now: whoever can wait asks again."""
+    """Whether the service is down or cannot answer now, so that a retry may help."""
     return isinstance(error, Unreachable) or (isinstance(error, Refused) and error.problem.status == _UNAVAILABLE)
 
 
 def is_unanswered(error: ServiceError) -> bool:
-    """Whether the service may have taken the request all the same."""
+    """Whether the service may have accepted the request."""
     return is_away(error) and (not isinstance(error, Unreachable) or error.sent)
 
 

@@ -1,4 +1,4 @@
-"""Calls over HTTP in the form that a `ToolSubAgent` and the conformance suite work over."""
+"""Calls over HTTP, for a `ToolSubAgent` and the conformance suite."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ __all__ = ["HttpCalls"]
 
 
 class HttpCalls:
-    """Each call waits in a thread; a service that cannot be reached or refuses is an answer, as everything else is."""
+    """Each call waits in a thread. An unreachable or refusing service is a result too."""
 
     def __init__(self, service: ToolAgentHttp) -> None:
         self._service = service

@@ -1,4 +1,4 @@
-"""Files on their way from the service to this machine."""
+"""Downloads of files from the service."""
 
 import mimetypes
 from email.message import Message
@@ -16,9 +16,9 @@ _BEYOND = 416
 
 
 def stream_to(client: httpx.Client, path: str, part: Path) -> None:
-    """Add to `part` what it lacks of the file, by a range; a service that knows no ranges sends all of it.
+    """Download the missing rest of the file into `part`, by a range; a service without ranges sends all of it.
 
-    A stored file never changes, so what was there before is its beginning. Raises httpx.RequestError, ServiceError, OSError.
+    A stored file never changes, so earlier bytes are its beginning. Raises httpx.RequestError, ServiceError, OSError.
     """
     have = part.stat().st_size if part.exists() else 0
     headers = {"Range": f"bytes={have}-"} if have else {}
@@ -46,7 +46,7 @@ def _append(answer: httpx.Response, part: Path, have: int) -> None:
 
 
 def file_name(answer: httpx.Response, file_id: str) -> str:
-    """The name the service gives the file, reduced to a harmless one; else its id with an extension for its media type."""
+    """A safe form of the file's name at the service; else its id with an extension for its media type."""
     header = Message()
     header["content-disposition"] = answer.headers.get("content-disposition", "")
     given = PurePosixPath((header.get_filename() or "").replace("\\", "/")).name.lstrip(".")

@@ -1,4 +1,4 @@
-"""Tasks that make or repair tools, over HTTP: begun, followed, spoken to and cancelled."""
+"""Tasks that make or repair tools, over HTTP: start, follow, guide and cancel them."""
 
 import time
 import uuid
@@ -35,10 +35,10 @@ _NO_CONTENT = 204
 
 
 class MakingRequests(ABC):
-    """What `ToolAgentHttp` can ask about such tasks. Raises as its other methods do.
+    """The methods of `ToolAgentHttp` for these tasks. They raise as its other methods do.
 
-    What begins or says something is asked for again for some seconds while it is not known whether the service has taken it: under the
-    same idempotency key, which is made where none is given, so that it is done once.
+    Starting a task and sending a message are retried for some seconds while it is unknown whether the service has accepted them. An
+    idempotency key, made if none is given, keeps them from happening twice.
     """
 
     def create_tool(self, description: str, task_spec: dict[str, JsonValue] | str | None = None, key: str | None = None) -> TaskSubmitted:
@@ -51,7 +51,7 @@ class MakingRequests(ABC):
         return parsed(TaskSubmitted, self._once(f"/tools/{segment(tool_id)}/repair", wishes or {}, key))
 
     def roll_back(self, tool_id: str, from_version: str | None = None) -> ToolVersions:
-        """Return to the version that was active before; with `from_version` only if that is the active one."""
+        """Return to the previously active version; with `from_version` only if that one is active now."""
         return parsed(ToolVersions, self._ask("POST", f"/tools/{segment(tool_id)}/rollback", {"from_version": from_version}))
 
     def making_tasks(
@@ -63,7 +63,7 @@ class MakingRequests(ABC):
         return parsed(TaskListing, self._ask("GET", f"/tasks?{query}"))
 
     def making_task(self, task_id: str, patience_s: float = 0.0) -> MakingTask:
-        """A service that is away, or cannot answer now, is asked again for so many seconds."""
+        """The task. While the service is down it is retried for this many seconds."""
         patience = _Patience(patience_s)
         while True:
             try:
@@ -74,18 +74,18 @@ class MakingRequests(ABC):
                 patience.sit_out(error)
 
     def cancel_making(self, task_id: str) -> MakingTask:
-        """Ask for it to end; it does a little later, and takes away what it has made."""
+        """Cancel the task; it ends a little later and removes what it has made."""
         return parsed(MakingTask, self._ask("POST", f"/tasks/{segment(task_id)}/cancel"))
 
     def say(self, task_id: str, text: str, key: str | None = None) -> TaskNote:
-        """Guidance for a task at work."""
+        """Send guidance to a running task."""
         return parsed(TaskNote, self._once(f"/tasks/{segment(task_id)}/messages", {"text": text}, key))
 
     def task_events(self, task_id: str, after: int = 0, patience_s: float = 60.0) -> Generator[TaskNote | ListedTask]:
-        """The log after a position, line by line as it happens, and the task whenever it has changed, until it has ended.
+        """Follow the task until its end: each log line after a position, and the task after each change.
 
-        A connection that breaks is made again, and goes on where it broke, for as long as the service is away, or cannot answer (503), for
-        less than `patience_s` seconds. Raises Unreachable or Refused after that, and Unreachable at once when there is nobody at all.
+        A broken connection is resumed where it broke, unless the service is down (or answers 503) for `patience_s` seconds. Then it raises
+        Unreachable or Refused; Unreachable at once when nothing has ever answered.
         """
         patience, heard, is_there = _Patience(patience_s), False, False
         while True:
@@ -155,7 +155,7 @@ class MakingRequests(ABC):
 
 
 def _read_events(answer: httpx.Response) -> Iterator[TaskNote | ListedTask]:
-    """The kinds that are not known are left out."""
+    """Unknown kinds are left out."""
     for event in EventSource(answer).iter_sse():
         if event.event == "note":
             yield TaskNote.model_validate_json(event.data)
@@ -164,18 +164,18 @@ def _read_events(answer: httpx.Response) -> Iterator[TaskNote | ListedTask]:
 
 
 class _Patience:
-    """With a service that is away, for at most so many seconds on end."""
+    """Waits for a service that is down, for a limited time."""
 
     def __init__(self, longest_s: float) -> None:
         self._longest_s, self._pause_s = longest_s, _PAUSE_S
         self._since: float | None = None
 
     def heard(self) -> None:
-        """It is there."""
+        """The service answered."""
         self._since, self._pause_s = None, _PAUSE_S
 
     def sit_out(self, error: ServiceError) -> None:
-        """Pause before it is asked again. Raises the error when it has been away for too long."""
+        """Pause before a retry. Raises the error when the service was down for too long."""
         self._since = self._since or time.monotonic()
         if time.monotonic() - self._since >= self._longest_s:
             raise error

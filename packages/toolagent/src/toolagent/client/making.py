@@ -1,17 +1,16 @@
-"""Tasks that make or repair tools over Temporal: started, cancelled and spoken to by their id."""
+"""Tasks that make or repair tools, over Temporal: start, cancel and guide them by their id."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import timedelta
 
 from temporalio.client import Client, WorkflowHandle
-from temporalio.common import SearchAttributePair, TypedSearchAttributes, WorkflowIDReusePolicy
+from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
-from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
+from toolagent.client.child import found_by
 from toolagent.client.failures import MakingUnreachableError
-from toolagent.client.patience import is_away
+from toolagent.client.patience import if_known, reached
 from toolagent.contracts.making import Guidance, MakeRequest
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
 from toolagent.core.failures import TaskConflictError
@@ -23,15 +22,15 @@ _RPC_TIMEOUT = timedelta(seconds=5)
 
 
 class Making:
-    """What a task is, is in its record; here is only what sets it going. Everything raises MakingUnreachableError."""
+    """Starts and controls tasks; their state is in their rows. Every method raises MakingUnreachableError."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def start(self, request: MakeRequest) -> None:
-        """Hand the task over; from here on it survives us. The same request again is the same task.
+        """Start the task durably. The same request again is the same task.
 
-        Raises TaskConflictError when something else was asked for under its id.
+        Raises TaskConflictError when the id belongs to another request.
         """
         with _reached():
             try:
@@ -43,29 +42,20 @@ class Making:
 
     async def cancel(self, task_id: str) -> bool:
         """Ask a task to end; False when Temporal does not know it. One that has ended stays as it is."""
-        with _reached():
-            try:
-                await self._handle(task_id).cancel(rpc_timeout=_RPC_TIMEOUT)
-            except RPCError as error:
-                if error.status is RPCStatusCode.NOT_FOUND:
-                    return False
-                raise
-        return True
+        with _reached(), if_known():
+            await self._handle(task_id).cancel(rpc_timeout=_RPC_TIMEOUT)
+            return True
+        return False
 
     async def guide(self, task_id: str, guidance: Guidance) -> bool:
         """Say something to a task at work; False when it is not at work (any more)."""
-        with _reached():
-            try:
-                await self._handle(task_id).signal(names.GUIDE, guidance, rpc_timeout=_RPC_TIMEOUT)
-            except RPCError as error:
-                if error.status is RPCStatusCode.NOT_FOUND:
-                    return False
-                raise
-        return True
+        with _reached(), if_known():
+            await self._handle(task_id).signal(names.GUIDE, guidance, rpc_timeout=_RPC_TIMEOUT)
+            return True
+        return False
 
     async def _start(self, request: MakeRequest) -> None:
-        spec, caller = request.spec, request.caller.caller_id
-        found_by = [SearchAttributePair(names.TOOL_ID, subject_of(spec)), SearchAttributePair(names.TASK_TYPE, spec.type)]
+        spec = request.spec
         # No time limit: how long it may take is the task's own affair, which cleans up after itself.
         await self._client.start_workflow(
             _workflow_for(spec),
@@ -74,7 +64,7 @@ class Making:
             task_queue=names.TASK_QUEUE,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             memo={names.FINGERPRINT: request_fingerprint(request)},
-            search_attributes=TypedSearchAttributes(found_by + ([SearchAttributePair(names.CALLER, caller)] if caller else [])),
+            search_attributes=found_by(spec.type, subject_of(spec), request.caller.caller_id),
             static_summary=f"{spec.type} {subject_of(spec)}",
             rpc_timeout=_RPC_TIMEOUT,
         )
@@ -87,11 +77,5 @@ def _workflow_for(spec: GithubDeploy | BuildTool | RepairTool) -> str:
     return names.REPAIR_TOOL if isinstance(spec, RepairTool) else names.CREATE_TOOL
 
 
-@contextmanager
-def _reached() -> Generator[None]:
-    try:
-        yield
-    except RPCError as error:
-        if not is_away(error):
-            raise
-        raise MakingUnreachableError(f"Temporal does not answer ({error.status.name}).") from error
+def _reached() -> AbstractContextManager[None]:
+    return reached(lambda reason: MakingUnreachableError(f"{reason}."))

@@ -1,4 +1,4 @@
-"""What things are called on Temporal: defined once, used by services, workers and callers."""
+"""Names on Temporal, used by services, workers and callers."""
 
 from temporalio.common import SearchAttributeKey
 
@@ -68,5 +68,5 @@ NO_SLOT = "no_slot"
 
 
 def coding_id(task_id: str) -> str:
-    """The workflow of a task's agent."""
+    """The workflow id of a task's agent."""
     return f"{task_id}/coding"

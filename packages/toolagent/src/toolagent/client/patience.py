@@ -1,16 +1,20 @@
-"""Sitting out a Temporal server that is away, while healthy waiting does not count."""
+"""Patience with a Temporal server that is down; waiting for a healthy one does not count."""
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
 
+from temporalio.client import WorkflowExecutionDescription, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 from tenacity import AsyncRetrying, RetryCallState, RetryError, retry_if_exception, wait_exponential
 
-__all__ = ["SilenceError", "is_away", "patiently"]
+__all__ = ["SilenceError", "described", "if_known", "is_away", "patiently", "reached"]
 
 T = TypeVar("T")
 Clock = Callable[[], float]
+_DESCRIBE_TIMEOUT = timedelta(seconds=5)
 _HEALTHY_S = 15.0
 """An attempt that lasted longer than the SDK's own retries (10 s) had an answering server for at least a part of it."""
 
@@ -27,11 +31,11 @@ _AWAY = (
 
 
 class SilenceError(Exception):
-    """Nothing was heard for as long as we are patient."""
+    """The server did not answer within the allowed time."""
 
 
 class _Silence:
-    """When the silence began that the last failure belongs to; for one waiting caller."""
+    """The begin of the current silence, for one waiting caller."""
 
     def __init__(self, patience_s: float, clock: Clock) -> None:
         self._patience_s = patience_s
@@ -52,7 +56,7 @@ class _Silence:
 async def patiently(
     ask: Callable[[], Awaitable[T]], is_away: Callable[[BaseException], bool], patience_s: float, clock: Clock = time.monotonic
 ) -> T:
-    """Ask until there is an answer. Raises SilenceError after `patience_s` seconds of failures that say that nobody is there."""
+    """Ask until there is an answer. Raises SilenceError after `patience_s` seconds without a reachable server."""
     silence = _Silence(patience_s, clock)
     try:
         async for attempt in AsyncRetrying(
@@ -66,5 +70,33 @@ async def patiently(
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether an error says that Temporal cannot be reached now, and nothing about what was asked."""
+    """Whether an error only says that Temporal cannot be reached now."""
     return isinstance(error, RPCError) and error.status in _AWAY
+
+
+@contextmanager
+def reached(failure: Callable[[str], Exception]) -> Generator[None]:
+    """Raises `failure` of the beginning of a sentence that says so, when Temporal cannot be reached."""
+    try:
+        yield
+    except RPCError as error:
+        if not is_away(error):
+            raise
+        raise failure(f"Temporal does not answer ({error.status.name})") from error
+
+
+@contextmanager
+def if_known() -> Generator[None]:
+    """The block ends where Temporal does not know the workflow that is asked."""
+    try:
+        yield
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+
+
+async def described(handle: WorkflowHandle[Any, Any]) -> WorkflowExecutionDescription | None:
+    """None when Temporal does not know it."""
+    with if_known():
+        return await handle.describe(rpc_timeout=_DESCRIBE_TIMEOUT)
+    return None

@@ -1,4 +1,4 @@
-"""One plugin carries our converter and sandbox rules to clients, workers, replayers and tests."""
+"""The plugin with the data converter and sandbox rules, for clients, workers, replayers and tests."""
 
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import WorkerConfig, WorkflowRunner
@@ -13,12 +13,12 @@ PASSED_THROUGH = ("pydantic", "pydantic_core", "annotated_types", "toolagent.con
 
 
 def sandboxed_runner(*more: str) -> SandboxedWorkflowRunner:
-    """The workflow sandbox with only pydantic, the wire and `more` let through, so that it keeps watching `toolagent.core`."""
+    """The workflow sandbox; only pydantic, the contracts and `more` pass through, so it still checks `toolagent.core`."""
     return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH, *more))
 
 
 class ToolAgentPlugin(SimplePlugin):
-    """Give it to `Client.connect`; workers and replayers made from that client have it too."""
+    """Give it to `Client.connect`; workers and replayers of that client use it too."""
 
     def __init__(self, workflow_runner: WorkflowRunner | None = None) -> None:
         super().__init__(
@@ -28,7 +28,7 @@ class ToolAgentPlugin(SimplePlugin):
         )
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
-        """Raises ValueError for a worker that registers one of our stubs, which have no body."""
+        """Raises ValueError for a worker that registers a stub, which has no body."""
         if registered := [stub.__name__ for stub in config.get("workflows", ()) if stub in STUBS]:
             raise ValueError(
                 f"{', '.join(registered)} of toolagent.client.child has no body: register your own workflows only. "

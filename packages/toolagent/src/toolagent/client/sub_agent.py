@@ -1,11 +1,11 @@
-"""An agent's helper that calls tools on its behalf and keeps account of it."""
+"""A helper that calls tools for an agent and keeps statistics."""
 
 import asyncio
 import inspect
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol, Self
 
 from pydantic import JsonValue, ValidationError
@@ -23,14 +23,14 @@ OnResult = Callable[[ToolResult], Awaitable[None] | None]
 
 
 class RunsCalls(Protocol):
-    """All that a sub-agent needs: `ToolAgentClient`, `HttpCalls` over HTTP, `ChildCalls` inside a workflow."""
+    """What a sub-agent needs: `ToolAgentClient`, `HttpCalls` over HTTP, or `ChildCalls` inside a workflow."""
 
     async def run(self, call: ToolCall) -> ToolResult: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CallDetail:
-    """One call, as the summary tells it. Times are in seconds."""
+    """One call in the summary. Times are in seconds."""
 
     call_id: str
     tool_name: str
@@ -39,17 +39,6 @@ class CallDetail:
     execution_time: float
     executed_at: str
     callback_error: str | None
-
-    def as_json(self) -> dict[str, JsonValue]:
-        return {
-            "call_id": self.call_id,
-            "tool_name": self.tool_name,
-            "status": self.status,
-            "error_type": self.error_type,
-            "execution_time": self.execution_time,
-            "executed_at": self.executed_at,
-            "callback_error": self.callback_error,
-        }
 
 
 ExecutionSummary = dict[str, JsonValue]
@@ -60,9 +49,9 @@ BriefSummary = dict[str, JsonValue]
 
 
 class ToolSubAgent:
-    """Calls tools in the name of one agent, and remembers how it went.
+    """Calls tools in the name of one agent and records the outcomes.
 
-    What goes wrong with a call is in its result. It holds no connection and no clock, so that it may live in a workflow.
+    Errors of a call are in its result. It has no connection and no clock, so it can be used in a workflow.
     """
 
     def __init__(
@@ -74,7 +63,7 @@ class ToolSubAgent:
         caller: Caller | None = None,
         on_result_callback: OnResult | None = None,
     ) -> None:
-        """`caller` says in whose name calls are made; without it that is the parent, or else the sub-agent itself."""
+        """`caller` is the caller of the calls; without it the parent, or else the sub-agent itself."""
         kind = "conversation_agent" if parent_agent_id else "direct"
         self.agent_id = agent_id
         self._calls = calls
@@ -100,7 +89,7 @@ class ToolSubAgent:
     async def execute(self, tool_name: str, params: dict[str, JsonValue] | None = None, timeout: float | None = None) -> ToolResult:
         """Call a tool; `timeout` is in seconds.
 
-        What is no call at all is a `validation_error` too: it was never made, so it has no `call_id`, and was executed at the epoch.
+        An invalid call is a `validation_error` too. It was never made, so it has no `call_id`, and `executed_at` is the epoch.
         """
         result = await self._result(tool_name, params or {}, timeout)
         self._details.append(_detail(tool_name, result, await self._told(result)))
@@ -109,9 +98,9 @@ class ToolSubAgent:
     async def execute_batch(
         self, calls: Sequence[tuple[str, dict[str, JsonValue]]], *, ordered: bool = False, timeout: float | None = None
     ) -> list[ToolResult]:
-        """Results in the order of the calls. They run side by side, at most 16, or one after the other; a failure stops nobody.
+        """Results in the order of the calls. At most 16 run at a time, or one after the other; a failure stops no other call.
 
-        Raises what the connection raises that is no `ToolAgentError`, when all others have ended.
+        Raises other errors than `ToolAgentError` of the connection once all calls have ended.
         """
         places = asyncio.Semaphore(1 if ordered else _AT_ONCE)
 
@@ -123,18 +112,18 @@ class ToolSubAgent:
         return [_given(result) for result in ended]
 
     def get_execution_summary(self) -> ExecutionSummary:
-        """Everything, in the order in which the calls ended."""
+        """All calls, in the order in which they ended."""
         return {
             "agent_id": self.agent_id,
             "total_calls": len(self._details),
             "successful_calls": self._successes(),
             "success_rate": self._rate(),
             "tool_usage": self._usage(),
-            "call_details": [detail.as_json() for detail in self._details],
+            "call_details": [*map(asdict, self._details)],
         }
 
     def get_brief_summary(self) -> BriefSummary:
-        """For a front end."""
+        """A short summary for a user interface."""
         return {
             "total_calls": len(self._details),
             "success_rate": self._rate(),
@@ -153,7 +142,7 @@ class ToolSubAgent:
             return error.result
 
     async def _told(self, result: ToolResult) -> str | None:
-        """What went wrong in the callback, which is no reason to lose the result."""
+        """The error of the callback; the result is kept."""
         if self._on_result is None:
             return None
         (failure,) = await asyncio.gather(_called_back(self._on_result, result), return_exceptions=True)
@@ -166,7 +155,7 @@ class ToolSubAgent:
         return sum(detail.status == "success" for detail in self._details)
 
     def _rate(self) -> float:
-        """In percent; of no calls, 100, for none has failed."""
+        """In percent; 100 without calls."""
         return round(100 * self._successes() / len(self._details), 2) if self._details else 100.0
 
     def _usage(self) -> dict[str, JsonValue]:

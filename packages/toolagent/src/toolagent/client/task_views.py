@@ -1,4 +1,4 @@
-"""What Temporal knows of a workflow, as the task a person follows."""
+"""A workflow on Temporal, shown as a task."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ _STATES = {
 
 
 async def view_of(description: WorkflowExecutionDescription, converter: DataConverter) -> TaskView:
-    """The task without its result. Progress is what the running activity last said in its heartbeat."""
+    """The task without its result. Progress comes from the last heartbeat of the running activity."""
     status = _STATES.get(description.status, TaskState.FAILED) if description.status else TaskState.PENDING
     progress: str | None = None
     for activity in description.raw_description.pending_activities:
@@ -44,7 +44,7 @@ async def view_of(description: WorkflowExecutionDescription, converter: DataConv
 
 
 def delivery_of(description: WorkflowExecutionDescription, event_id: str) -> CallbackView:
-    """How far a delivery is that has not been written down yet."""
+    """State of a delivery that has not been recorded yet."""
     view = CallbackView(state=CallbackState.PENDING, event_id=event_id)
     for activity in description.raw_description.pending_activities:
         view = view.model_copy(update={"attempts": activity.attempt, "reason": activity.last_failure.message})
@@ -52,7 +52,7 @@ def delivery_of(description: WorkflowExecutionDescription, event_id: str) -> Cal
 
 
 def _is_untried(activity: PendingActivityInfo) -> bool:
-    """Whether nobody has begun it yet. An attempt that found no slot of the tool free began nothing; any other one did."""
+    """Whether no attempt has begun it. An attempt that found no free slot of the tool began nothing."""
     waited = activity.last_failure.application_failure_info.type == names.NO_SLOT
     return activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED and (activity.attempt <= 1 or waited)
 

@@ -1,20 +1,20 @@
-"""Calls over Temporal, for the front door and for other agents that have a connection of their own."""
+"""Calls over Temporal, for the API and for agents with their own connection."""
 
 import uuid
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
-from temporalio.common import Priority, SearchAttributePair, TypedSearchAttributes, WorkflowIDReusePolicy
+from temporalio.common import Priority, WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, WorkflowAlreadyStartedError
-from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from toolagent.client.batches import Batches
-from toolagent.client.child import memo_of, search_attributes_of
+from toolagent.client.child import found_by, memo_of
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.making import Making
-from toolagent.client.patience import SilenceError, is_away, patiently
+from toolagent.client.patience import SilenceError, described, if_known, is_away, patiently, reached
 from toolagent.client.task_views import delivery_of, view_of
 from toolagent.contracts.batches import BatchEnd, BatchResult, CallLook, LookState, ToolBatch
 from toolagent.contracts.callbacks import CallbackView
@@ -37,7 +37,7 @@ _ATTEMPTS = 5
 class ToolAgentClient:
     """Starts, awaits, follows and cancels calls.
 
-    `patience_s` is how many seconds of silence of the Temporal server a waiting caller sits out. `making` is for tasks that make tools.
+    `patience_s`: seconds that a waiting caller waits for a silent Temporal server. `making` has the tasks that make tools.
     """
 
     def __init__(self, client: Client, *, patience_s: float = 60.0) -> None:
@@ -51,7 +51,7 @@ class ToolAgentClient:
         return await (await self.start(call, call_id)).result()
 
     async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle:
-        """Hand the call over; from here on it survives us.
+        """Start the call durably.
 
         The id follows from the idempotency key where there is one, else it is `call_id` or a new one. The same id again is the
         same call. Raises CallRefusedError for another call under the same id, AnswerPendingError when Temporal does not answer.
@@ -75,11 +75,11 @@ class ToolAgentClient:
         raise _conflict(call, call_id)
 
     def handle(self, call_id: str) -> CallHandle:
-        """A call that was handed over before, by anybody."""
+        """The handle of a started call."""
         return CallHandle(call_id, calls=self)
 
     async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
-        """Wait for the end of a call. Raises AnswerPendingError when Temporal stays away for longer than our patience."""
+        """Wait for the end of a call. Raises AnswerPendingError when Temporal is silent for `patience_s`."""
         try:
             return await patiently(self._handle(call_id).result, is_away, self._patience_s)
         except SilenceError as error:
@@ -89,17 +89,15 @@ class ToolAgentClient:
             return _result_of_failure(call_id, tool_id, error)
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
-        """How far a call is; None when Temporal does not know it. Raises AnswerPendingError.
+        """State of a call; None when Temporal does not know it. Raises AnswerPendingError.
 
-        `workflow_id` is named for a call that somebody started under an id of their own; its record has it.
+        Give `workflow_id` for a call that was started under another workflow id; its record has it.
         """
         handle = self._handle(workflow_id or call_id)
-        try:
-            description = await handle.describe(rpc_timeout=START_TIMEOUT)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return None
-            raise self._pending(call_id, error) from error
+        with _reached(call_id):
+            description = await described(handle)
+        if description is None:
+            return None
         if call_id_of_workflow(description.id, description.raw_description.workflow_execution_info.first_run_id) != call_id:
             return None  # its owner has used the id again, for another call
         view = (await view_of(description, self._client.data_converter)).model_copy(update={"task_id": call_id})
@@ -111,36 +109,27 @@ class ToolAgentClient:
         return view.model_copy(update={"result": result, "status": task_state_of(result)})
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
-        """Ask a call to end; False when Temporal does not know it. One that has ended stays as it is. Raises AnswerPendingError."""
+        """Cancel a call; False when Temporal does not know it. An ended call stays as it is. Raises AnswerPendingError."""
         if workflow_id is not None and await self.task(call_id, workflow_id) is None:
             return False
-        try:
+        with _reached(call_id), if_known():
             await self._handle(workflow_id or call_id).cancel(rpc_timeout=START_TIMEOUT)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return False
-            raise self._pending(call_id, error) from error
-        return True
+            return True
+        return False
 
     async def callback(self, task_id: str) -> CallbackView | None:
-        """How far the delivery is that was asked for with this call or batch; None when it has not begun. Raises AnswerPendingError."""
+        """State of the callback of this call or batch; None when it has not begun. Raises AnswerPendingError."""
         event_id = f"{task_id}:ended"
-        try:
-            description = await self._client.get_workflow_handle(delivery_id(event_id)).describe(rpc_timeout=START_TIMEOUT)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return None
-            raise self._pending(task_id, error) from error
-        return delivery_of(description, event_id)
+        with _reached(task_id):
+            description = await described(self._client.get_workflow_handle(delivery_id(event_id)))
+        return delivery_of(description, event_id) if description else None
 
     async def look(self, call: ToolCall, call_id: str) -> CallLook:
         """What became of a call under this id. Raises AnswerPendingError."""
-        try:
-            description = await self._handle(call_id).describe(rpc_timeout=START_TIMEOUT)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                return CallLook(state=LookState.FREE)
-            raise self._pending(call_id, error) from error
+        with _reached(call_id):
+            description = await described(self._handle(call_id))
+        if description is None:
+            return CallLook(state=LookState.FREE)
         # Whoever started it without our memo said nothing that we could compare.
         is_same = await description.memo_value(names.FINGERPRINT, "", type_hint=str) == fingerprint(call)
         if description.close_time is None:
@@ -156,11 +145,11 @@ class ToolAgentClient:
         return await (await self.start_batch(batch, batch_id)).result()
 
     async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle:
-        """Hand a batch over; from here on it survives us. Ids and errors as `start`."""
+        """Start a batch durably. Ids and errors as in `start`."""
         return self.batch(await self._batches.start(batch, batch_id))
 
     def batch(self, batch_id: str) -> BatchHandle:
-        """A batch that was handed over before, by anybody."""
+        """The handle of a started batch."""
         return BatchHandle(batch_id, wait=self._batches.result, look=self._batches.task, stop=self.cancel)
 
     async def batch_end(self, batch_id: str) -> BatchEnd:
@@ -171,54 +160,42 @@ class ToolAgentClient:
         """Start, stop or destroy a tool on its host and wait until that is done. Raises ControlFailedError."""
         control_id = f"control-{uuid.uuid4().hex[:8]}"
         try:
-            return await self._client.execute_workflow(
-                names.CONTROL_TOOL,
-                control,
-                id=control_id,
-                task_queue=names.TASK_QUEUE,
-                execution_timeout=CONTROL_TIMEOUT,
-                result_type=ToolRoute,
-                static_summary=f"{control.action.value} {control.tool_id}",
-                search_attributes=TypedSearchAttributes(
-                    [SearchAttributePair(names.TOOL_ID, control.tool_id), SearchAttributePair(names.TASK_TYPE, "control")]
-                ),
-            )
-        except RPCError as error:
-            if not is_away(error):
-                raise
-            message = f"Temporal does not answer ({error.status.name})."
-            raise ControlFailedError(ToolError(type=ErrorType.UNAVAILABLE, message=message)) from error
+            with reached(lambda reason: ControlFailedError(ToolError(type=ErrorType.UNAVAILABLE, message=f"{reason}."))):
+                return await self._client.execute_workflow(
+                    names.CONTROL_TOOL,
+                    control,
+                    id=control_id,
+                    task_queue=names.TASK_QUEUE,
+                    execution_timeout=CONTROL_TIMEOUT,
+                    result_type=ToolRoute,
+                    static_summary=f"{control.action.value} {control.tool_id}",
+                    search_attributes=found_by("control", control.tool_id),
+                )
         except WorkflowFailureError as error:
             raise ControlFailedError(_error_of_control(error)) from error
 
     def _handle(self, call_id: str) -> WorkflowHandle[object, ToolResult]:
         return self._client.get_workflow_handle(call_id, result_type=ToolResult)
 
-    def _pending(self, call_id: str, error: RPCError) -> Exception:
-        if not is_away(error):
-            return error
-        return AnswerPendingError(_failed(call_id, "", ErrorType.UNAVAILABLE, f"Temporal does not answer ({error.status.name})."))
-
     async def _start(self, call: ToolCall, call_id: str, reuse: WorkflowIDReusePolicy) -> None:
-        try:
+        with _reached(call_id, call.tool_id, "; whether the call was taken can be asked for by its id."):
             await self._client.start_workflow(
                 names.INVOKE_TOOL,
                 call,
                 id=call_id,
                 task_queue=names.TASK_QUEUE,
                 id_reuse_policy=reuse,
-                memo=memo_of(call),
-                search_attributes=search_attributes_of(call),
+                memo=memo_of(fingerprint(call), call.callback_url),
+                search_attributes=found_by("call", call.tool_id, call.caller.caller_id),
                 static_summary=call.tool_id,
                 request_eager_start=True,
                 rpc_timeout=START_TIMEOUT,
                 priority=Priority(priority_key=call.priority),
             )
-        except RPCError as error:
-            if not is_away(error):
-                raise
-            message = f"Temporal does not answer ({error.status.name}); whether the call was taken can be asked for by its id."
-            raise AnswerPendingError(_failed(call_id, call.tool_id, ErrorType.UNAVAILABLE, message)) from error
+
+
+def _reached(call_id: str, tool_id: str = "", more: str = ".") -> AbstractContextManager[None]:
+    return reached(lambda reason: AnswerPendingError(_failed(call_id, tool_id, ErrorType.UNAVAILABLE, f"{reason}{more}")))
 
 
 def _conflict(call: ToolCall, call_id: str) -> CallRefusedError:
@@ -230,7 +207,7 @@ def _failed(call_id: str, tool_id: str, error_type: ErrorType, message: str) -> 
 
 
 def _result_of_failure(call_id: str, tool_id: str, error: WorkflowFailureError) -> ToolResult:
-    """A workflow that was ended from outside (terminated, timed out) ran no code of ours; its effect, if any, is unknown."""
+    """A workflow that was ended from outside (terminated, timed out) could not settle; its outcome is unknown."""
     if isinstance(error.cause, CancelledError):
         return _failed(call_id, tool_id, ErrorType.CANCELLED, "The call was cancelled.")
     message = f"The call was ended from outside before it was settled: {error.cause}."

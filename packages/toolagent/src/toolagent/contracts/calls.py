@@ -11,6 +11,7 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
 
 __all__ = [
+    "ORIGINAL_TYPE",
     "CallMode",
     "Caller",
     "ErrorType",
@@ -20,6 +21,9 @@ __all__ = [
     "ToolResult",
     "ValidationIssue",
 ]
+
+ORIGINAL_TYPE = "original_type"
+"""In `details` of an error: what the tool's own world calls it, such as a script's `ScriptError`."""
 
 IdempotencyKey = Annotated[str, Field(min_length=1, max_length=255)]
 

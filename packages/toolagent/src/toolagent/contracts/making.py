@@ -14,6 +14,7 @@ from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
 
 __all__ = [
+    "AllTried",
     "Candidate",
     "CheckResult",
     "Evidence",
@@ -59,6 +60,10 @@ class Tried(Contract):
     reason: Annotated[str, Field(description="Why it was not enough.")] = ""
 
 
+AllTried = Annotated[tuple[Tried, ...], Field(description="The ways to a tool of a repository, in the order in which they were tried.")]
+_Key = Annotated[str, Field(description="The hash of caller and idempotency key; empty without one.")]
+
+
 class MakeRequest(Contract):
     """A task as it is started. What is withheld of the examples is decided from the task's id, never sent along."""
 
@@ -66,7 +71,7 @@ class MakeRequest(Contract):
     spec: TaskSpec
     description: Annotated[str, Field(description="What was asked for, in the words of whoever asked.")] = ""
     caller: Caller = Caller()
-    key: Annotated[str, Field(description="The hash of caller and idempotency key; empty without one.")] = ""
+    key: _Key = ""
 
 
 class FindingKind(StrEnum):
@@ -106,7 +111,10 @@ class Inspection(Contract):
     is_whole: Annotated[bool, Field(description="Otherwise it has more files than were looked at.")] = True
 
 
-_NOTES = "What of its environment did not fit (versions, the Python), and what was chosen instead."
+_LeftOut = Annotated[tuple[str, ...], Field(description="What could have been a tool too, each with why it is none.")]
+_Notes = Annotated[
+    tuple[str, ...], Field(description="What of its environment did not fit (versions, the Python), and what was chosen instead.")
+]
 
 
 class Candidate(Contract):
@@ -116,8 +124,8 @@ class Candidate(Contract):
     group: ToolGroup | None = None
     written_by_us: Annotated[bool, Field(description="Then it has to answer on /health.")] = False
     locks: Annotated[dict[str, str], Field(description="Of tools with a locked environment, by their ids: see `Evidence.lock`.")] = {}
-    left_out: Annotated[tuple[str, ...], Field(description="What could have been a tool too, each with why it is none.")] = ()
-    notes: Annotated[tuple[str, ...], Field(description=_NOTES)] = ()
+    left_out: _LeftOut = ()
+    notes: _Notes = ()
 
 
 class CheckResult(Contract):
@@ -147,8 +155,8 @@ class Evidence(Contract):
         Literal["verified", "unverified"], Field(description="Verified: examples passed that its maker had never seen.")
     ] = "unverified"
     checks: tuple[CheckResult, ...] = ()
-    left_out: Annotated[tuple[str, ...], Field(description="What could have been a tool too, each with why it is none.")] = ()
-    notes: Annotated[tuple[str, ...], Field(description=_NOTES)] = ()
+    left_out: _LeftOut = ()
+    notes: _Notes = ()
     rounds: int = 1
     turns: Annotated[int, Field(description="Turns of the model that the task took until then.")] = 0
     tokens: Annotated[int, Field(description="All that they read and wrote.")] = 0
@@ -209,11 +217,9 @@ class MakeTask(Contract):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     evidence: Evidence | None = None
-    tried: Annotated[
-        tuple[Tried, ...], Field(description="The ways to a tool of a repository, in the order in which they were tried.")
-    ] = ()
+    tried: AllTried = ()
     caller: Caller = Caller()
-    key: Annotated[str, Field(description="The hash of caller and idempotency key; empty without one.")] = ""
+    key: _Key = ""
 
 
 class Guidance(Contract):

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.making import Evidence, Stage, StageView, Tried
+from toolagent.contracts.making import AllTried, Evidence, Stage, StageView
 from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
 
@@ -63,6 +63,4 @@ class MakingTask(ListedTask):
     stages: tuple[StageView, ...]
     log: tuple[str, ...]
     evidence: Evidence | None
-    tried: Annotated[
-        tuple[Tried, ...], Field(description="The ways to a tool of a repository, in the order in which they were tried.")
-    ] = ()
+    tried: AllTried = ()

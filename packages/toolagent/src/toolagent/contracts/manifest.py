@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from toolagent.contracts.contract import Contract
+from toolagent.contracts.contract import CAMEL_CASE, Contract
 from toolagent.contracts.identifiers import GroupId, ToolId
-from toolagent.contracts.sandbox import EnvironmentName, SandboxLimits
+from toolagent.contracts.sandbox import EnvironmentName, SandboxGrant, SandboxLimits
 from toolagent.contracts.sources import BackendRuntime
 
 __all__ = [
@@ -56,36 +56,57 @@ class SideEffectScope(StrEnum):
 
 
 class FileAccess(Contract):
-    allow_read: Annotated[tuple[str, ...], Field(alias="allowRead")] = ()
-    allow_write: Annotated[tuple[str, ...], Field(alias="allowWrite")] = ()
+    model_config = CAMEL_CASE
+
+    allow_read: tuple[str, ...] = ()
+    allow_write: tuple[str, ...] = ()
 
 
 class NetworkAccess(Contract):
-    allow_hosts: Annotated[tuple[str, ...], Field(alias="allowHosts")] = ()
+    model_config = CAMEL_CASE
+
+    allow_hosts: tuple[str, ...] = ()
 
 
 class SecurityContext(Contract):
     """What a tool asks to be allowed; the sandbox grants at most this."""
 
-    file_access: Annotated[FileAccess, Field(alias="fileAccess")] = FileAccess()
-    network_access: Annotated[NetworkAccess, Field(alias="networkAccess")] = NetworkAccess()
-    required_capabilities: Annotated[tuple[str, ...], Field(alias="requiredCapabilities")] = ()
+    model_config = CAMEL_CASE
+
+    file_access: FileAccess = FileAccess()
+    network_access: NetworkAccess = NetworkAccess()
+    required_capabilities: tuple[str, ...] = ()
     environment: Annotated[tuple[EnvironmentName, ...], Field(description="Variables of the host that it wants to see.")] = ()
     limits: SandboxLimits = SandboxLimits()
+
+    @property
+    def asked(self) -> SandboxGrant:
+        """The same in the sandbox's words."""
+        return SandboxGrant(
+            read=self.file_access.allow_read,
+            write=self.file_access.allow_write,
+            hosts=self.network_access.allow_hosts,
+            environment=self.environment,
+            limits=self.limits,
+        )
 
 
 class ToolExample(Contract):
     """One call and, where it is known, what comes of it."""
 
+    model_config = CAMEL_CASE
+
     description: str = ""
     input: dict[str, JsonValue] = {}
-    expected_output: Annotated[JsonValue, Field(alias="expectedOutput")] = None
+    expected_output: JsonValue = None
 
 
 class ToolDependency(Contract):
     """Another tool that a tool calls."""
 
-    tool_id: Annotated[ToolId, Field(alias="toolId")]
+    model_config = CAMEL_CASE
+
+    tool_id: ToolId
     version: Annotated[str, Field(min_length=1, max_length=64, description="A version, or a range by the rules of npm: `^1.2`.")] = "*"
 
 

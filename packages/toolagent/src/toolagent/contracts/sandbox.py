@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue
 
-from toolagent.contracts.contract import Contract
+from toolagent.contracts.contract import CAMEL_CASE, Contract
 
 __all__ = [
     "OWNED_VARIABLES",
@@ -46,13 +46,15 @@ class SandboxLevel(StrEnum):
 class SandboxLimits(Contract):
     """What a program may use at most. What is not said is left to the policy."""
 
-    memory_bytes: Annotated[int | None, Field(gt=0, alias="memoryBytes")] = None
+    model_config = CAMEL_CASE
+
+    memory_bytes: Annotated[int | None, Field(gt=0)] = None
     cpus: Annotated[float | None, Field(gt=0, description="Cores; 0.5 is half of one.")] = None
     processes: Annotated[int | None, Field(gt=0, description="Processes and threads at once.")] = None
-    open_files: Annotated[int | None, Field(gt=0, alias="openFiles")] = None
-    file_bytes: Annotated[int | None, Field(gt=0, alias="fileBytes", description="Size of one file.")] = None
-    disk_bytes: Annotated[int | None, Field(gt=0, alias="diskBytes", description="Size of all temporary files together.")] = None
-    output_bytes: Annotated[int | None, Field(gt=0, alias="outputBytes", description="Bytes on stdout, and as many on stderr.")] = None
+    open_files: Annotated[int | None, Field(gt=0)] = None
+    file_bytes: Annotated[int | None, Field(gt=0, description="Size of one file.")] = None
+    disk_bytes: Annotated[int | None, Field(gt=0, description="Size of all temporary files together.")] = None
+    output_bytes: Annotated[int | None, Field(gt=0, description="Bytes on stdout, and as many on stderr.")] = None
     wall_s: Annotated[float | None, Field(gt=0, alias="wallSeconds", description="Seconds from launch to end.")] = None
 
     def or_else(self, other: "SandboxLimits") -> Self:

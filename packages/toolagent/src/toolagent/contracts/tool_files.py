@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from toolagent.contracts.contract import Contract
+from toolagent.contracts.contract import CAMEL_CASE, Contract
 from toolagent.contracts.identifiers import FileId, GroupId, ToolId
 from toolagent.contracts.manifest import (
     JsonSchema,
@@ -19,7 +19,7 @@ from toolagent.contracts.sources import ScriptLanguage
 
 __all__ = ["ExternalScript", "ServiceMethod", "ToolFile", "ToolHandler"]
 
-_AS_WRITTEN = ConfigDict(validate_by_name=False, validate_by_alias=True, serialize_by_alias=True)
+_AS_WRITTEN: ConfigDict = {**CAMEL_CASE, "validate_by_name": False}
 """In a file each field has one name."""
 
 
@@ -38,7 +38,6 @@ class ExternalScript(Contract):
     script_path: Annotated[
         str,
         Field(
-            alias="scriptPath",
             min_length=1,
             max_length=1024,
             description="Relative to the folder of this file; where there is no such script, relative to the script root of the service.",
@@ -47,7 +46,7 @@ class ExternalScript(Contract):
     language: ScriptLanguage
     entry_point: Annotated[
         str | None,
-        Field(alias="entryPoint", min_length=1, max_length=200, description="A function of the script; unset: the script itself is run."),
+        Field(min_length=1, max_length=200, description="A function of the script; unset: the script itself is run."),
     ] = None
     files: Annotated[
         tuple[Annotated[str, Field(min_length=1, max_length=1024)], ...],
@@ -69,8 +68,8 @@ class ServiceMethod(Contract):
     model_config = _AS_WRITTEN
 
     type: Literal["service-method"]
-    service_name: Annotated[str, Field(alias="serviceName", min_length=1, max_length=200)]
-    method_name: Annotated[str, Field(alias="methodName", min_length=1, max_length=200)]
+    service_name: Annotated[str, Field(min_length=1, max_length=200)]
+    method_name: Annotated[str, Field(min_length=1, max_length=200)]
 
 
 ToolHandler = Annotated[ExternalScript | ServiceMethod, Field(discriminator="type")]
@@ -81,14 +80,14 @@ class ToolFile(Contract):
 
     model_config = _AS_WRITTEN
 
-    tool_id: Annotated[ToolId, Field(alias="toolId", description="`namespace:tool-name`: `core:…`, `vendor:…`, `custom:…`.")]
-    display_name: Annotated[str, Field(alias="displayName", min_length=1, max_length=200)]
+    tool_id: Annotated[ToolId, Field(description="`namespace:tool-name`: `core:…`, `vendor:…`, `custom:…`.")]
+    display_name: Annotated[str, Field(min_length=1, max_length=200)]
     description: Annotated[str, Field(min_length=1, description="What the tool does and what it is for, in words a model understands.")]
     version: Version
     handler: ToolHandler
     parameters: Annotated[JsonSchema, Field(description="JSON Schema of the parameters: of an object.")] = {}
     output: Annotated[JsonSchema, Field(description="JSON Schema of what a call gives.")] = {}
-    security_context: Annotated[SecurityContext, Field(alias="securityContext")] = SecurityContext()
+    security_context: SecurityContext = SecurityContext()
     examples: tuple[ToolExample, ...] = ()
     tags: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = ()
 
@@ -96,18 +95,18 @@ class ToolFile(Contract):
         tuple[ToolDependency, ...], Field(description="Tools that this one calls: without them a call is refused.")
     ] = ()
     category: Annotated[str, Field(min_length=1, max_length=64)] = "custom"
-    group_ids: Annotated[tuple[GroupId, ...], Field(alias="groupIds")] = ()
+    group_ids: tuple[GroupId, ...] = ()
     status: ToolStatus = ToolStatus.ACTIVE
-    permission_class: Annotated[PermissionClass, Field(alias="permissionClass")] = PermissionClass.EXTERNAL
-    side_effect_scope: Annotated[
-        SideEffectScope, Field(alias="sideEffectScope", description="What a call may change; unset, it may change everything.")
-    ] = SideEffectScope.NETWORK
+    permission_class: PermissionClass = PermissionClass.EXTERNAL
+    side_effect_scope: Annotated[SideEffectScope, Field(description="What a call may change; unset, it may change everything.")] = (
+        SideEffectScope.NETWORK
+    )
     idempotent: Annotated[bool | None, Field(description="May be called again with no further effect.")] = None
-    requires_confirmation: Annotated[bool, Field(alias="requiresConfirmation", description="A person must confirm each call.")] = False
+    requires_confirmation: Annotated[bool, Field(description="A person must confirm each call.")] = False
     timeout_s: Annotated[
         float | None, Field(alias="timeoutSeconds", gt=0, le=86_400, description="Seconds one call may take; unset: what the handler says.")
     ] = None
-    cost_usd: Annotated[float, Field(alias="costUsd", ge=0)] = 0.0
+    cost_usd: Annotated[float, Field(ge=0)] = 0.0
     cache_ttl_s: Annotated[float, Field(alias="cacheTtlSeconds", ge=0, description="Seconds a result may be served again.")] = 0.0
     bucket: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9_-]*$", description="Whose slots a call takes.")] = None
     concurrency: Annotated[int | None, Field(ge=1, description="Calls at once on one host.")] = None

@@ -1,4 +1,4 @@
-"""Failures that cross from the engine to whoever asked it."""
+"""Failures of the engine that its callers handle."""
 
 __all__ = [
     "ContentDamagedError",
@@ -23,13 +23,13 @@ class FileTooLargeError(ValueError):
 
 
 class StoreUnavailableError(RuntimeError):
-    """The database cannot be reached, or is locked for too long. `told` is what anybody may read of it."""
+    """The database cannot be reached, or is locked for too long. `told` is safe to show to anybody."""
 
     told = "The database does not answer."
 
 
 class StoreUnwritableError(StoreUnavailableError):
-    """The database does not come back by waiting: somebody has to do something. The message says what; `told` has no path in it."""
+    """A store cannot be written until an operator acts; waiting does not help. The message says what to do; `told` has no path in it."""
 
     def __init__(self, cause: str, told: str, message: str) -> None:
         super().__init__(message)
@@ -38,19 +38,19 @@ class StoreUnwritableError(StoreUnavailableError):
 
 
 class ContentUnavailableError(StoreUnavailableError):
-    """Where files are kept cannot be reached or written; the message says where and why."""
+    """The content store cannot be reached or written; the message says where and why."""
 
     told = "The store of files does not answer."
 
 
 class StoreFullError(ContentUnavailableError):
-    """Where files are kept there is no room for more."""
+    """The content store is full."""
 
     told = "There is no room for more files."
 
 
 class ContentDamagedError(ContentUnavailableError):
-    """A file's bytes are not those that were put in; they were set aside, and the right ones can be put in again."""
+    """A file's bytes are damaged and were set aside; upload the file again."""
 
     def __init__(self, file_id: str, name: str) -> None:
         super().__init__(
@@ -61,11 +61,11 @@ class ContentDamagedError(ContentUnavailableError):
 
 
 class ContentMissingError(LookupError):
-    """A file is known, and its bytes are not where files are kept."""
+    """A file is known, but the content store lacks its bytes."""
 
 
 class TaskConflictError(ValueError):
-    """A task's id belongs to a task that was asked for otherwise."""
+    """The id belongs to a task with another request."""
 
     def __init__(self, task_id: str) -> None:
         super().__init__(f"Task {task_id!r} was asked for otherwise: other specification, description or idempotency key.")
@@ -73,7 +73,7 @@ class TaskConflictError(ValueError):
 
 
 class TaskEndedError(RuntimeError):
-    """A task has ended, and cannot go on."""
+    """The task has ended."""
 
     def __init__(self, task_id: str, status: str) -> None:
         super().__init__(f"Task {task_id!r} has ended: {status}.")

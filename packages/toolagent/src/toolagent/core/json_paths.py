@@ -1,4 +1,4 @@
-"""How a place in a JSON value is written: `$.items[0].name`."""
+"""JSON paths as texts: `$.items[0].name`."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What follows from a JSON Schema besides validation: defaults, file paths, secrets."""
+"""Defaults, file paths and secrets that follow from a JSON Schema."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -16,6 +16,7 @@ __all__ = [
     "has_meaning",
     "map_values",
     "mask_secrets",
+    "mentions",
     "mentions_format",
     "mentions_secrets",
     "values_of_format",
@@ -47,9 +48,9 @@ _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "if", "then", "else", "depen
 
 
 def with_defaults(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The parameters with every default of the schema filled in, also inside objects that are there.
+    """The parameters with all defaults of the schema filled in, also inside existing objects.
 
-    Follows `properties` and `allOf`: what the other keywords say may not apply.
+    Follows `properties` and `allOf`; other keywords may not apply.
     """
     filled = dict(params)
     for name, property_schema in _objects(schema.get("properties")):
@@ -80,33 +81,32 @@ def values_of_format(schema: JsonSchema, value: JsonValue, name: str) -> Iterato
 
 def mentions_format(schema: JsonValue, name: str) -> bool:
     """Whether any part of the schema has that `format`."""
-    match schema:
-        case dict():
-            return schema.get("format") == name or any(mentions_format(part, name) for part in schema.values())
-        case list():
-            return any(mentions_format(part, name) for part in schema)
-        case _:
-            return False
+    return mentions(schema, lambda part: part.get("format") == name)
 
 
 def mentions_secrets(schema: JsonValue) -> bool:
     """Whether any part of the schema makes a secret of what it describes."""
+    return mentions(schema, _is_secret)
+
+
+def mentions(schema: JsonValue, is_meant: Callable[[JsonSchema], bool]) -> bool:
+    """Whether any part of the schema is what is meant."""
     match schema:
         case dict():
-            return _is_secret(schema) or any(map(mentions_secrets, schema.values()))
+            return is_meant(schema) or any(mentions(part, is_meant) for part in schema.values())
         case list():
-            return any(map(mentions_secrets, schema))
+            return any(mentions(part, is_meant) for part in schema)
         case _:
             return False
 
 
 def has_meaning(schema: JsonSchema) -> bool:
-    """Whether this very part of a schema says more than what is valid: that a value names a file, or is a secret."""
+    """Whether this part of a schema marks a file or a secret."""
     return schema.get("format") == FILE_PATH or _is_secret(schema)
 
 
 def mask_secrets(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The parameters with those masked, whatever their type, whose schema says `writeOnly` or `format: password`."""
+    """The parameters, with those masked whose schema says `writeOnly` or `format: password`."""
     if not mentions_secrets(schema):
         return params  # with many names, and patterns for them, it takes seconds to walk
 
@@ -122,9 +122,9 @@ def mask_secrets(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, 
 
 
 def map_values(schema: JsonSchema, value: JsonValue, change: Callable[[str, str, JsonSchema], str]) -> JsonValue:
-    """The value with every string that the schema speaks of replaced by `change(path, string, its schema)`, each at most once.
+    """The value with each string that the schema describes replaced by `change(path, string, its schema)`, at most once.
 
-    Follows the keywords in `FOLLOWED`, whether or not the value fits a branch; a schema with references has to be written out first.
+    Follows the keywords in `FOLLOWED`, whether or not the value fits a branch; expand references first.
     """
 
     def change_text(path: str, value: JsonValue, schema: JsonSchema) -> JsonValue:

@@ -1,4 +1,4 @@
-"""From what somebody asks for to a task specification, or to what is wrong with it and what to write instead."""
+"""From a request to a task specification, or to its faults and their remedies."""
 
 import hashlib
 import json
@@ -64,14 +64,14 @@ _STATED = (
 
 @dataclass(frozen=True, slots=True)
 class SpecFault:
-    """One thing that is wrong, where (a dotted path into the request) and what to write instead."""
+    """One fault: where (a dotted path into the request), what is wrong, what to write instead."""
 
     field: str
     message: str
 
 
 class SpecError(ValueError):
-    """Not a task that can be begun. Of many `faults` the first are kept, and of these the first said."""
+    """An invalid task. The first `faults` are kept; the message has the first one."""
 
     def __init__(self, *faults: SpecFault) -> None:
         self.faults = faults[:_MOST_FAULTS]
@@ -81,9 +81,9 @@ class SpecError(ValueError):
 
 
 def read_spec(given: Mapping[str, JsonValue], description: str = "", place: str = "task_spec") -> Spec:
-    """The specification in an object; `description` stands in where it has none of its own. Raises SpecError.
+    """The specification in an object; `description` is used if it has none of its own. Raises SpecError.
 
-    `place` is where it stands in the request, for telling what is wrong with it; empty: it is the request.
+    `place` is its path in the request, for messages; empty: it is the request.
     """
     kind = given.get("type")
     if not isinstance(kind, str) or kind not in TYPES:
@@ -111,9 +111,9 @@ def read_spec(given: Mapping[str, JsonValue], description: str = "", place: str 
 
 
 def prose_spec(prose: str, description: str = "", name: str | None = None) -> BuildTool:
-    """A tool that somebody describes in their own words.
+    """The specification of a tool that is described in plain text.
 
-    Without a `name` it is made of the first four words in Latin letters, small words left out, of the description or else of the prose.
+    Without a `name`, the first four words in Latin letters of the description (or of the prose) make it, without small words.
     Raises SpecError where there are none, or too many.
     """
     whole = "\n\n".join(dict.fromkeys(part for part in (description.strip(), prose.strip()) if part))
@@ -137,28 +137,28 @@ def tool_name_from(words: str) -> str | None:
 
 
 def subject_of(spec: Spec) -> str:
-    """The id of the tool that is to be made or repaired."""
+    """The id of the tool to make or repair."""
     return spec.tool_id if isinstance(spec, RepairTool) else spec.tool_name
 
 
 def request_key(caller_id: str | None, key: str | None) -> str:
-    """What is kept of an idempotency key: two callers' equal keys are different ones. Empty without a key."""
+    """The stored form of an idempotency key, different for each caller. Empty without a key."""
     return "" if key is None else hashlib.sha256(json.dumps([caller_id, key]).encode()).hexdigest()
 
 
 def task_id_for(spec: Spec, key: str, attempt: int) -> str:
-    """The id that a hashed key stands for; other attempts are for when its eight digits are another key's already."""
+    """The task id for a hashed key; later attempts give other ids, in case another key has the first."""
     digest = hashlib.sha256(f"{key}/{attempt}".encode()).hexdigest()
     return f"{'repair' if isinstance(spec, RepairTool) else 'create'}_{digest[:8]}"
 
 
 def described(request: MakeRequest) -> str:
-    """What is wanted, in somebody's words; those of the specification where there are no others."""
+    """The description of the request, or else of the specification."""
     return request.description or request.spec.description
 
 
 def request_fingerprint(request: MakeRequest) -> str:
-    """What must be equal for two requests under one id to be the same task."""
+    """Equal for two requests that are the same task."""
     content = [request.key, request.description, request.spec.model_dump(mode="json"), request.caller.caller_id]
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Texts that tools, peers and people wrote, made such that everything can keep and send them."""
+"""Makes untrusted texts well-formed, so that they can be stored and sent."""
 
 import json
 import re
@@ -20,18 +20,18 @@ _REPLACED = b"\\ufffd"
 
 
 def well_formed(text: str) -> str:
-    """U+FFFD in place of halves of surrogate pairs, which UTF-8 does not have, and of NUL, which PostgreSQL does not have."""
+    """The text with U+FFFD for lone surrogates, which UTF-8 cannot hold, and for NUL, which PostgreSQL cannot hold."""
     # Nearly every text is printable but for its line ends; both looks are at the speed of C.
     return text if text.isprintable() else _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def well_formed_json(text: bytes) -> bytes:
-    """A JSON text whose strings and names hold no halves of surrogate pairs. `\\u0000` stays: JSON has it, and is kept as JSON."""
+    """A JSON text without lone surrogates. `\\u0000` stays, because it is stored as JSON."""
     return _ESCAPES.sub(lambda found: _REPLACED if found.group(1) else found.group(), text) if _HALF.search(text) else text
 
 
 def well_formed_value(value: JsonValue) -> JsonValue:
-    """As `well_formed_json`. Of two names of an object that become the same the later one stays."""
+    """As `well_formed_json`. If two names of an object become equal, the later one stays."""
     try:
         to_json(value)
     except PydanticSerializationError:
@@ -41,7 +41,7 @@ def well_formed_value(value: JsonValue) -> JsonValue:
 
 
 def well_formed_contract(value: C) -> C:
-    """As `well_formed_value`, of all that a model of pydantic holds."""
+    """As `well_formed_value`, for all fields of a pydantic model."""
     try:
         to_json(value)
     except PydanticSerializationError:
@@ -50,7 +50,7 @@ def well_formed_contract(value: C) -> C:
 
 
 def json_bytes(value: object) -> bytes:
-    """The JSON of what pydantic refuses to write as it holds halves of surrogate pairs. Raises ValueError, TypeError."""
+    """JSON of a value that pydantic cannot write because of lone surrogates. Raises ValueError, TypeError."""
     return well_formed_json(json.dumps(value, default=_plain, ensure_ascii=True, separators=(",", ":")).encode())
 
 

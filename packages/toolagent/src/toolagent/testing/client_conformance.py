@@ -1,6 +1,6 @@
-"""What every client of Tool Agent promises, as one check that the fake, the Temporal and the HTTP client all pass.
+"""The promises of every client, as one check for the fake, the Temporal and the HTTP client.
 
-Behind the client there must be a tool that answers with its parameters, and none that is called `no_such_tool`.
+The service must have a tool that returns its parameters, and no tool `no_such_tool`.
 """
 
 import uuid
@@ -17,7 +17,7 @@ __all__ = ["ClientUnderTest", "check_client"]
 
 
 class ClientUnderTest(Protocol):
-    """A client, with what it raises for a refused call or batch turned into a result (`refusal` says which reason a batch met)."""
+    """A client whose errors for refused calls and batches are turned into results (`refusal`: the reason for a batch)."""
 
     async def run(self, call: ToolCall) -> ToolResult: ...
     async def start(self, call: ToolCall) -> str: ...
@@ -28,7 +28,7 @@ class ClientUnderTest(Protocol):
 
 
 async def check_client(client: ClientUnderTest, echo: str) -> None:
-    """`echo` is the id of the tool that answers with its parameters. Raises AssertionError naming the broken promise."""
+    """`echo` is the id of the tool that returns its parameters. Raises AssertionError with the broken promise."""
     await _a_call_gives_its_result_again(client, echo)
     await _one_key_is_one_call(client, echo)
     await _a_started_call_can_be_followed(client, echo)

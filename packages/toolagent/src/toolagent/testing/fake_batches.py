@@ -1,4 +1,4 @@
-"""Batches of the fake client: each runs as a task of the event loop, over the fake's own calls."""
+"""Batches of the fake client: each is a task of the event loop that uses the fake's calls."""
 
 import asyncio
 import uuid
@@ -11,10 +11,10 @@ from toolagent.client.batches import collected
 from toolagent.client.failures import CallRefusedError
 from toolagent.client.handles import CallHandle, FollowedCalls
 from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, BatchResult, ToolBatch
-from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.calls.batches import after, batch_fingerprint, batch_id_for_key, batched, calls_of, lost, progress_of, state_of
-from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed
+from toolagent.core.calls.results import key_conflict
 
 __all__ = ["FakeBatches"]
 
@@ -33,7 +33,7 @@ class _Batch:
 
 
 class FakeBatches:
-    """Keeps the contract of `Batches`, except that parallel calls have no bound."""
+    """Keeps the contract of `Batches`, without a limit on parallel calls."""
 
     def __init__(self, calls: _Calls) -> None:
         self._calls = calls
@@ -48,8 +48,7 @@ class FakeBatches:
             known = self._known[batch_id] = _Batch(batch, list(batched(batch, batch_id)), datetime.now(UTC))
             known.end = asyncio.create_task(self._run(known))
         elif batch_fingerprint(known.asked) != batch_fingerprint(batch):
-            error = ToolError(type=ErrorType.REJECTED, message="Another batch has this id.", details={"reason": IDEMPOTENCY_CONFLICT})
-            raise CallRefusedError(failed(batch_id, "", error, datetime.now(UTC)))
+            raise CallRefusedError(key_conflict(batch_id, "", datetime.now(UTC), "Another batch has this id."))
         return batch_id
 
     async def end(self, batch_id: str) -> BatchEnd:

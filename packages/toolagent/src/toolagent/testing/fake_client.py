@@ -14,7 +14,7 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
-from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed, succeeded, task_state_of
+from toolagent.core.calls.results import failed, key_conflict, succeeded, task_state_of
 from toolagent.testing.fake_batches import FakeBatches
 from toolagent.testing.fake_making import FakeMaking
 
@@ -25,7 +25,7 @@ Script = Callable[[ToolCall, str], ToolResult | None]
 
 
 def echo(call: ToolCall, call_id: str) -> ToolResult:
-    """Every call succeeds with its own parameters."""
+    """Returns a success with the call's parameters."""
     return succeeded(call_id, call.tool_id, call.params, datetime.now(UTC), execution_time=0.0, metadata={})
 
 
@@ -38,9 +38,9 @@ class _Started:
 
 @dataclass
 class FakeToolAgentClient:
-    """`away` plays a Temporal server that does not answer; `control_error` a host that cannot do what is asked.
+    """`away` simulates a Temporal server that does not answer, `control_error` a host that fails a control request.
 
-    `controls` holds what was asked of hosts, `making` the tasks that make tools. What was started is kept until the client is dropped.
+    `controls` has the control requests, `making` the tasks that make tools. Started calls are kept as long as the client.
     """
 
     script: Script = echo
@@ -56,7 +56,7 @@ class FakeToolAgentClient:
 
     @property
     def calls(self) -> dict[str, ToolCall]:
-        """Everything that was started, by call id."""
+        """All started calls, by call id."""
         return {call_id: started.call for call_id, started in self._started.items()}
 
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
@@ -64,7 +64,7 @@ class FakeToolAgentClient:
         return await (await self.start(call, call_id)).result()
 
     async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle:
-        """Hand the call over. Raises CallRefusedError for another call under the same id, AnswerPendingError while away."""
+        """Start the call. Raises CallRefusedError for another call under the same id, AnswerPendingError while away."""
         if call.idempotency_key is not None:
             call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
         call_id = call_id or f"call-{uuid.uuid4().hex}"
@@ -77,12 +77,11 @@ class FakeToolAgentClient:
             if result is not None:
                 end.set_result(result)
         elif fingerprint(known.call) != fingerprint(call):
-            error = ToolError(type=ErrorType.REJECTED, message="Another call has this id.", details={"reason": IDEMPOTENCY_CONFLICT})
-            raise CallRefusedError(failed(call_id, call.tool_id, error, datetime.now(UTC)))
+            raise CallRefusedError(key_conflict(call_id, call.tool_id, datetime.now(UTC), "Another call has this id."))
         return CallHandle(call_id, call.tool_id, calls=self)
 
     def handle(self, call_id: str) -> CallHandle:
-        """A call that was handed over before."""
+        """The handle of a started call."""
         return CallHandle(call_id, calls=self)
 
     async def run_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchResult:
@@ -90,17 +89,17 @@ class FakeToolAgentClient:
         return await (await self.start_batch(batch, batch_id)).result()
 
     async def callback(self, task_id: str) -> CallbackView | None:
-        """Nothing is delivered by a fake: it waits for ever."""
+        """A fake delivers nothing: it stays pending."""
         known = self._started.get(task_id)
         return CallbackView(state=CallbackState.PENDING, event_id=f"{task_id}:ended") if known and known.call.callback_url else None
 
     async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle:
-        """Hand a batch over. Ids and errors as `start`."""
+        """Start a batch. Ids and errors as in `start`."""
         self._require_presence(batch_id or "", "")
         return self.batch(await self._batches.start(batch, batch_id))
 
     def batch(self, batch_id: str) -> BatchHandle:
-        """A batch that was handed over before."""
+        """The handle of a started batch."""
         return BatchHandle(batch_id, wait=self._batches.result, look=self._batches.task, stop=self._batches.cancel)
 
     async def batch_end(self, batch_id: str) -> BatchEnd:
@@ -114,9 +113,9 @@ class FakeToolAgentClient:
         return await asyncio.shield(self._started[call_id].end)
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
-        """How far a call is; None when it was not started here. Raises AnswerPendingError while away.
+        """State of a call; None when it was not started here. Raises AnswerPendingError while away.
 
-        `workflow_id` is the id it was started under, where that is not the call id.
+        `workflow_id` is the id it was started with, if that is not the call id.
         """
         self._require_presence(call_id)
         started = self._started.get(workflow_id or call_id)
@@ -129,7 +128,7 @@ class FakeToolAgentClient:
         return view.model_copy(update={"status": task_state_of(result), "ended_at": datetime.now(UTC), "result": result})
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
-        """Ask a call to end; False when it was not started here. `workflow_id` as in `task`. Raises AnswerPendingError while away."""
+        """Cancel a call; False when it was not started here. `workflow_id` as in `task`. Raises AnswerPendingError while away."""
         self._require_presence(call_id)
         started = self._started.get(workflow_id or call_id)
         if started is not None and not started.end.done():
@@ -150,7 +149,7 @@ class FakeToolAgentClient:
         return ToolRoute(tool_id=control.tool_id, host=control.host, state=RunState.RUNNING, endpoint=endpoint, port=52341, pid=12345)
 
     def finish(self, call_id: str, result: ToolResult) -> None:
-        """End a call that goes on."""
+        """End a running call."""
         self._started[call_id].end.set_result(result)
 
     def _require_presence(self, call_id: str, tool_id: str = "") -> None:

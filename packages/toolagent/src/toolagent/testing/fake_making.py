@@ -1,4 +1,4 @@
-"""Tasks of the fake client: what was started, cancelled and said is remembered, and nothing is made."""
+"""Tasks of the fake client: it records starts, cancellations and messages, and makes nothing."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ __all__ = ["FakeMaking"]
 
 @dataclass
 class FakeMaking:
-    """Keeps the contract of `Making`. `away` plays a Temporal server that does not answer, `at_work` the tasks that can be spoken to."""
+    """Keeps the contract of `Making`. `away` simulates a silent Temporal server; `at_work` are the tasks that take messages."""
 
     away: bool = False
     started: dict[str, MakeRequest] = field(default_factory=dict[str, MakeRequest])
@@ -37,7 +37,7 @@ class FakeMaking:
         return task_id in self.started
 
     async def guide(self, task_id: str, guidance: Guidance) -> bool:
-        """False when it is not at work. Raises MakingUnreachableError while away."""
+        """False when the task does not run. Raises MakingUnreachableError while away."""
         self._require_presence()
         if task_id in self.at_work:
             self.said.append((task_id, guidance))

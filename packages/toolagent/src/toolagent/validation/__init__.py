@@ -1,1 +1,1 @@
-"""What schemas, versions and files of tools must be like; needs the libraries of the extra `cli`."""
+"""Validation of schemas, versions and tool files; needs the libraries of the extra `cli`."""

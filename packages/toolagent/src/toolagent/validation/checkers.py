@@ -1,4 +1,4 @@
-"""Checks that may take too long or too much memory, in processes with limits: at most two at once, the next ones wait their turn."""
+"""Runs expensive checks in processes with limits of time and memory: at most two at once, others wait."""
 
 import asyncio
 import atexit
@@ -36,7 +36,7 @@ _PROGRAM = Path(__file__).with_name("checking_child.py")
 
 
 class CheckersBusyError(Exception):
-    """Others are being served, or nobody any more; the same may be asked again."""
+    """All processes are busy or closed; a retry may succeed."""
 
     def __init__(self, message: str = f"Checking other values against their schemas takes longer than {_PATIENCE_S:g} s. Try again later."):
         super().__init__(message)
@@ -44,7 +44,7 @@ class CheckersBusyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """`valid` is None where that was not found out, `found` where not all reasons were. `error` is the library's."""
+    """`valid` is None if the check did not finish, `found` if not all reasons were found. `error` is the library's."""
 
     valid: bool | None = None
     first: tuple[Found, ...] = ()
@@ -56,7 +56,7 @@ _LINE = TypeAdapter(Checked)
 
 
 def check(schema: str, value: JsonValue, most: int) -> Checked:
-    """`schema` is its text, `most` how many reasons are wanted. Blocks. Raises CheckersBusyError, OSError, RuntimeError."""
+    """`schema` is its text, `most` the wanted number of reasons. Blocks. Raises CheckersBusyError, OSError, RuntimeError."""
     try:
         # Of JSON it would take ten times as long, in which no other thread does anything.
         request = marshal.dumps((schema, value, most))
@@ -76,7 +76,7 @@ async def check_soon(schema: str, value: JsonValue, most: int) -> Checked:
 
 
 def end_checks() -> None:
-    """For good, as the program ends: those under way and those that wait raise CheckersBusyError at once."""
+    """End all checks for good: running and waiting ones raise CheckersBusyError at once."""
     _all_checkers().end()
 
 

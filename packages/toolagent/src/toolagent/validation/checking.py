@@ -1,4 +1,4 @@
-"""Checking a value against a schema by the library, and its errors in our words. Nothing else is imported: a program starts with it."""
+"""Checks a value against a schema with the library, and words its errors. Imports little: a program starts with it."""
 
 import json
 from collections.abc import Iterable
@@ -20,13 +20,13 @@ METASCHEMA = json.dumps({"$ref": "https://json-schema.org/draft/2020-12/schema"}
 
 @lru_cache(maxsize=2048)
 def validator(schema: str) -> jsonschema_rs.Draft202012Validator:
-    """`schema` is its text. Raises ValueError for one that is none."""
+    """`schema` is its text. Raises ValueError for an invalid one."""
     formats = schema != METASCHEMA  # of regular expressions the library tells more when it takes the schema
     return jsonschema_rs.Draft202012Validator(json.loads(schema), retriever=_refuse, validate_formats=formats, ignore_unknown_formats=True)
 
 
 def explained(errors: Iterable[jsonschema_rs.ValidationError], most: int) -> tuple[Found, ...]:
-    """The first of them, with messages that are not too long."""
+    """The first errors, with short messages."""
     found: list[Found] = []
     for error in errors:
         if len(found) == most:
@@ -36,7 +36,7 @@ def explained(errors: Iterable[jsonschema_rs.ValidationError], most: int) -> tup
 
 
 def short(message: str, limit: int = 500) -> str:
-    """The library quotes the whole value, which may be a megabyte."""
+    """A message without the quoted value, which may be a megabyte."""
     return message if len(message) <= limit else f"{message[: limit // 2]} … {message[-limit // 2 :]}"
 
 

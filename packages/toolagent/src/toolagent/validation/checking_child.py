@@ -1,6 +1,6 @@
 """The program that checks values against schemas within limits; see `checkers`. Usage: checking_child.py SECONDS BYTES.
 
-It takes requests from its input, each with its length before it, and answers in lines. It ends with its input, and so with its owner.
+It reads requests, each after its length, from stdin and answers in lines. It ends with stdin, and so with its owner.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What checking values against a schema may cost, told from the schema alone.
+"""Estimates from a schema what checking values against it may cost.
 
 A look is one part of the schema applied to one place of a value. Parts that look at the same value and recurse into it multiply with
 every level of it; so do references that are chained by `anyOf` without any recursion. A text that a regular expression looks at, and

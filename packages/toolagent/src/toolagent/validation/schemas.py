@@ -1,6 +1,6 @@
-"""Checking values against JSON Schema, and schemas against theirs. Schemas may not load anything from elsewhere.
+"""Checks values against JSON Schemas, and schemas themselves. Schemas may not load other documents.
 
-What may take long is checked in a process with limits (`checkers`); an ordinary value of an ordinary schema is checked at once.
+Expensive checks run in a process with limits (`checkers`), ordinary ones at once.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ _READ_HERE = 200_000
 
 
 def issues_of(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
-    """Everything about the value that breaks the schema, each with its path, up to MAX_ISSUES. Blocks for seconds at most.
+    """All faults of the value, each with its path, up to MAX_ISSUES. Blocks for seconds at most.
 
-    Raises ValueError for a schema that is none, CheckersBusyError.
+    Raises ValueError for an invalid schema, CheckersBusyError.
     """
     text = json.dumps(schema, sort_keys=True)
     at_once = _at_once(text, value)
@@ -46,7 +46,7 @@ def issues_of(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ..
 
 
 async def find_issues(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
-    """As `issues_of`, and an event loop goes on meanwhile."""
+    """As `issues_of`, without blocking the event loop."""
     text = json.dumps(schema, sort_keys=True)
     if not _judgement(text):
         await asyncio.to_thread(_judged, text)
@@ -55,7 +55,7 @@ async def find_issues(schema: JsonSchema, value: JsonValue) -> tuple[ValidationI
 
 
 def schema_faults(schema: JsonSchema) -> tuple[ValidationIssue, ...]:
-    """Everything that keeps the document from being a JSON Schema that we can use; empty when there is nothing. Blocks.
+    """All faults of the document as a JSON Schema; empty if it is usable. Blocks.
 
     Raises CheckersBusyError.
     """

@@ -1,4 +1,4 @@
-"""Finding and reading `*.tool.json`, and the scripts that they name, on this machine's disk."""
+"""Finds and reads `*.tool.json` and their scripts on the disk."""
 
 import os
 import stat
@@ -19,11 +19,11 @@ _LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_
 
 
 class NotReadError(ValueError):
-    """The text says why a file is none that can be read."""
+    """The file cannot be read; the text says why."""
 
 
 class NoScriptError(ValueError):
-    """The text says what is wrong and what to do, `field` where in the file it is said."""
+    """The script cannot be used. The text says why and what to do, `field` names the place in the file."""
 
     def __init__(self, message: str | None, field: tuple[str | int, ...] = ("handler", "scriptPath")) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class Script:
 
 
 def files_below(folder: Path, note: Callable[[OSError], None] | None = None) -> Iterator[Path]:
-    """Every file of a tool in the folder and below, folder by folder. `note` is told of folders that cannot be read."""
+    """All tool files in the folder and below, folder by folder. `note` is called for unreadable folders."""
     for place, folders, names in os.walk(folder, onerror=note):
         folders[:] = sorted(name for name in folders if name not in _LEFT_OUT)
         yield from (Path(place, name) for name in sorted(names) if name.endswith(SUFFIX) and not name.startswith("."))
@@ -81,7 +81,7 @@ def text_of(path: Path) -> str:
 def find_script(handler: ExternalScript, beside: Path, script_root: Path | None, shared: Collection[Path] = ()) -> Script:
     """Below the folder of its file; where nothing is there, below the script root. Blocks. Raises NoScriptError.
 
-    `shared` are folders that hold many tools: a script right in one of them is given alone.
+    `shared` are folders with many tools: a script directly in one of them gets only itself.
     """
     bases = [base for base in (beside, script_root) if base is not None]
     found = next((place for base in bases if (place := _place(base, handler.script_path)) is not None), None)

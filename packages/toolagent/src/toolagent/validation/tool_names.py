@@ -1,4 +1,4 @@
-"""The id of a tool that somebody asks for in words of any language."""
+"""Makes a tool id from a description in any language."""
 
 import hashlib
 import pkgutil
@@ -24,7 +24,7 @@ _ENDS = re.compile(r"[\u3002\uff0c\uff1b\uff1a\uff01\uff1f!?,;:\n]")
 
 
 def tool_name_for(*texts: str) -> str:
-    """Of the first text that gives one: its words in Latin letters, Chinese ones in pinyin; where none does, `tool_` and a hash of all.
+    """From the first text with usable words: Latin ones, and Chinese ones in pinyin; otherwise `tool_` and a hash of all texts.
 
     `需要一个图片压缩工具` is `tu_pian_ya_suo`, `Count the words of a text` is `count_words_text`.
     """

@@ -1,4 +1,4 @@
-"""What JSON Schema and version ranges allow in what tools say of themselves."""
+"""Checks schemas and version ranges of tool files."""
 
 from pydantic import JsonValue
 
@@ -11,7 +11,7 @@ __all__ = ["ToolRules", "faults_of_test_mode", "matches"]
 
 
 class ToolRules:
-    """Those by which calls are checked too, so that what is loaded can be called. See `toolagent.core.catalog.tool_files.Rules`."""
+    """The same rules as for calls, so that a loaded tool can be called. See `toolagent.core.catalog.tool_files.Rules`."""
 
     def schema_faults(self, schema: JsonSchema) -> tuple[ValidationIssue, ...]:
         return schema_faults(schema)
@@ -28,7 +28,7 @@ class ToolRules:
 
 
 def faults_of_test_mode(manifest: ToolManifest) -> tuple[ValidationIssue, ...]:
-    """Why no call can be made in the test mode that is declared, by its parameters. The input schema has to be a usable one."""
+    """Faults of a declared test mode, by parameter. The input schema must be usable."""
     named, asked = manifest.input_schema.get("properties"), manifest.test_mode or {}
     known = named if isinstance(named, dict) else {}
     unknown = (
@@ -41,5 +41,5 @@ def faults_of_test_mode(manifest: ToolManifest) -> tuple[ValidationIssue, ...]:
 
 
 def matches(wanted: str, version: str) -> bool:
-    """Whether a range means a version. Raises NotARangeError."""
+    """Whether a range includes a version. Raises NotARangeError."""
     return best_of(wanted, (version,)) is not None

@@ -17,7 +17,7 @@ class NotARangeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NoSuchVersion:
-    """The tool is there, a version that fits is not. `versions` are those there are, the newest first; `callable` may be called."""
+    """The tool has no matching version. `versions` are the existing ones, the newest first; `callable` may be called."""
 
     versions: tuple[str, ...]
     callable: tuple[str, ...]
@@ -39,7 +39,7 @@ def best_of(wanted: str, versions: Collection[str]) -> str | None:
 
 
 def newest_first(versions: Iterable[str]) -> tuple[str, ...]:
-    """What SemVer cannot order stands at the end."""
+    """Versions that SemVer cannot order come last."""
     parsed = {version: _parsed(version) for version in versions}
     ordered = sorted((one, version) for version, one in parsed.items() if one)
     return (*(version for _, version in reversed(ordered)), *sorted(version for version, one in parsed.items() if one is None))

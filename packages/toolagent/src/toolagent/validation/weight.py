@@ -1,4 +1,4 @@
-"""How much there is to check in a value."""
+"""Measures how much there is to check in a value."""
 
 from pydantic import JsonValue
 
@@ -10,7 +10,7 @@ _WORD = 64
 
 
 def weight_of(value: JsonValue, most: int) -> int:
-    """Its parts, long texts and long numbers counted as several; more than `most` where it has more, or is nested deeply."""
+    """The number of its parts; long texts and numbers count as several. More than `most` if it has more or is nested deeply."""
     weight = 0
     level: list[JsonValue] = [value]
     for _ in range(_DEPTH):

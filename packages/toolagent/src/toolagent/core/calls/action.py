@@ -1,4 +1,4 @@
-"""The `<ACTION>` protocol: finding the block, reading it, and what is said of its end. Parsing XML is left to the caller."""
+"""The `<ACTION>` protocol: find a block, read it, write its observation. The caller parses the XML."""
 
 import json
 import re
@@ -58,7 +58,7 @@ _TYPES = {
 
 
 class ActionRefused(ValueError):
-    """Nothing is called; the agent is told why. `kind` is an error type as the protocol writes it."""
+    """The action is refused and nothing is called. `kind` is an error type as the protocol writes it."""
 
     def __init__(self, message: str, *, kind: str = "MalformedActionError", tool_id: str = "") -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ class ActionRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The first `<ACTION>` block of a text and what stands around it. `xml` is empty when there is none; `more` blocks follow it."""
+    """The first `<ACTION>` block of a text and the text around it. `xml` is empty without a block; `more` blocks follow."""
 
     xml: str
     around: str
@@ -77,7 +77,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element as it was read: `text` is all text that stands directly in it. Only attributes that mean something are kept."""
+    """A parsed element: `text` is all text directly in it. Only known attributes are kept."""
 
     tag: str
     text: str = ""
@@ -89,7 +89,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is asked of a tool, its values still as they were written. The block's own `mode` and `callback_url` are as of `/run_tool`."""
+    """A requested call, with values as written. `mode` and `callback_url` of the block mean the same as in `/run_tool`."""
 
     tool_id: str
     inputs: dict[str, Element]
@@ -98,7 +98,7 @@ class Action:
 
 
 def block_of(text: str) -> Block:
-    """The first block. Raises ActionRefused when it does not end, and for a document with a DTD."""
+    """The first block. Raises ActionRefused for a block without an end or a document with a DTD."""
     begin = _BEGIN.search(text)
     before = text[: begin.start()] if begin else text
     if _PROLOG.match(before):
@@ -115,7 +115,7 @@ def block_of(text: str) -> Block:
 
 
 def action_of(root: Element) -> Action:
-    """Of either form. Raises ActionRefused."""
+    """The action, in either form. Raises ActionRefused."""
     if root.mode is not None and root.mode not in set(CallMode):
         raise ActionRefused(f"The mode of an <ACTION> is {' or '.join(CallMode)}, not {root.mode[:64]!r}.")
     return replace(_asked(root), mode=CallMode(root.mode) if root.mode else None, callback_url=root.callback_url)
@@ -134,7 +134,7 @@ def _asked(root: Element) -> Action:
 
 
 def observation_of(result: ToolResult) -> Observation:
-    """What the agent is told of a call that has ended."""
+    """The observation of an ended call."""
     tool_id = result.tool_id
     if result.error is not None:
         kind = original_type_of(result.error) or _TYPES[result.error.type]
@@ -146,13 +146,13 @@ def observation_of(result: ToolResult) -> Observation:
 
 
 def started(tool_id: str, call_id: str) -> Observation:
-    """What the agent is told of a call that it does not wait for."""
+    """The observation of a call that the agent does not wait for."""
     content = f"Tool {tool_id} was started as task {call_id}. GET /tasks/{call_id} says how it ends."
     return Observation(tool_id=tool_id, status="success", content=content)
 
 
 def not_called(more: int) -> str:
-    """What the agent is told of actions beyond the first; empty when there are none."""
+    """The note about further blocks; empty when there are none."""
     if not more:
         return ""
     which = "another <ACTION> block, which was" if more == 1 else f"{more} more <ACTION> blocks, which were"
@@ -249,7 +249,7 @@ def _own_output(output: JsonValue) -> JsonValue:
 
 
 def own_failure(output: JsonValue) -> tuple[str, str, str] | None:
-    """Type, message and details of an output that says itself that it failed, as a ScriptExecutionResult does."""
+    """Type, message and details of an output that reports its own failure, such as a ScriptExecutionResult."""
     error = output.get("error") if isinstance(output, dict) and output.get("success") is False else None
     if not isinstance(error, dict):
         return None

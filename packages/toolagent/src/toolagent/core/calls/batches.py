@@ -1,4 +1,4 @@
-"""Which calls a batch is made of, and what is said of those that were never made."""
+"""The calls of a batch, and the results of those that were never made."""
 
 import hashlib
 import json
@@ -39,23 +39,23 @@ _PREFIX = "batch-"
 
 
 def batch_id_for_key(caller_id: str | None, key: str) -> str:
-    """The id that a caller's idempotency key for a batch stands for."""
+    """The batch id for a caller's idempotency key."""
     return f"{_PREFIX}{hashlib.sha256(json.dumps(['batch', caller_id, key]).encode()).hexdigest()[:40]}"
 
 
 def batch_id_of_workflow(workflow_id: str, first_run_id: str) -> str:
-    """As for calls: an id of our own form is kept, anybody else's may be used again, so there the run decides."""
+    """As for calls: an id of our form is kept; any other may be used again, so the run decides."""
     return workflow_id if re.fullmatch(BATCH_ID_PATTERN, workflow_id) else f"{_PREFIX}{first_run_id}"
 
 
 def batch_fingerprint(batch: ToolBatch) -> str:
-    """What must be equal for two batches under one key to be the same batch."""
+    """Equal for two batches that are the same batch."""
     parts: list[JsonValue] = [[call.idempotency_key, fingerprint(call)] for call in calls_of(batch)]
     return hashlib.sha256(json.dumps([batch.ordered, batch.stop_on_error, parts]).encode()).hexdigest()
 
 
 def calls_of(batch: ToolBatch) -> tuple[ToolCall, ...]:
-    """The calls as they are made: with the batch's caller where they name none."""
+    """The calls, with the batch's caller where they name none."""
     nobody = Caller()
     return tuple(
         call.model_copy(update={"mode": CallMode.SYNC, "caller": batch.caller if call.caller == nobody else call.caller})
@@ -64,7 +64,7 @@ def calls_of(batch: ToolBatch) -> tuple[ToolCall, ...]:
 
 
 def call_ids(batch: ToolBatch, batch_id: str) -> tuple[str, ...]:
-    """The id of each call: from its own key where it has one, else from the batch's id and its place."""
+    """The id of each call: from its own key if it has one, else from the batch's id and its position."""
     stem = f"call-{batch_id.removeprefix(_PREFIX)}"
     return tuple(
         f"{stem}-{index}" if call.idempotency_key is None else call_id_for_key(call.caller.caller_id, call.idempotency_key)
@@ -73,13 +73,13 @@ def call_ids(batch: ToolBatch, batch_id: str) -> tuple[str, ...]:
 
 
 def batched(batch: ToolBatch, batch_id: str) -> tuple[BatchedCall, ...]:
-    """All calls, none of them begun."""
+    """All calls as not begun."""
     ids = call_ids(batch, batch_id)
     return tuple(BatchedCall(call_id=call_id, tool_id=call.tool_id) for call_id, call in zip(ids, batch.calls, strict=True))
 
 
 def after(call: BatchedCall, result: ToolResult) -> BatchedCall:
-    """The call, ended with this result."""
+    """The call as ended with this result."""
     if result.status == "success":
         return call.model_copy(update={"state": BatchedState.SUCCESS})
     state = BatchedState.CANCELLED if result.error_type is ErrorType.CANCELLED else BatchedState.ERROR
@@ -97,14 +97,14 @@ def progress_of(calls: Iterable[BatchedCall]) -> str:
 
 
 def state_of(end: BatchEnd) -> TaskState:
-    """How the batch as a task ended: completed, though calls in it failed."""
+    """The state of the ended batch: completed, even if calls failed."""
     if end.error is not None:
         return TaskState.FAILED
     return TaskState.CANCELLED if end.cancelled else TaskState.COMPLETED
 
 
 def never_made(call: BatchedCall, at: datetime) -> ToolResult | None:
-    """The result of a call that has none of its own; None when it was begun, and so has one."""
+    """The result of a call that was never begun; None if it was begun and so has its own."""
     if call.reason == IDEMPOTENCY_CONFLICT:
         return key_conflict(call.call_id, call.tool_id, at)
     if call.state is BatchedState.SKIPPED:
@@ -114,7 +114,7 @@ def never_made(call: BatchedCall, at: datetime) -> ToolResult | None:
 
 
 def lost(call: BatchedCall, at: datetime) -> ToolResult:
-    """The result of a call that nobody knows: cancelled before it was begun, or forgotten since it ended."""
+    """The result of an unknown call: cancelled before its begin, or forgotten after its end."""
     if call.state is BatchedState.CANCELLED:
         return _failed(call, ErrorType.CANCELLED, "The call was cancelled before it was begun.", {"sent": False}, at)
     message = f"The call ended ({call.state.value}), and its result is no longer kept."

@@ -1,4 +1,4 @@
-"""What is sent to those who asked to be told of an end, and how it is signed (standardwebhooks.com)."""
+"""Callbacks at the end of a call or batch, and their signatures (standardwebhooks.com)."""
 
 import base64
 import binascii
@@ -21,7 +21,7 @@ _PREFIX = "whsec_"
 
 
 def callback_of_call(call: ToolCall, result: ToolResult, at: datetime, run_id: str) -> Callback | None:
-    """None when nobody asked to be told."""
+    """The callback of a call; None without a `callback_url`."""
     if call.callback_url is None:
         return None
     # A call that was refused because its id is another's must not pass for the end of that other one.
@@ -31,21 +31,21 @@ def callback_of_call(call: ToolCall, result: ToolResult, at: datetime, run_id: s
 
 
 def callback_of_batch(batch: ToolBatch, end: BatchEnd, at: datetime) -> Callback | None:
-    """None when nobody asked to be told. Has ids and states of the calls; `/tasks/{call_id}` has their results."""
+    """The callback of a batch, with ids and states of its calls; None without a `callback_url`. `/tasks/{call_id}` has the results."""
     if batch.callback_url is None:
         return None
     return _callback(end.batch_id, f"{end.batch_id}:ended", "batch.ended", batch.callback_url, at, end.model_dump(mode="json"), "")
 
 
 def delivery_id(event_id: str) -> str:
-    """The workflow that delivers it."""
+    """The id of the workflow that delivers it."""
     return f"callback-{event_id.replace(':ended', '', 1)}"
 
 
 def signatures(secret: str, event_id: str, timestamp: int, body: bytes) -> str:
-    """The value of `webhook-signature`: one for each of the secrets, which are separated by spaces so that they can be changed.
+    """The value of `webhook-signature`: one signature for each secret. Several secrets are separated by spaces.
 
-    A secret that begins with `whsec_` is base64 after that, as libraries for Standard Webhooks have it; any other is the key itself.
+    A secret `whsec_<base64>` is decoded, as in libraries for Standard Webhooks; any other is the key itself.
     """
     signed = f"{event_id}.{timestamp}.".encode() + body
     made = (hmac.new(_key(one), signed, hashlib.sha256).digest() for one in secret.split())
@@ -53,7 +53,7 @@ def signatures(secret: str, event_id: str, timestamp: int, body: bytes) -> str:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port: what may be shown of a URL, whose path and query may hold a secret."""
+    """Scheme, host and port of a URL; its path and query may hold a secret."""
     try:
         parts = urlsplit(url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
@@ -62,7 +62,7 @@ def origin_of(url: str) -> str:
 
 
 def callback_event(note: CallbackNote, at: datetime) -> Event:
-    """Derived from what was to be delivered: said twice, it is recorded once."""
+    """The event of a delivery; its id is derived, so a repetition is recorded once."""
     is_delivered = note.end.state is CallbackState.DELIVERED
     return Event(
         event_id=f"{note.event_id}:callback",
@@ -75,7 +75,7 @@ def callback_event(note: CallbackNote, at: datetime) -> Event:
 
 
 def view_of_event(events: tuple[Event, ...]) -> CallbackView | None:
-    """How a delivery ended, where that is among the events of a task."""
+    """How a delivery ended, according to an event of the task."""
     kinds = {EventType.CALLBACK_DELIVERED, EventType.CALLBACK_FAILED}
     return next((CallbackView.model_validate(event.details) for event in events if event.event_type in kinds), None)
 

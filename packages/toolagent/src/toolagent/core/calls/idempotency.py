@@ -1,4 +1,4 @@
-"""Which call is which: ids derived from keys, and fingerprints that tell two calls apart."""
+"""Call ids derived from keys, and fingerprints of calls."""
 
 import hashlib
 import json
@@ -11,19 +11,19 @@ __all__ = ["call_id_for_key", "call_id_of_workflow", "fingerprint"]
 
 
 def call_id_for_key(caller_id: str | None, key: str) -> str:
-    """The call id that a caller's idempotency key stands for; two callers' equal keys are different calls."""
+    """The call id for a caller's idempotency key; equal keys of two callers are different calls."""
     return f"call-{hashlib.sha256(json.dumps([caller_id, key]).encode()).hexdigest()[:40]}"
 
 
 def call_id_of_workflow(workflow_id: str, first_run_id: str) -> str:
     """The call id of a call that was started as this workflow.
 
-    A workflow id of our own form is the call id. Anybody else's may be used again for another call, so the run decides.
+    A workflow id of our form is the call id. Any other may be used again for another call, so the run decides.
     """
     return workflow_id if re.fullmatch(CALL_ID_PATTERN, workflow_id) else f"call-{first_run_id}"
 
 
 def fingerprint(call: ToolCall) -> str:
-    """What must be equal for two calls under one key to be the same call: tool, version and parameters."""
+    """Tool, version and parameters: equal for two calls that are the same call."""
     content = json.dumps([call.tool_id, call.version, call.params], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,6 +1,6 @@
-"""How much a JSON text holds besides its bytes: `[[],[],…]` costs a hundred times what a text of that length does.
+"""Counts values and levels of a JSON text: `[[],[],…]` costs a hundred times as much as a string of that length.
 
-Counted on the bytes, before anything is made of them. The name of a pair counts as a value: making it costs as much.
+It counts on the bytes, before parsing. A name in an object counts as a value, because it costs as much.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """What there is too much of, as a sentence without its subject. `at_least`: counting ended there."""
+    """What exceeds a limit, as a sentence without its subject. `at_least`: counting stopped there."""
 
     of: Literal["values", "levels"]
     number: int
@@ -42,7 +42,7 @@ class Excess:
 
 
 def excess_of(text: bytes, max_values: int, max_depth: int = MAX_DEPTH) -> Excess | None:
-    """What a JSON text has too much of; None when it may be read. Of a text that is no JSON, the answer means nothing."""
+    """The exceeded limit of a JSON text; None when it may be parsed. Meaningless for a text that is not JSON."""
     openers = text.count(b"[") + text.count(b"{")
     # Each value but the outermost follows a comma, an opener or its name. Nearly every text ends here.
     if text.count(b",") + text.count(b":") + openers < max_values and openers <= max_depth:
@@ -59,7 +59,7 @@ def excess_of(text: bytes, max_values: int, max_depth: int = MAX_DEPTH) -> Exces
 
 
 def values_in(text: bytes) -> int:
-    """How many values a JSON text holds that has no excess of them."""
+    """Number of values of a JSON text within the limits."""
     return _values(_bare(text))
 
 

@@ -1,4 +1,4 @@
-"""What may be written down of a call's parameters, of a command and of a text: no secrets, and nothing long."""
+"""Masks secrets and cuts long values in parameters, commands and texts before they are recorded."""
 
 import itertools
 import re
@@ -43,18 +43,18 @@ _OPTION = re.compile(r"""(--?[A-Za-z][\w-]{0,60})(\s{1,4}["']?)([^\s"'-][^\s"']*
 
 
 def masked_params(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Masked where the schema says `writeOnly` or `format: password`, and where a name sounds like a secret; cut where it is long."""
+    """Masks values by schema (`writeOnly`, `format: password`) and by names that sound like secrets; cuts long ones."""
     masked = _bounded(mask_secrets(schema, params), 0)
     return masked if isinstance(masked, dict) else {}
 
 
 def masked_caller(caller: Caller) -> Caller:
-    """Its variables are masked and cut like parameters of no schema."""
+    """The caller with its variables masked and cut like parameters without a schema."""
     return caller.model_copy(update={"variables": masked_params({}, caller.variables)})
 
 
 def masked_command(command: tuple[str, ...]) -> tuple[str, ...]:
-    """`--api-key VALUE` and `--api-key=VALUE` without the value, whatever it looks like."""
+    """The command without the values of options such as `--api-key VALUE` and `--api-key=VALUE`."""
     shown: list[str] = []
     is_secret = False
     for word in command:
@@ -67,7 +67,7 @@ def masked_command(command: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def masked_text(text: str) -> str:
-    """A text that a person or a model wrote: keys of a known form, and what stands beside a name that sounds like a secret. Not cut."""
+    """Masks keys of known forms, and values beside names that sound like secrets, in a free text. Not cut."""
 
     def named(found: re.Match[str]) -> str:
         name, between, _ = found.groups()
@@ -78,7 +78,7 @@ def masked_text(text: str) -> str:
 
 
 def without_secret(text: str, secret: str | None, mask: str = MASK) -> str:
-    """A text of free words with this value masked, if that has 8 characters or more."""
+    """The text with this value masked, if the value has 8 characters or more."""
     return text.replace(secret, mask) if secret and len(secret) >= _SHORTEST_SECRET else text
 
 

@@ -1,16 +1,15 @@
-"""How results are made."""
+"""Makes results of calls."""
 
 from datetime import datetime
 
 from pydantic import JsonValue
 
-from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
+from toolagent.contracts.calls import ORIGINAL_TYPE, ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.tasks import TaskState
 
 __all__ = [
     "IDEMPOTENCY_CONFLICT",
     "KEY_CONFLICT",
-    "ORIGINAL_TYPE",
     "TOO_LARGE",
     "failed",
     "key_conflict",
@@ -28,9 +27,6 @@ KEY_CONFLICT = "This idempotency key or call id was used for another call: other
 TOO_LARGE = "too_large"
 """`details.reason` of a `validation_error` because of the size of the parameters."""
 
-ORIGINAL_TYPE = "original_type"
-"""In `details` of an error: what the tool's own world calls it, such as a script's `ScriptError`."""
-
 
 def failed(
     call_id: str,
@@ -42,7 +38,7 @@ def failed(
     execution_time: float = 0.0,
     metadata: dict[str, JsonValue] | None = None,
 ) -> ToolResult:
-    """A result that says what went wrong. `execution_time` is in seconds."""
+    """A result with an error. `execution_time` is in seconds."""
     return ToolResult(
         status="error",
         error=error,
@@ -57,7 +53,7 @@ def failed(
 
 
 def key_conflict(call_id: str, tool_id: str, at: datetime, message: str = KEY_CONFLICT) -> ToolResult:
-    """The result of what was asked under a key or an id that another one has."""
+    """The result of a request whose key or id another call has."""
     return failed(call_id, tool_id, ToolError(type=ErrorType.REJECTED, message=message, details={"reason": IDEMPOTENCY_CONFLICT}), at)
 
 
@@ -92,13 +88,13 @@ def reason_of(result: ToolResult) -> str | None:
 
 
 def original_type_of(error: ToolError) -> str | None:
-    """What the tool's own world calls the error, where it has said so."""
+    """The tool's own name for the error, if it gave one."""
     original = error.details.get(ORIGINAL_TYPE) if isinstance(error.details, dict) else None
     return original if isinstance(original, str) else None
 
 
 def task_state_of(result: ToolResult) -> TaskState:
-    """How a task ended whose result this is."""
+    """The state of the ended task with this result."""
     if result.status == "success":
         return TaskState.COMPLETED
     return TaskState.CANCELLED if result.error_type is ErrorType.CANCELLED else TaskState.FAILED

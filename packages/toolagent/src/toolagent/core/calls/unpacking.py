@@ -1,4 +1,4 @@
-"""What a peer has packed is unpacked in pieces of a bounded size: two kilobytes can hold gigabytes."""
+"""Unpacks compressed bodies in pieces of limited size: two kilobytes can hold gigabytes."""
 
 import zlib
 from collections.abc import Iterator, MutableMapping
@@ -17,13 +17,13 @@ _KNOWN = frozenset(("gzip", "x-gzip", "deflate"))
 
 
 class BodyRefused(ValueError):
-    """A body that is not read to its end, and why."""
+    """The body is not read to its end; the message says why."""
 
 
 class BoundedBody:
-    """One body, given as it arrives. `packings` are those of its Content-Encoding: none, or one that is known.
+    """One body, chunk by chunk. `packings` are those of its Content-Encoding: none, or one known.
 
-    Of more than `max_bytes`, packed or unpacked, nothing is given: the body is refused, or, where it `is_cut`, ends there.
+    At `max_bytes`, packed or unpacked, the body is refused, or ends if it `is_cut`.
     """
 
     def __init__(self, packings: tuple[str, ...] = (), max_bytes: int | None = None, *, is_cut: bool = False) -> None:
@@ -33,11 +33,11 @@ class BoundedBody:
 
     @property
     def is_full(self) -> bool:
-        """No more of it is given."""
+        """Whether the limit is reached."""
         return self._is_cut and self._max_bytes is not None and max(self._packed, self._given) >= self._max_bytes
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """What the chunk holds. Raises BodyRefused."""
+        """The unpacked pieces of a chunk. Raises BodyRefused."""
         self._packed += len(chunk)
         self._check(self._packed)
         for piece in self._unpacked(chunk):
@@ -49,7 +49,7 @@ class BoundedBody:
                 return
 
     def end(self) -> None:
-        """It has ended. Raises BodyRefused when what was packed has not."""
+        """Call it at the end. Raises BodyRefused when the compressed data is incomplete."""
         if self._unpacker is not None and not self.is_full:
             self._unpacker.end()
 
@@ -68,9 +68,9 @@ class BoundedBody:
 def bounded_body(
     headers: MutableMapping[str, str], max_bytes: int | None, *, is_redirect: bool, keeps_unknown: bool = False
 ) -> BoundedBody | None:
-    """How the body of an answer with these headers is to be read; None when as it comes.
+    """The reader for an answer with these headers; None if the body needs none.
 
-    Its Content-Encoding is taken out of them, and the length of what is packed. `keeps_unknown`: what cannot be unpacked is given as it is.
+    Removes Content-Encoding, and the packed length, from the headers. `keeps_unknown`: unknown encodings stay packed.
     """
     packings = _packings(headers.pop("content-encoding", ""))
     if packings:

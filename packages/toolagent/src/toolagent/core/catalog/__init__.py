@@ -1,1 +1,1 @@
-"""The rules of `*.tool.json`, and of what depends on what."""
+"""The rules of `*.tool.json`, and of dependencies between tools."""

@@ -1,4 +1,4 @@
-"""JSON with `//` comments, read strictly otherwise, in which every value can be found again by line and column."""
+"""Reads strict JSON with `//` comments, and finds line and column of every value."""
 
 import json
 import math
@@ -28,7 +28,7 @@ class Place:
 
 
 class NotJsonError(ValueError):
-    """The text is not JSON, or JSON that says something twice or too deeply."""
+    """The text is not JSON, has a name twice, or is too deep."""
 
     def __init__(self, reason: str, place: Place) -> None:
         super().__init__(reason)
@@ -37,13 +37,13 @@ class NotJsonError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CommentedJson:
-    """`text` has blanks where comments were, so that places in it are those of the file."""
+    """`text` has blanks instead of comments, so places in it are those of the file."""
 
     value: JsonValue
     text: str
 
     def place_of(self, path: Sequence[Step]) -> Place:
-        """Where the value at a path begins: that of the last step there is, when the path leads further."""
+        """Where the value at a path begins; for a path that leads further, the last existing step."""
         value, at = self.value, _after_space(self.text, 0)
         for step in path:
             match value:

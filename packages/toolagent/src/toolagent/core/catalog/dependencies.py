@@ -1,4 +1,4 @@
-"""Tools that need other tools: whether that goes round in a circle."""
+"""Finds cycles in dependencies between tools."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Matches = Callable[[str, str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A version of a tool, and what it needs."""
+    """A version of a tool and its dependencies."""
 
     tool_id: str
     version: str
@@ -25,7 +25,7 @@ class Node:
 
 
 def in_cycles(nodes: Iterable[Node], matches: Matches) -> dict[Node, tuple[str, ...]]:
-    """Each version that needs itself, with the names on a shortest way round. A range counts as needing every version in it."""
+    """Each version in a cycle, with the names of a shortest cycle. A range depends on every version in it."""
     by_tool: dict[str, list[Node]] = {}
     for node in dict.fromkeys(nodes):
         by_tool.setdefault(node.tool_id, []).append(node)

@@ -1,4 +1,4 @@
-"""Comparing what came with what an example expects: a part of it, so that times and ids may differ."""
+"""Compares an output with the expected part of it, so times and ids may differ."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,9 @@ __all__ = ["unexpected"]
 
 
 def unexpected(expected: JsonValue, actual: JsonValue, path: str = "$") -> Iterator[tuple[str, JsonValue, JsonValue]]:
-    """Every place where something else came than was expected: its JSON path, and both; None for what is missing.
+    """Each difference: JSON path, expected and actual value; None for a missing one.
 
-    Of an object only the expected keys count; of a list all items, in order.
+    Only the expected keys of an object count, but all items of a list, in order.
     """
     match expected, actual:
         case dict(), dict():

@@ -1,4 +1,4 @@
-"""What the id of a tool says of whose it is: `namespace:tool-name`."""
+"""Namespaces of tool ids: `namespace:tool-name`."""
 
 from collections.abc import Collection
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Where the fields of a `*.tool.json` belong that bound a tool, and what they are called elsewhere: one that is not seen binds nothing."""
+"""Finds limits of a `*.tool.json` under another name or in another place, where they would have no effect."""
 
 from collections.abc import Collection, Mapping
 
@@ -39,7 +39,7 @@ _AT_THE_TOP = (
 
 
 def meant(key: str, here: Collection[str], given: Collection[str]) -> str | None:
-    """What to say of a key that is none of the fields `here`, of which those `given` are there; None: it means nothing to us."""
+    """The fault of a key that is not one of the fields `here` (`given` are present); None for an unknown key."""
     ours = _OURS.get(key, key)
     if ours in here:
         return None if ours in given else f"Did you mean {ours!r}?"

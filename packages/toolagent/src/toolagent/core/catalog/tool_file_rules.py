@@ -1,4 +1,4 @@
-"""What keeps a file of a tool from being used, besides what it says: its size, where its script lies, and other files."""
+"""Faults of a tool file besides its content: its size, the place of its script, conflicts with other files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MAX_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ScriptPlace:
-    """Where a script path leads from `base`, links followed; `real` is None for a link that leads nowhere, or in a circle."""
+    """A script path resolved from `base`, links followed; `real` is None for a broken or circular link."""
 
     base: str
     real_base: PurePath
@@ -22,12 +22,12 @@ class ScriptPlace:
 
 
 def too_large(size: int) -> str | None:
-    """Why a file of so many bytes is not read."""
+    """The fault of a file with too many bytes."""
     return f"The file is larger than {MAX_BYTES // 1000} kB." if size > MAX_BYTES else None
 
 
 def misplaced(path: str, bases: Sequence[str], found: ScriptPlace | None) -> str | None:
-    """Why a script cannot be used that was looked for from each of `bases`, and `found` from one of them or from none."""
+    """Why a script cannot be used. It was looked up from each of `bases`; `found` is the match, if any."""
     if found is None:
         return f"There is no file {path!r} {' nor '.join(f'in {base!r}' for base in bases)}."
     if found.real is None:
@@ -40,9 +40,9 @@ def misplaced(path: str, bases: Sequence[str], found: ScriptPlace | None) -> str
 
 
 def doubles(nodes: Mapping[str, Node], before: Mapping[str, str], staying: Iterable[str] = ()) -> dict[str, str]:
-    """By file name, why a file is not used whose id and version another one has. What was there first stays.
+    """By file name, the fault of files whose id and version another file has. The first file stays.
 
-    `before` says which version came from which file (`tool_id@version`), `staying` which of these files still count unseen.
+    `before` maps files to versions (`tool_id@version`) so far, `staying` names those that count without being read.
     """
     holders = {before[name]: name for name in staying}
     faults: dict[str, str] = {}
@@ -55,7 +55,7 @@ def doubles(nodes: Mapping[str, Node], before: Mapping[str, str], staying: Itera
 
 
 def circles(nodes: Mapping[str, Node], others: Iterable[Node], matches: Matches) -> dict[str, str]:
-    """By file name, why a file is not used whose tool depends on itself, perhaps by way of `others` that came from elsewhere."""
+    """By file name, the fault of files whose tool depends on itself, perhaps through `others` from elsewhere."""
     ways = in_cycles((*nodes.values(), *others), matches)
     return {
         name: f"The tools depend on each other in a circle: {' → '.join(way)}."

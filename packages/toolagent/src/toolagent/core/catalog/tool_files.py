@@ -1,4 +1,4 @@
-"""What makes a `*.tool.json` usable, for the service that loads it and for who writes it."""
+"""Validates a `*.tool.json`, for the service and for its author."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from toolagent.contracts.tool_files import ExternalScript, ToolFile
 from toolagent.core.catalog.commented_json import CommentedJson, NotJsonError, Place, Step, parse_commented
 from toolagent.core.catalog.tool_file_fields import meant
 from toolagent.core.json_paths import json_path
-from toolagent.core.schemas import with_defaults
+from toolagent.core.schemas import mentions, with_defaults
 
 __all__ = [
     "CAPABILITIES",
@@ -44,14 +44,14 @@ _FREE = frozenset({"parameters", "output", "examples"})
 
 
 class Rules(Protocol):
-    """What needs a library that not everybody has."""
+    """Checks that need optional libraries."""
 
     def schema_faults(self, schema: JsonSchema) -> Iterable[ValidationIssue]:
-        """What keeps a document from being a usable JSON Schema, by its path (`$.properties.x`)."""
+        """Faults of a document as a JSON Schema, by path (`$.properties.x`)."""
         ...
 
     def issues_of(self, schema: JsonSchema, value: JsonValue) -> Iterable[ValidationIssue]:
-        """What about a value breaks a usable schema, by its path."""
+        """Faults of a value against a usable schema, by path."""
         ...
 
     def range_fault(self, wanted: str) -> str | None:
@@ -61,7 +61,7 @@ class Rules(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileFault:
-    """`path` is a JSON path, `place` where in the file that is, or the nearest thing around it."""
+    """`path` is a JSON path, `place` its line and column, or those of the nearest value around it."""
 
     path: str
     reason: str
@@ -70,7 +70,7 @@ class FileFault:
 
 @dataclass(frozen=True, slots=True)
 class ReadToolFile:
-    """A file as it was understood; `file` is None where there are faults. `value` is what it says, without comments."""
+    """A parsed file; `file` is None if there are faults. `value` is its JSON without comments."""
 
     file: ToolFile | None
     value: dict[str, JsonValue]
@@ -78,13 +78,13 @@ class ReadToolFile:
     document: CommentedJson | None = None
 
     def fault(self, path: Sequence[Step], reason: str) -> FileFault:
-        """One that only shows outside of the file."""
+        """A fault that was found outside of the file."""
         place = self.document.place_of(path) if self.document else Place(1, 1)
         return FileFault(json_path(path), reason, place)
 
 
 def read_tool_file(text: str, rules: Rules) -> ReadToolFile:
-    """Everything that is wrong with the file by itself. Whether its script and its dependencies are there is another question."""
+    """Reads the file and finds all its own faults. It does not look for its script and dependencies."""
     try:
         document = parse_commented(text)
     except NotJsonError as error:
@@ -100,7 +100,7 @@ def read_tool_file(text: str, rules: Rules) -> ReadToolFile:
 
 
 def manifest_of(file: ToolFile, **of_handler: object) -> ToolManifest:
-    """What the registry keeps of it; `of_handler` is what holds where the file says nothing."""
+    """The manifest for the registry; `of_handler` has the defaults of its handler."""
     names = ToolManifest.model_fields.keys() & (file.model_fields_set | of_handler.keys())
     said = {name: getattr(file, name) for name in names & ToolFile.model_fields.keys() if name in file.model_fields_set}
     described = {"name": file.display_name, "input_schema": file.parameters, "output_schema": file.output}
@@ -119,7 +119,7 @@ def tool_file_schema() -> JsonSchema:
 
 
 def unsafe_script_path(path: str) -> str | None:
-    """Why a script path cannot be one below a folder, whatever is there."""
+    """Why a script path is unsafe, whatever is on the disk."""
     if path.startswith(("/", "~")) or re.match(r"[A-Za-z]:", path):
         return "A script's path is relative to the folder of the file, or to the script root."
     if _NOT_IN_A_PATH.search(path):
@@ -213,14 +213,7 @@ def _parts_of(part: JsonValue) -> Iterator[tuple[Step, JsonValue]]:
 
 
 def _has_fault(part: JsonValue, message: str, rules: Rules) -> bool:
-    match part:
-        case dict():
-            said = any(issue.message == message for issue in rules.schema_faults(part))
-            return said or any(_has_fault(value, message, rules) for value in part.values())
-        case list():
-            return any(_has_fault(value, message, rules) for value in part)
-        case _:
-            return False
+    return mentions(part, lambda schema: any(issue.message == message for issue in rules.schema_faults(schema)))
 
 
 def _of_script(handler: ExternalScript) -> Iterator[Found]:

@@ -1,7 +1,7 @@
 """What a scenario expects of a request, held against what came."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from toolagent.core.catalog.expectations import unexpected
 from toolagent.testing.servers.requests import MessagesRequest, ToolOutcomeView
@@ -14,38 +14,33 @@ _SHOWN = 500
 
 def unmet(expected: Expectation, request: MessagesRequest) -> Iterator[str]:
     """Each expectation that the request does not meet: what was expected, and what came."""
-    for check in _CHECKS:
-        yield from check(expected, request)
+    results = request.outcomes[-1] if request.outcomes else ()
+    yield from _in_results(expected, results)
+    yield from _in_json(expected, results)
+    yield from _errors(expected, results)
+    yield from _missing(expected.user, request.last_user_text, "the last user message")
+    yield from _missing(expected.system, request.system_text, "the system prompt")
+    yield from _offered(expected, request)
+    yield from _nowhere(expected, request)
 
 
-def _in_results(expected: Expectation, request: MessagesRequest) -> Iterator[str]:
-    results = _latest(request)
+def _in_results(expected: Expectation, results: Sequence[ToolOutcomeView]) -> Iterator[str]:
     for words in expected.last_result:
         if not any(words in result.text for result in results):
             yield f"expected {words!r} in the latest tool result; it was {_all(results)}"
 
 
-def _in_json(expected: Expectation, request: MessagesRequest) -> Iterator[str]:
+def _in_json(expected: Expectation, results: Sequence[ToolOutcomeView]) -> Iterator[str]:
     if expected.last_result_json is None:
         return
-    results = _latest(request)
     value = results[-1].value if results else None
     for path, wanted, came in unexpected(expected.last_result_json, value):
         yield f"expected {json.dumps(wanted)} at {path} of the latest tool result; there was {_short(json.dumps(came))}"
 
 
-def _errors(expected: Expectation, request: MessagesRequest) -> Iterator[str]:
-    results = _latest(request)
+def _errors(expected: Expectation, results: Sequence[ToolOutcomeView]) -> Iterator[str]:
     if expected.is_error is not None and any(result.is_error for result in results) is not expected.is_error:
         yield f"expected {'an error' if expected.is_error else 'no error'} as the latest tool result; it was {_all(results)}"
-
-
-def _in_user(expected: Expectation, request: MessagesRequest) -> Iterator[str]:
-    yield from _missing(expected.user, request.last_user_text, "the last user message")
-
-
-def _in_system(expected: Expectation, request: MessagesRequest) -> Iterator[str]:
-    yield from _missing(expected.system, request.system_text, "the system prompt")
 
 
 def _offered(expected: Expectation, request: MessagesRequest) -> Iterator[str]:
@@ -60,21 +55,6 @@ def _nowhere(expected: Expectation, request: MessagesRequest) -> Iterator[str]:
         for words in expected.nowhere:
             found = [part for part in parts if words in part or json.dumps(words, ensure_ascii=False)[1:-1] in part]
             yield from (f"expected {words!r} nowhere in the request; it is in {_short(part)}" for part in found[:1])
-
-
-_CHECKS: Sequence[Callable[[Expectation, MessagesRequest], Iterator[str]]] = (
-    _in_results,
-    _in_json,
-    _errors,
-    _in_user,
-    _in_system,
-    _offered,
-    _nowhere,
-)
-
-
-def _latest(request: MessagesRequest) -> tuple[ToolOutcomeView, ...]:
-    return request.outcomes[-1] if request.outcomes else ()
 
 
 def _missing(expected: Sequence[str], text: str, where: str) -> Iterator[str]:

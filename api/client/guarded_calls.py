@@ -1,0 +1,87 @@
+"""Calls that are refused at once while they could not be recorded."""
+
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from pydantic import JsonValue
+from temporalio.client import Client
+
+from api.client.recording import Recording, UnrecordableError
+from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
+from toolagent.client.handles import BatchHandle, CallHandle
+from toolagent.client.temporal import ToolAgentClient
+from toolagent.contracts.batches import BatchEnd, ToolBatch
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.routes import ToolControl, ToolRoute
+from toolagent.contracts.tasks import TaskView
+from toolagent.core.calls.batches import batch_id_for_key
+from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent.core.calls.results import failed
+
+__all__ = ["GuardedCalls"]
+
+
+class GuardedCalls(ToolAgentClient):
+    """The client of a front door. What was taken before goes on when there is room again."""
+
+    def __init__(self, client: Client, recording: Recording, *, patience_s: float) -> None:
+        super().__init__(client, patience_s=patience_s)
+        self._recording = recording
+
+    async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle:
+        key = call.idempotency_key
+        own = call_id_for_key(call.caller.caller_id, key) if key is not None else call_id or f"call-{uuid.uuid4().hex}"
+        async with self.recorded(own, call.tool_id):
+            return await super().start(call, own)
+
+    async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle:
+        key = batch.idempotency_key
+        own = batch_id_for_key(batch.caller.caller_id, key) if key is not None else batch_id or f"batch-{uuid.uuid4().hex}"
+        async with self.recorded(own, ""):
+            return await super().start_batch(batch, own)
+
+    async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
+        """As of any client; but how a call ends is not waited for while its end cannot be recorded. It goes on when it can be."""
+        async with self.recorded(call_id, tool_id, looks=True):
+            return await super().result(call_id, tool_id)
+
+    async def batch_end(self, batch_id: str) -> BatchEnd:
+        async with self.recorded(batch_id, "", looks=True):
+            return await super().batch_end(batch_id)
+
+    async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
+        async with self.recorded(call_id, "", looks=True):
+            return await super().task(call_id, workflow_id)
+
+    async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
+        async with self.recorded(call_id, "", looks=True):
+            return await super().cancel(call_id, workflow_id)
+
+    async def control(self, control: ToolControl) -> ToolRoute:
+        try:
+            self._recording.require()
+        except UnrecordableError as error:
+            raise ControlFailedError(_error(error)) from error
+        return await super().control(control)
+
+    @asynccontextmanager
+    async def recorded(self, call_id: str, tool_id: str, *, looks: bool = False) -> AsyncGenerator[None]:
+        """Raises CallRefusedError when nothing was asked of Temporal yet, else AnswerPendingError."""
+        try:
+            async with self._recording.recorded(looks=looks):
+                yield
+        except UnrecordableError as error:
+            result = failed(call_id, tool_id, _error(error), datetime.now(UTC))
+            raise (AnswerPendingError if error.was_sent else CallRefusedError)(result) from error
+
+
+def _error(error: UnrecordableError) -> ToolError:
+    if error.was_sent:
+        message, details = "Whether it was taken can be asked for by its id.", dict[str, JsonValue]()
+    else:
+        message, details = "Nothing was done; ask again when the operator has seen to it.", dict[str, JsonValue](sent=False)
+    return ToolError(
+        type=ErrorType.UNAVAILABLE, message=f"Calls cannot be recorded now. {error} {message}", details={"cause": error.cause, **details}
+    )

@@ -1,0 +1,92 @@
+"""Answering a waiting caller as soon as the record of the call is committed, when that happens in this very process."""
+
+import asyncio
+import logging
+import uuid
+
+from temporalio.client import Client
+
+from api.client.guarded_calls import GuardedCalls
+from api.client.recording import Recording
+from api.ports import Settled
+from toolagent.client.failures import AnswerPendingError
+from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.core.calls.idempotency import call_id_for_key
+
+__all__ = ["MOST_AHEAD", "PromptCalls"]
+
+_LOGGER = logging.getLogger(__name__)
+
+_ELSEWHERE_S = 0.1
+"""After this long Temporal is asked too: the call may be settled on another host, or may have ended before."""
+
+MOST_AHEAD = 16
+"""So many calls may be answered before their workflows have ended. Callers who come faster than workflows end have to be held back
+by something, or the workflows that wait would become ever more: beyond this they wait for the end."""
+
+
+class PromptCalls(GuardedCalls):
+    """The client of the front door where a worker shares its process. To be closed with `close`.
+
+    The end of the workflow itself is some round trips later; nobody has to wait for these, since the record decides.
+    """
+
+    def __init__(self, client: Client, settled: Settled, recording: Recording, *, patience_s: float) -> None:
+        super().__init__(client, recording, patience_s=patience_s)
+        self._settled = settled
+        self._asked = 0
+        self._ending: dict[asyncio.Task[ToolResult], str] = {}
+        self._is_closed = False
+
+    @property
+    def ahead(self) -> int:
+        """Calls that count against `MOST_AHEAD`: those that may be answered promptly, and those answered whose workflows go on."""
+        return self._asked + len(self._ending)
+
+    async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
+        """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
+        if self.ahead >= MOST_AHEAD:
+            return await super().run(call, call_id)
+        if call.idempotency_key is not None:
+            call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
+        self._asked += 1
+        try:
+            return await self._run(call, call_id or f"call-{uuid.uuid4().hex}")
+        finally:
+            self._asked -= 1
+
+    async def close(self) -> None:
+        """Calls that are still to be answered go on; nobody looks any more how the workflows of the others end."""
+        self._is_closed = True
+        tasks = [*self._ending]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, call: ToolCall, call_id: str) -> ToolResult:
+        with self._settled.expected(call_id) as settled:
+            await self.start(call, call_id)
+            await asyncio.wait((settled,), timeout=_ELSEWHERE_S)
+            ended = asyncio.create_task(self.result(call_id, call.tool_id), name=f"end of {call_id}")
+            try:
+                await asyncio.wait((settled, ended), return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError:
+                ended.cancel()
+                raise
+        if not settled.done():
+            return await ended
+        self._ending[ended] = call_id
+        ended.add_done_callback(self._see_ended)
+        if self._is_closed:
+            ended.cancel()
+        return settled.result()
+
+    def _see_ended(self, ended: asyncio.Task[ToolResult]) -> None:
+        """The caller has its result, and nothing can change it; but who runs the service has to know what went wrong after it."""
+        call_id = self._ending.pop(ended)
+        if ended.cancelled() or (error := ended.exception()) is None:
+            return
+        if isinstance(error, AnswerPendingError):
+            _LOGGER.warning("%s was answered from its record; its workflow has yet to end: %s", call_id, error)
+        else:
+            _LOGGER.error("%s was answered from its record; how its workflow ended cannot be seen", call_id, exc_info=error)

@@ -1,0 +1,36 @@
+"""Files and folders below one of ours, in which a tool may be at work: no link on the way is followed."""
+
+import errno
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["folder_below", "open_below"]
+
+
+@contextmanager
+def folder_below(root: Path, *names: str) -> Generator[int]:
+    """A descriptor of the folder. Raises OSError."""
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for name in names:
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def open_below(root: Path, *names: str) -> BinaryIO:
+    """The plain file. Raises OSError."""
+    with folder_below(root, *names[:-1]) as folder:
+        # Of a pipe nobody writes to we would wait for ever.
+        file = os.open(names[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "It is no plain file")
+    return os.fdopen(file, "rb")

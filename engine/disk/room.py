@@ -1,0 +1,54 @@
+"""Whether there is room on the disks of folders, and whether these can be written."""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from toolagent.core.failures import StoreUnwritableError
+
+__all__ = ["require_room", "require_writing"]
+
+_ROOM = 1 << 20
+"""Bytes. Where less is left, one call may still fit and the next one not."""
+
+_PIECE = bytes(1 << 16)
+
+
+def require_room(folders: Mapping[str, Path]) -> None:
+    """Raises StoreUnwritableError naming the first whose disk has no room. Does not block: no disk is read."""
+    for name, folder in folders.items():
+        with suppress(OSError):  # a folder that is gone is found when it is written to
+            status = os.statvfs(folder)
+            free = status.f_bfree if os.geteuid() == 0 else status.f_bavail
+            if free * status.f_frsize < _ROOM:
+                raise _unwritable("disk_full", f"{name}: the disk is full.")
+
+
+async def require_writing(folders: Mapping[str, Path]) -> None:
+    """Write a little to each folder. Raises StoreUnwritableError naming the first that cannot be written."""
+    require_room(folders)
+    for name, folder in folders.items():
+        try:
+            await asyncio.to_thread(_write, folder)
+        except OSError as error:
+            raise _unwritable("cannot_write", f"{name} cannot be written: {error.strerror}.") from error
+
+
+def _unwritable(cause: str, told: str) -> StoreUnwritableError:
+    return StoreUnwritableError(cause, told, told)
+
+
+def _write(folder: Path) -> None:
+    """Without a name, so that nothing is left of it."""
+    descriptor, name = tempfile.mkstemp(dir=folder, prefix=".writable-")
+    try:
+        Path(name).unlink()
+        rest = memoryview(_PIECE)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,62 @@
+"""By what both levels of our own hold a run before its first instruction: bounds, descriptors, files in memory."""
+
+import asyncio
+import os
+import resource
+from collections.abc import Collection
+
+from toolagent.contracts.sandbox import SandboxLimits
+
+__all__ = ["Descriptors", "bounds_of", "memory_file", "readable"]
+
+
+class Descriptors:
+    """Those of one run that are open here."""
+
+    def __init__(self, *fds: int) -> None:
+        self._open = {*fds}
+
+    def keep(self, fd: int) -> int:
+        self._open.add(fd)
+        return fd
+
+    def close(self, *fds: int) -> None:
+        """Each once: a number that was closed may be somebody else's by now. Without any named, all."""
+        for fd in self._open.intersection(fds or self._open):
+            self._open.discard(fd)
+            os.close(fd)
+
+
+def bounds_of(limits: SandboxLimits, missing: Collection[str], processes: int | None) -> list[tuple[int, int]]:
+    """What the kernel bounds for each process, and where control groups are `missing` in place of them. `processes` are of the user."""
+    asked = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, limits.open_files), (resource.RLIMIT_FSIZE, limits.file_bytes)]
+    if "memory" in missing:
+        asked.append((resource.RLIMIT_DATA, limits.memory_bytes))  # of each process; the watch sees to their sum
+    if "pids" in missing:
+        asked.append((resource.RLIMIT_NPROC, processes))
+    # No limit of ours may be above the one we are under ourselves.
+    return [(which, _at_most(bound, resource.getrlimit(which)[1])) for which, bound in asked if bound is not None]
+
+
+def _at_most(bound: int, hard: int) -> int:
+    return bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+
+
+def memory_file(name: str, content: bytes) -> int:
+    """A descriptor to read it from. Raises OSError."""
+    fd = os.memfd_create(name)
+    with os.fdopen(os.dup(fd), "wb") as file:
+        file.write(content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+async def readable(fd: int) -> None:
+    """Wait until there is something to read, or the end."""
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_reader(fd, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(fd)

@@ -1,0 +1,72 @@
+"""Being a front door: a lease that says so, and care of calls that doors which are gone had accepted."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import structlog
+
+from engine.store.claims import Claim, ClaimTable
+from engine.store.doors import DoorTable
+from engine.upkeep.rounds import repeated
+from toolagent.core.failures import StoreUnavailableError
+
+__all__ = ["DoorKeeper", "held_door"]
+
+_AT_ONCE = 64
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class DoorKeeper:
+    """Keeps the lease of one door, in a process that may be a `host` too.
+
+    `adopt` gives a call that nobody has in hand a workflow of its own, and `close_lane` ends the lane of a door; both may be repeated.
+    """
+
+    def __init__(
+        self,
+        door: str,
+        host: str | None,
+        doors: DoorTable,
+        claims: ClaimTable,
+        adopt: Callable[[Claim], Awaitable[None]],
+        close_lane: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self._door, self._host, self._doors, self._claims = door, host, doors, claims
+        self._adopt, self._close_lane = adopt, close_lane
+
+    async def open(self) -> None:
+        """Raises StoreUnavailableError."""
+        await self._doors.beat(self._door, self._host)
+        # An earlier life of this process needs no lease to run out: it is gone.
+        await self._clear(self._host)
+
+    async def look(self) -> None:
+        """Renew the lease, and see to what doors that are gone have left."""
+        with suppress(StoreUnavailableError):
+            await self._doors.beat(self._door, self._host)
+            await self._clear(None)
+            for claim in await self._claims.abandoned(await self._doors.alive(), _AT_ONCE):
+                _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
+                await self._adopt(claim)
+
+    async def leave(self) -> None:
+        """What is claimed still goes on by the next door that looks."""
+        with suppress(StoreUnavailableError):  # the lease ends by itself
+            await self._doors.leave(self._door)
+
+    async def _clear(self, host: str | None) -> None:
+        for gone in await self._doors.gone(host, self._door):
+            await self._close_lane(gone)
+            await self._doors.leave(gone)
+
+
+@asynccontextmanager
+async def held_door(keeper: DoorKeeper, every_s: float) -> AsyncGenerator[None]:
+    """Be that door until the block ends. Raises StoreUnavailableError at its beginning."""
+    await keeper.open()
+    try:
+        async with repeated(keeper.look, every_s, "door lease"):
+            yield
+    finally:
+        await keeper.leave()

@@ -1,0 +1,43 @@
+"""Files that nothing needs any more, tasks that ended long ago, and hosts that never came back."""
+
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+from pathlib import Path
+
+import structlog
+
+from engine.registry.departures import departures_of
+from engine.store.content.store import ContentStore
+from engine.store.content_sweep import Swept, sweep_files
+from engine.store.database import Database
+from engine.store.task_retention import forget_tasks
+from engine.upkeep.rounds import repeated
+from toolagent.core.failures import StoreUnavailableError
+
+__all__ = ["sweeping_files"]
+
+_EVERY_S = 3600.0
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def sweeping_files(
+    database: Database, content: ContentStore, spool: Path, retention: timedelta, of_tasks: timedelta, every_s: float = _EVERY_S
+) -> AbstractAsyncContextManager[None]:
+    """Now and every hour until the block ends."""
+    departures = departures_of(database)
+
+    async def sweep() -> None:
+        try:
+            for host in await departures.forget():
+                _log.info("forgot_host", host=host, with_it="the tools that only its catalog had")
+            if forgotten := await forget_tasks(database, of_tasks):
+                _log.info("forgot_tasks", tasks=forgotten, with_them="their logs and conversations")
+            swept = await sweep_files(database, content, spool, retention)
+        except StoreUnavailableError as error:
+            _log.warning("sweep_failed", reason=str(error))
+        else:
+            if swept != Swept():
+                _log.info("swept_files", files=swept.files, contents=swept.contents, incoming=swept.incoming, damaged=swept.damaged)
+
+    return repeated(sweep, every_s, "sweep files")

@@ -1,0 +1,93 @@
+"""Being a host: claiming its id in the database, saying all the time that it is alive, and giving it back."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+import structlog
+
+from engine.store.hosts import HostClaim, HostTable, HostTakenError
+from toolagent.contracts.hosts import Host
+from toolagent.core.failures import StoreUnavailableError
+
+__all__ = ["HostLease", "NotTheHostError", "held_host"]
+
+_LOOK_S = 0.5
+_SPARE_LOOKS = 4
+_REMEDY = "give each its own TOOL_AGENT_HOST_ID, or unset that and give each a TOOL_AGENT_STATE_DIR that is no copy of another's."
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class NotTheHostError(Exception):
+    """This process cannot be the host, or is it no longer. The message says why and what to do about it."""
+
+
+class HostLease:
+    """That this process is the host, for as long as nobody else has become it."""
+
+    def __init__(self, hosts: HostTable, claim: HostClaim, every_s: float) -> None:
+        self._hosts, self._claim, self._every_s = hosts, claim, every_s
+        self._beats = asyncio.create_task(self._beat(), name=f"heartbeat of {claim.host}")
+
+    async def lost(self) -> None:
+        """Returns never; raises NotTheHostError when another process has become this host."""
+        await asyncio.shield(self._beats)
+
+    async def end(self) -> None:
+        """Stop saying so, and give the id back."""
+        self._beats.cancel()
+        with suppress(asyncio.CancelledError, NotTheHostError):
+            await self._beats
+        with suppress(StoreUnavailableError):  # the database is away: the lease ends by itself
+            await self._hosts.release(self._claim)
+
+    async def _beat(self) -> None:
+        """A database that is away changes nothing: what runs goes on, and nobody else can become this host either."""
+        while True:
+            await asyncio.sleep(self._every_s)
+            try:
+                await self._hosts.beat(self._claim)
+            except StoreUnavailableError as error:
+                _log.warning("heartbeat_not_written", host=self._claim.host, reason=str(error))
+            except HostTakenError as error:
+                raise NotTheHostError(
+                    f"This process is host {self._claim.host!r} no longer: another one has taken the id, {_described(error.holder)}. "
+                    f"It was not heard of for too long (TOOL_AGENT_HOST_LEASE_S), or two processes have the same id: {_REMEDY}"
+                ) from error
+
+
+@asynccontextmanager
+async def held_host(hosts: HostTable, claim: HostClaim, heartbeat_s: float, lease_s: float) -> AsyncGenerator[HostLease]:
+    """Be this host until the block ends. Raises NotTheHostError when its id is alive elsewhere."""
+    try:
+        await _claim(hosts, claim, lease_s)
+    except StoreUnavailableError as error:
+        raise NotTheHostError(f"The host {claim.host!r} could not be noted in the database: {error}") from error
+    lease = HostLease(hosts, claim, heartbeat_s)
+    try:
+        yield lease
+    finally:
+        await lease.end()
+
+
+async def _claim(hosts: HostTable, claim: HostClaim, lease_s: float) -> None:
+    """A host that was moved to another machine may have to wait until its last life counts as dead."""
+    looks = int(lease_s / _LOOK_S) + _SPARE_LOOKS
+    for look in range(looks + 1):
+        try:
+            await hosts.claim(claim)
+        except HostTakenError as error:
+            if look == looks:
+                raise NotTheHostError(
+                    f"There is a host {claim.host!r} already, and it is alive: {_described(error.holder)}. Stop it, or {_REMEDY}"
+                ) from error
+            if look == 0:
+                _log.warning("host_id_is_taken", host=claim.host, by=error.holder.origin, waiting_s=lease_s)
+            await asyncio.sleep(_LOOK_S)
+        else:
+            return
+
+
+def _described(holder: Host) -> str:
+    return f"{holder.origin}, since {holder.started_at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,16 @@
+"""Texts that may be none: None to us, and empty on the wire, where older workers read them."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+__all__ = ["Blank"]
+
+Blank = Annotated[
+    str | None,
+    BeforeValidator(lambda text: None if text == "" else text),
+    PlainSerializer(lambda text: text or "", return_type=str),
+    WithJsonSchema({"type": "string"}),
+    Field(json_schema_extra={"default": ""}),
+]
+"""An empty text is read as None, and None is written as an empty text."""

@@ -1,0 +1,82 @@
+"""The commands that show what there is, and how it is."""
+
+from typing import Annotated
+
+import typer
+
+from toolagent.cli.asking import Asked, asking
+from toolagent.cli.failures import ExitCode
+from toolagent.cli.options import Tool, tool_id_of
+from toolagent.cli.render import as_json, show_failure, show_faults, show_health, show_json, show_note, show_routes, show_tool, show_tools
+from toolagent.client.http import ToolAgentHttp
+from toolagent.contracts.http import Matches, ToolListing
+from toolagent.contracts.routes import RunState
+
+__all__ = ["show", "status", "tools"]
+
+
+@asking
+def tools(
+    asked: Asked,
+    search: Annotated[str | None, typer.Option(help="Only tools found by this word.")] = None,
+    category: Annotated[str | None, typer.Option(help="Only tools of this category.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Only tools whose ids begin with it and a colon.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only tools that have this tag.")] = None,
+) -> None:
+    """List the tools, or search them.
+
+    `toolagent tools --search image`
+
+    `toolagent tools --category math --json`
+
+    `toolagent tools --namespace core --tag scripting`
+    """
+    asked.show(_found(asked.service, search, category, namespace, tag), _show_listing)
+
+
+@asking
+def show(asked: Asked, tool: Tool) -> None:
+    """Show what a tool takes, gives and is allowed, with a call to copy.
+
+    `toolagent show image_stitcher`
+    """
+    asked.show(asked.service.tool(tool_id_of(tool)), show_tool)
+
+
+@asking
+def status(asked: Asked) -> None:
+    """Show whether the service is healthy, and the tools that run. Exit code 1 when it is not.
+
+    `toolagent status`
+    """
+    health = asked.service.health()
+    if not asked.json_output:
+        show_health(health)
+    routes = asked.service.routes()
+    if asked.json_output:
+        show_json({"health": as_json(health), "tools": [as_json(route) for route in routes]})
+    elif running := tuple(route for route in routes if route.state is not RunState.STOPPED or route.last_error):
+        show_routes(running)
+    else:
+        show_note("No tool is running.")
+    if health.status != "ok":
+        show_failure("The service is not ready; the checks say why.")
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _found(
+    service: ToolAgentHttp, search: str | None, category: str | None, namespace: str | None, tag: str | None
+) -> ToolListing | Matches:
+    if search:
+        return service.search(search, category, namespace, tag)
+    listing = service.tools(namespace, tag)
+    return listing.model_copy(update={"tools": tuple(tool for tool in listing.tools if category in {None, tool.category})})
+
+
+def _show_listing(listing: ToolListing | Matches) -> None:
+    if listing.tools:
+        show_tools(listing.tools)
+    else:
+        show_note("No tool fits.")
+    if isinstance(listing, ToolListing):
+        show_faults(listing.catalog_faults)

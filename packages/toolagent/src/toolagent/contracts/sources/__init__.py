@@ -1,0 +1,47 @@
+"""Where a tool's implementation lives: one module a type and one line here, a union tagged by `type`."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from toolagent.contracts.sources.builtin import BuiltinSource
+from toolagent.contracts.sources.docker import DockerSource
+from toolagent.contracts.sources.local import LocalSource
+from toolagent.contracts.sources.login import Login
+from toolagent.contracts.sources.mcp import McpSource
+from toolagent.contracts.sources.over_http import BodyEncoding, HttpMethod, HttpSource, ParameterStyle
+from toolagent.contracts.sources.remote import RemoteSource
+from toolagent.contracts.sources.script import ScriptSource
+from toolagent.contracts.sources.source import BackendRuntime, PackedSource, ScriptLanguage, Source, Traits, backend_runtime_of
+
+__all__ = [
+    "BackendRuntime",
+    "BodyEncoding",
+    "BuiltinSource",
+    "DockerSource",
+    "HttpMethod",
+    "HttpSource",
+    "LocalSource",
+    "Login",
+    "McpSource",
+    "PackedSource",
+    "ParameterStyle",
+    "RemoteSource",
+    "ScriptLanguage",
+    "ScriptSource",
+    "Source",
+    "ToolSource",
+    "Traits",
+    "backend_runtime_of",
+]
+
+ToolSource = Annotated[
+    LocalSource
+    | DockerSource
+    | RemoteSource
+    | ScriptSource
+    | BuiltinSource
+    | McpSource,
+    Field(discriminator="type"),
+]  # fmt: skip
+"""The order is that of the API's description."""

@@ -1,0 +1,23 @@
+"""A part of the engine."""
+
+from typing import Literal
+
+from toolagent.contracts.identifiers import ToolId
+from toolagent.contracts.sources.source import BackendRuntime, Source, Traits
+
+__all__ = ["BuiltinSource"]
+
+
+class BuiltinSource(Source):
+    """Code of the engine itself, by the name of its handler."""
+
+    type: Literal["builtin"] = "builtin"
+    handler: ToolId
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(BackendRuntime.LOCAL, of_engine=True)
+
+    @property
+    def remedy(self) -> str:
+        return "is a part of this service. Report the error to whoever maintains that."

@@ -1,0 +1,56 @@
+"""A container."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from toolagent.contracts.sources.login import Login
+from toolagent.contracts.sources.over_http import HttpSource
+from toolagent.contracts.sources.source import BackendRuntime, PackedSource, SharedProcess, Traits
+
+__all__ = ["DockerSource"]
+
+
+class DockerSource(HttpSource, PackedSource):
+    """A container: one that is there (`container_id`), or one made of a Dockerfile, or of an image; the first of these that is given."""
+
+    mended = ("host_dir", "content", "endpoint_path", "http_method", "dockerfile", "internal_port")
+
+    type: Literal["docker"] = "docker"
+    container_id: str | None = None
+    image: str | None = None
+    dockerfile: Annotated[str | None, Field(description="Path of the Dockerfile in `host_dir`.")] = None
+    host_dir: Annotated[str | None, Field(description="Folder it is built in, relative to the data folder.")] = None
+    content: Annotated[
+        str | None, Field(description="That folder's files in the content store, by the id of their archive; set at import.")
+    ] = None
+    internal_port: Annotated[
+        int, Field(ge=0, le=65535, description="Port of the server in the container, on its loopback; 0: what the image exposes, or $PORT.")
+    ] = 0
+    command: Annotated[tuple[str, ...], Field(description="Run in the container instead of the image's own command.")] = ()
+    environment: dict[str, str] = {}
+    login: Login | None = None
+    volumes: Annotated[
+        dict[str, str],
+        Field(description="Folders of the machine, by where the container sees them; a plain name is a folder of the tool's own."),
+    ] = {}
+    mem_limit: Annotated[str | None, Field(pattern=r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$", description="`512m`, `2g`.")] = None
+    nano_cpus: Annotated[int | None, Field(ge=1, description="Billionths of a core.")] = None
+    pids_limit: Annotated[int | None, Field(ge=1, description="Processes and threads at once.")] = None
+    use_gpu: bool = False
+    gpu_count: Annotated[int, Field(ge=-1, description="-1: all of them.")] = -1
+    process: SharedProcess = None
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(BackendRuntime.DOCKER, on_host=True, stays_up=True, apart=self.container_id is None and not self.volumes)
+
+    @property
+    def remedy(self) -> str:
+        if self.container_id is not None:
+            remedy = "mend it there, or register the tool with a Dockerfile, which can be repaired"
+            return f"is the container {self.container_id!r}, which nobody could build again: {remedy}."
+        if self.dockerfile is None:
+            remedy = "mend it where that is built, and register the tool with the new image"
+            return f"runs from the image {self.image!r}, and its files are not here: {remedy}."
+        return ""

@@ -1,0 +1,39 @@
+"""A project on this machine."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from toolagent.contracts.sources.login import Login
+from toolagent.contracts.sources.over_http import HttpSource
+from toolagent.contracts.sources.source import BackendRuntime, Environment, PackedSource, ScriptLanguage, SharedProcess, Traits
+
+__all__ = ["LocalSource"]
+
+
+class LocalSource(HttpSource, PackedSource):
+    """A project on this machine: of uv, started as `main.py --port N`, else of npm, started as `main.mjs --port N`."""
+
+    mended = ("host_dir", "content", "endpoint_path", "http_method")
+
+    type: Literal["local"] = "local"
+    host_dir: Annotated[str, Field(min_length=1, description="Folder of the project, relative to the data folder.")]
+    internal_port: Annotated[int, Field(ge=0, le=65535, description="A fixed port; 0 takes a free one.")] = 0
+    content: Annotated[
+        str | None, Field(description="The project's files in the content store, by the id of their archive; set at import.")
+    ] = None
+    environment: Environment = {}
+    login: Login | None = None
+    process: SharedProcess = None
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(BackendRuntime.LOCAL, on_host=True, stays_up=True, apart=True)
+
+    @property
+    def project(self) -> str:
+        return self.host_dir
+
+    @property
+    def main(self) -> tuple[str, ScriptLanguage]:
+        return "main.py", ScriptLanguage.PYTHON

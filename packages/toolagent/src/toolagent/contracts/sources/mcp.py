@@ -1,0 +1,67 @@
+"""A tool of an MCP server."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from toolagent.contracts.identifiers import SecretName
+from toolagent.contracts.sources.over_http import HeaderName
+from toolagent.contracts.sources.source import BackendRuntime, PackedSource, ScriptLanguage, SharedProcess, Traits, WithoutUser
+
+__all__ = ["McpSource"]
+
+
+class McpSource(PackedSource):
+    """A tool of an MCP server: one that is reached over HTTP (`url`), or one that is started here and speaks on its stdin and stdout.
+
+    `host_dir` is started as `main.py`, or as `command` says; `command` alone is a program of the machine.
+    """
+
+    mended = ("host_dir", "content", "command", "tool_name")
+
+    type: Literal["mcp"] = "mcp"
+    tool_name: Annotated[str, Field(min_length=1, description="What the server calls it.")]
+    url: Annotated[
+        Annotated[str, WithoutUser] | None, Field(description="Where the server is, with its path: `https://example.com/mcp`.")
+    ] = None
+    transport: Annotated[
+        Literal["streamable_http", "sse"], Field(description="How `url` is spoken to; `sse` is what servers of before 2025 speak.")
+    ] = "streamable_http"
+    command: Annotated[
+        tuple[str, ...], Field(description="Program and arguments; the program is looked for in the project's environment first.")
+    ] = ()
+    host_dir: Annotated[str | None, Field(min_length=1, description="Folder of the server's project, relative to the data folder.")] = None
+    content: Annotated[
+        str | None, Field(description="The project's files in the content store, by the id of their archive; set at import.")
+    ] = None
+    environment: Annotated[
+        dict[str, str], Field(description="Variables of the server that is started; `secret:NAME` as a value is that secret.")
+    ] = {}
+    process: SharedProcess = None
+    remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
+    auth_header: HeaderName = "Authorization"
+    auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
+    only_public: Annotated[bool, Field(description="Ask it only at public addresses.")] = False
+
+    @property
+    def traits(self) -> Traits:
+        if self.url is not None:
+            return Traits(BackendRuntime.REMOTE, servers=(self.url,), only_public=self.only_public)
+        return Traits(BackendRuntime.LOCAL, on_host=True, stays_up=True, apart=True)
+
+    @property
+    def project(self) -> str | None:
+        return self.host_dir
+
+    @property
+    def main(self) -> tuple[str, ScriptLanguage] | None:
+        return None if self.command else ("main.py", ScriptLanguage.PYTHON)
+
+    @property
+    def remedy(self) -> str:
+        is_ours = self.host_dir is not None and self.url is None
+        return "" if is_ours else "is one of an MCP server. Mend the server, or tell whoever runs it."
+
+    def packed_as(self, archive: str | None) -> Self:
+        """The same with these files; unchanged for a server elsewhere, or a program of the machine."""
+        return self if self.host_dir is None else super().packed_as(archive)

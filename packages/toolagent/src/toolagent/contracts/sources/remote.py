@@ -1,0 +1,57 @@
+"""A service somewhere else."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from toolagent.contracts.identifiers import SecretName
+from toolagent.contracts.sources.over_http import HttpSource
+from toolagent.contracts.sources.source import BackendRuntime, Traits, WithoutUser
+
+__all__ = ["RemoteSource"]
+
+
+class RemoteSource(HttpSource):
+    """A service somewhere else, reached over HTTP."""
+
+    type: Literal["remote"] = "remote"
+    remote_url: Annotated[
+        str, Field(pattern=r"^https?://[^\s/]", description="Scheme, host and port, and a path prefix if there is one."), WithoutUser
+    ]
+    remote_path: Annotated[str, Field(description="Path of the call; `endpoint_path` when empty.")] = ""
+    remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
+    auth_header: str = "Authorization"
+    auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
+    auth_kind: Annotated[
+        Literal["key", "basic", "cookie", "client_credentials"],
+        Field(
+            description="What the secret is: a key; `user:password`, sent in Base64; the value of the cookie `auth_cookie`; or "
+            "`client_id:client_secret`, for which `token_url` gives a token."
+        ),
+    ] = "key"
+    auth_cookie: Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{0,100}$")] = ""
+    token_url: Annotated[
+        str | None, Field(pattern=r"^https?://[^\s/@]+(/[^\s@]*)?$", description="Where OAuth 2 gives tokens to clients.")
+    ] = None
+    token_scopes: tuple[str, ...] = ()
+    only_public: Annotated[bool, Field(description="Call it only at public addresses, as servers are called that a repository names.")] = (
+        False
+    )
+
+    @property
+    def traits(self) -> Traits:
+        servers = (self.remote_url, *([self.token_url] if self.token_url else []))
+        return Traits(BackendRuntime.REMOTE, servers=servers, only_public=self.only_public)
+
+    @property
+    def remedy(self) -> str:
+        remedy = "tell whoever runs it; if it has moved, register the tool with its new address"
+        return f"is a service at {self.remote_url:.500}, and its code is not here: {remedy}."
+
+    @model_validator(mode="after")
+    def _says_where_tokens_and_cookies_go(self) -> Self:
+        if self.auth_kind == "client_credentials" and not self.token_url:
+            raise ValueError("`auth_kind: client_credentials` needs a `token_url`")
+        if self.auth_kind == "cookie" and not self.auth_cookie:
+            raise ValueError("`auth_kind: cookie` needs the cookie's name in `auth_cookie`")
+        return self

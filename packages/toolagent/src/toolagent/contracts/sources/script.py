@@ -1,0 +1,34 @@
+"""A script."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from toolagent.contracts.sources.source import BackendRuntime, Environment, ScriptLanguage, Source, Traits
+
+__all__ = ["ScriptSource"]
+
+
+class ScriptSource(Source):
+    """A script that reads JSON from stdin and writes JSON to stdout."""
+
+    type: Literal["script"] = "script"
+    script_path: Annotated[str, Field(min_length=1, description="Relative to the folder in `content`; without that, to the script root.")]
+    language: ScriptLanguage
+    entry_point: str | None = None
+    content: Annotated[
+        str | None, Field(description="The script's folder in the content store, by the id of its archive; set at import.")
+    ] = None
+    environment: Environment = {}
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(BackendRuntime.LOCAL, on_host=True, apart=True)
+
+    @property
+    def main(self) -> tuple[str, ScriptLanguage]:
+        return self.script_path, self.language
+
+    @property
+    def remedy(self) -> str:
+        return f"is the script {self.script_path!r}. Change that in its folder; it is imported again."

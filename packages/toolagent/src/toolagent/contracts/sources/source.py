@@ -1,0 +1,146 @@
+"""What every type of source is, and what the rest of the service asks of it."""
+
+import re
+from abc import abstractmethod
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, ClassVar, Self
+
+from pydantic import AfterValidator, Field
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import GroupId
+from toolagent.contracts.sandbox import EnvironmentName
+
+__all__ = [
+    "BackendRuntime",
+    "Environment",
+    "PackedSource",
+    "ScriptLanguage",
+    "SharedProcess",
+    "Source",
+    "Traits",
+    "WithoutUser",
+    "backend_runtime_of",
+]
+
+SharedProcess = Annotated[
+    GroupId | None,
+    Field(
+        description="Tools whose sources name the same process, files and rights run in one, usually a group's; unset: in one of its own."
+    ),
+]
+
+Environment = Annotated[
+    dict[EnvironmentName, str], Field(description="Variables that it runs with: texts, or `secret:NAME`, also in the query of an address.")
+]
+
+_AUTHORITY = re.compile(r"[^:]*://([^/?#]*)")
+
+
+def _without_user(url: str) -> str:
+    """Raises ValueError for a URL that carries a user name or password."""
+    authority = _AUTHORITY.match(url)
+    if authority and "@" in authority[1]:
+        # The URL itself is not repeated: it holds what must not be written down.
+        raise ValueError("a user name or password does not belong in the URL: name a secret in `remote_api_key`")
+    return url
+
+
+WithoutUser = AfterValidator(_without_user)
+
+
+class BackendRuntime(StrEnum):
+    """A source in one of three words."""
+
+    LOCAL = "local"
+    DOCKER = "docker"
+    REMOTE = "remote"
+
+
+class ScriptLanguage(StrEnum):
+    PYTHON = "python"
+    NODEJS = "nodejs"
+    BUN = "bun"
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the rest of the service has to know of a source, whatever its type."""
+
+    runtime: BackendRuntime
+    on_host: bool = False
+    """It is started on one host, and can be called from there only."""
+    stays_up: bool = False
+    """What is started for it stays between calls, and can be killed."""
+    apart: bool = False
+    """The sandbox holds all that it does: made-up input reaches nothing that it does not declare."""
+    servers: tuple[str, ...] = ()
+    """Those of others, as URLs: first the one that calls go to, then who else is shown its secrets. Empty: it is started here."""
+    only_public: bool = False
+    """These may be reached at public addresses only."""
+    of_engine: bool = False
+    """It is a part of the service: it cannot be removed."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Somebody else runs it."""
+        return bool(self.servers)
+
+
+class Source(Contract):
+    """What every type of source is. What a type does not say of itself is taken to be absent, which is always safe."""
+
+    mended: ClassVar[tuple[str, ...]] = ()
+    """The fields that a repair may change; none where nothing here can mend it."""
+
+    @property
+    @abstractmethod
+    def traits(self) -> Traits: ...
+
+    @property
+    def archive(self) -> str | None:
+        """Its files in the content store, where it has any."""
+        return getattr(self, "content", None)
+
+    @property
+    def folder(self) -> str | None:
+        """The folder of the data folder that is packed when it is imported."""
+        return None
+
+    @property
+    def shared_process(self) -> str | None:
+        """The name of the process that it shares; None for one that has its own, or none."""
+        return getattr(self, "process", None)
+
+    @property
+    def project(self) -> str | None:
+        """`folder`, where it is a project of uv or npm that is started on the host."""
+        return None
+
+    @property
+    def main(self) -> tuple[str, ScriptLanguage] | None:
+        """The file that is started, and which brings its own dependencies; None where only its project has them."""
+        return None
+
+    @property
+    def remedy(self) -> str:
+        """Why its files cannot be changed here, and what to do instead, as what follows `The tool X`; empty when they can."""
+        return "" if self.mended else "is of a type that is not repaired here. Change it where it comes from, and register that."
+
+    def packed_as(self, archive: str | None) -> Self:
+        """The same with these files; unchanged where it has none."""
+        return self.model_copy(update={"content": archive}) if "content" in type(self).model_fields else self
+
+
+class PackedSource(Source):
+    """Its implementation may be a folder of the data folder, `host_dir`, which is packed as `content`. Tools may share a `process`."""
+
+    @property
+    def folder(self) -> str | None:
+        return getattr(self, "host_dir", None)
+
+
+def backend_runtime_of(source: Source) -> BackendRuntime:
+    """The backend runtime that a source means."""
+    return source.traits.runtime

@@ -1,0 +1,102 @@
+"""Calls that could not be recorded are refused at once, and those that wait for it are answered."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+
+from api.client.guarded_calls import GuardedCalls
+from api.client.recording import Recording, UnrecordableError
+from api.views.readiness import Remembered
+from engine.disk.room import require_room
+from tests.disks import tiny_disk
+from toolagent.client.failures import AnswerPendingError
+from toolagent.core.failures import StoreUnwritableError
+
+
+class Place:
+    """Where calls are recorded."""
+
+    def __init__(self) -> None:
+        self.failure: Exception | None = None
+
+    async def check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+
+@pytest_asyncio.fixture
+async def place() -> Place:
+    return Place()
+
+
+@pytest_asyncio.fixture
+async def recording(place: Place, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Recording]:
+    monkeypatch.setattr("api.client.recording._CALM_S", 0.0)
+    monkeypatch.setattr("api.client.recording._LOOK_S", 0.01)
+    monkeypatch.setattr("api.views.readiness._FRESH_S", 0.0)
+    recording = Recording((Remembered(place.check),), lambda: None)
+    async with recording.watched():
+        yield recording
+
+
+async def test_a_full_disk_is_known_without_writing_to_it(tmp_path: Path) -> None:
+    with tiny_disk(tmp_path / "tiny", "512k") as disk, pytest.raises(UnrecordableError) as refusal:
+        Recording((), partial(require_room, {"The folder": disk})).require()
+    assert (refusal.value.cause, refusal.value.was_sent) == ("disk_full", False)
+    Recording((), partial(require_room, {"The folder": tmp_path})).require()
+
+
+async def test_who_waits_when_it_turns_out_is_answered_and_later_all_goes_on(place: Place, recording: Recording) -> None:
+    async with asyncio.timeout(10):
+        place.failure = StoreUnwritableError("disk_full", "The disk is full.", "")
+        with pytest.raises(UnrecordableError) as refusal:
+            async with recording.recorded():
+                await asyncio.Event().wait()
+        assert (refusal.value.cause, refusal.value.was_sent) == ("disk_full", True)
+        with pytest.raises(UnrecordableError):
+            recording.require()
+        place.failure = None
+        while True:
+            try:
+                recording.require()
+                break
+            except UnrecordableError:
+                await asyncio.sleep(0.01)
+
+
+class EndlessCalls:
+    """In place of Temporal's client: a call, or a batch, that does not end."""
+
+    def get_workflow_handle(self, *_: object, **__: object) -> "EndlessCalls":
+        return self
+
+    async def result(self, *_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("what", ["result", "batch_end"])
+async def test_who_waits_for_the_end_of_what_was_taken_is_answered_too(place: Place, recording: Recording, what: str) -> None:
+    calls = GuardedCalls(cast("Client", EndlessCalls()), recording, patience_s=60)
+    place.failure = StoreUnwritableError("disk_full", "The disk is full.", "")
+    async with asyncio.timeout(10):
+        with pytest.raises(AnswerPendingError):
+            await getattr(calls, what)("call-1")
+
+
+async def test_what_is_away_for_a_moment_is_waited_for(place: Place, recording: Recording) -> None:
+    place.failure = ConnectionError("It restarts.")
+    async with recording.recorded():
+        await asyncio.sleep(0.1)
+    recording.require()
+
+
+async def test_a_time_out_of_the_callers_own_stays_one(recording: Recording) -> None:
+    with pytest.raises(TimeoutError):
+        async with recording.recorded():
+            raise TimeoutError

@@ -1,0 +1,84 @@
+"""The real parts that tests stand on, put together as a worker does it."""
+
+import shutil
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import uv
+
+from engine.registry.registry import ToolRegistry
+from engine.runtimes.auditing.audit import Audit, NoAudit
+from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.docker_engine.settings import DockerSettings
+from engine.runtimes.environments.environments import ScriptEnvironments
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Indexes, Installer
+from engine.runtimes.environments.network import through
+from engine.runtimes.environments.programs import Programs
+from engine.runtimes.local.boxed_runs import Sandboxing
+from engine.runtimes.process.guardian import Guardian
+from engine.runtimes.process.ownership import Owner
+from engine.runtimes.process.processes import Launcher
+from engine.runtimes.sandbox.egress import Egress
+from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
+from engine.runtimes.sandbox.levels.cgroups import Cgroups
+from engine.runtimes.sandbox.sandbox import Sandbox
+from engine.store.database import Database
+from engine.store.routes import RouteTable
+from engine.store.tools import ToolTable
+from toolagent.contracts.sandbox import SandboxPolicy
+from workers.host.sandbox import identities
+from workers.host.scripts import indexes_of
+from workers.settings.environment import environment
+
+__all__ = ["bubblewrap", "container_parts", "installer_of", "launching", "sandboxing", "tool_registry"]
+
+_VARIABLES = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC"}
+
+
+def tool_registry(database: Database) -> ToolRegistry:
+    return ToolRegistry(ToolTable(database), RouteTable(database))
+
+
+def container_parts(settings: DockerSettings, engine: Engine, **more: object) -> DockerParts:
+    """Their ways out are for the user of the settings."""
+    return replace(DockerParts(settings, engine, Egress(settings.state, identity=settings.identity)), **more)
+
+
+@contextmanager
+def launching(state: Path, variables: Mapping[str, str] | None = None) -> Generator[Launcher]:
+    """What starts processes on this state directory, with a guardian of its own."""
+    owner = Owner.of_this_process(state)
+    with Guardian(owner) as guardian:
+        yield Launcher(owner, guardian, variables or {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
+
+
+def bubblewrap(state: Path) -> Bubblewrap:
+    return Bubblewrap(state / "sandbox" / "etc", Cgroups(Owner.of_this_process(state)), identities())
+
+
+def installer_of(indexes: Indexes, egress: Egress, timeout_s: float = 300.0) -> Installer:
+    """It reaches the indexes by this way out."""
+    return Installer(indexes, through(egress, trusted=True), timeout_s)
+
+
+def sandboxing(
+    state: Path,
+    launcher: Launcher,
+    environments: Path,
+    policy: SandboxPolicy | None = None,
+    *,
+    uv_binary: str | None = None,
+    audit: Audit | None = None,
+) -> Sandboxing:
+    """By bubblewrap; `environments` is where those of tools are kept."""
+    policy = policy or SandboxPolicy()
+    sandbox = Sandbox(bubblewrap(state), policy)
+    egress = Egress(state, policy.private_hosts)
+    programs = Programs.found(Path(uv_binary or uv.find_uv_bin()))
+    installer = installer_of(indexes_of(programs, environment()), egress)
+    kept = ScriptEnvironments(environments, Executor(launcher, sandbox), programs, installer)
+    return Sandboxing(sandbox, egress, kept, _VARIABLES, audit or NoAudit())

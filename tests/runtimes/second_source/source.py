@@ -1,0 +1,19 @@
+"""A text with `$name` in it."""
+
+from typing import Literal
+
+from toolagent.contracts.sources.source import BackendRuntime, PackedSource, Traits
+
+__all__ = ["TemplateSource"]
+
+
+class TemplateSource(PackedSource):
+    """`text.txt` of a folder, whose names are filled from the parameters."""
+
+    type: Literal["template"] = "template"
+    host_dir: str
+    content: str | None = None
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(BackendRuntime.LOCAL, on_host=True, apart=True)

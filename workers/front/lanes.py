@@ -1,0 +1,82 @@
+"""A front door in this process: its lane, its lease, and the client that knows both."""
+
+import secrets
+from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from activities.call_tool import CallTool
+from activities.make_batch import MakeBatch
+from api.client.lane_calls import LaneCalls
+from api.client.prompt_calls import PromptCalls
+from engine.calling.joined_call import JoinedCall
+from engine.calling.lane import Flight, Lane
+from engine.calling.lane_call import LaneMaking
+from engine.calling.queued_call import QueuedCall
+from engine.store.claims import Claim
+from engine.upkeep.doors import DoorKeeper, held_door
+from toolagent.client.failures import AnswerPendingError, CallRefusedError
+from toolagent_service import step_names
+from toolagent_service.calls.lanes import LaneUnreachableError
+from toolagent_service.lane_workflow import LaneWorkflow
+from workers.parts import Store
+from workers.settings.whole import Settings
+from workflows.call_lane import CallLane
+
+__all__ = ["running_door"]
+
+_LAST = timedelta(seconds=0.5)
+_JOINED_AT_ONCE = 256
+_BATCHES_AT_ONCE = 4
+
+
+@asynccontextmanager
+async def running_door(
+    settings: Settings, store: Store, host: str | None, client: Client, calls: PromptCalls, making: LaneMaking, queued: QueuedCall
+) -> AsyncGenerator[LaneCalls]:
+    """Until the block ends, and its lane with it."""
+    door = secrets.token_hex(8)
+    workflow = LaneWorkflow(client, door)
+
+    async def move(flight: Flight) -> None:
+        """What moves is claimed first: from here on it survives us."""
+        if flight.claim is None:
+            _, flight.claim = await store.claims.take(Claim(flight.call_id, flight.fingerprint, door), flight.call)
+        try:
+            await calls.start(flight.call, flight.call_id)
+        except AnswerPendingError as error:
+            raise LaneUnreachableError(str(error)) from error
+
+    async def adopt(claim: Claim) -> None:
+        """A workflow that was started for it before is good enough."""
+        if claim.call is not None:
+            with suppress(AnswerPendingError, CallRefusedError):
+                await calls.start(claim.call, claim.call_id)
+
+    async def close_lane(of: str) -> None:
+        with suppress(LaneUnreachableError):
+            await LaneWorkflow(client, of).close()
+
+    lane = Lane(making, workflow.send, move)
+    async with AsyncExitStack() as stack:
+        keeper = DoorKeeper(door, host, store.doors, store.claims, adopt, close_lane)
+        await stack.enter_async_context(held_door(keeper, settings.host.host_heartbeat_s))
+        stack.push_async_callback(close_lane, door)
+        executor = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="lane"))
+        worker = Worker(
+            client,
+            task_queue=step_names.door_queue(door),
+            workflows=[CallLane],
+            activities=[MakeBatch(lane).make_batch, CallTool(JoinedCall(lane, queued)).call_tool],
+            workflow_task_executor=executor,
+            max_concurrent_activities=_JOINED_AT_ONCE,
+            max_concurrent_local_activities=_BATCHES_AT_ONCE,
+            graceful_shutdown_timeout=_LAST,
+        )
+        await stack.enter_async_context(worker)
+        stack.push_async_callback(lane.close)
+        yield LaneCalls(calls, lane, door, store.claims, store.calls, making, store.cached_tools, store.durations, settings.calls.lanes)

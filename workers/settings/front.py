@@ -1,0 +1,58 @@
+"""The front door: where it listens, how much it takes; and the log."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr
+
+from toolagent.core.calls.json_size import MAX_STARTED_VALUES
+from workers.settings.part import CommaSeparated, Part, Port
+
+__all__ = ["FrontSettings", "LimitSettings", "LogSettings"]
+
+
+class FrontSettings(Part):
+    """The front door."""
+
+    fastapi_host: str = "127.0.0.1"
+    """Address to listen on; one that is not loopback needs `TOOL_AGENT_API_KEY`."""
+
+    fastapi_port: Port = 8001
+    """Port of the HTTP API."""
+
+    api_key: Annotated[SecretStr, Field(min_length=1)] | None = None
+    """Bearer token that every request but `/health` must carry."""
+
+    allowed_hosts: CommaSeparated[tuple[str, ...]] = ("127.0.0.1", "localhost", "[::1]")
+    """Host names that requests may use when there is no API key; comma-separated."""
+
+
+class LimitSettings(Part):
+    """Sizes."""
+
+    max_params_bytes: Annotated[int, Field(ge=1024, le=1_310_720)] = 1_048_576
+    """Bytes of JSON the parameters of a call may have."""
+
+    max_values: Annotated[int, Field(ge=1024, le=MAX_STARTED_VALUES)] = 110_000
+    """Values (numbers, texts, lists, objects, names in objects …) a request body or the parameters may hold."""
+
+    max_file_bytes: Annotated[int, Field(ge=1)] = 64 * 1_048_576
+    """Bytes a file may have."""
+
+    max_result_bytes: Annotated[int, Field(ge=1024, le=1_073_741_824)] = 64 * 1_048_576
+    """Bytes of JSON a tool's answer may have."""
+
+    max_result_values: Annotated[int, Field(ge=1024, le=16_777_216)] = 250_000
+    """Values (numbers, texts, lists, objects, names in objects …) a tool's answer may hold."""
+
+    inline_result_bytes: Annotated[int, Field(ge=1024, le=1_048_576)] = 256 * 1024
+    """Bytes of JSON up to which an answer is in the result; larger ones become files."""
+
+
+class LogSettings(Part):
+    """The log."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Lowest level that is logged: `debug`, `info`, `warning` or `error`."""
+
+    log_format: Literal["console", "json"] | None = None
+    """`console` or `json`; unset: `console` at a terminal, otherwise `json`."""

@@ -1,0 +1,91 @@
+"""Hosts, the calls that they take, and the tools that they run."""
+
+import re
+from typing import Annotated
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from toolagent.client.names import TASK_QUEUE
+from toolagent_service.calls.dispatch import DEFAULT_BUCKET
+from toolagent_service.calls.ways import LaneMode
+from workers.settings.part import CommaSeparated, Part, Seconds
+
+__all__ = ["CallSettings", "HostSettings", "RunningSettings"]
+
+_BEATS_IN_A_LEASE = 3
+"""So that a heartbeat or two may be late without another host being told that this one is dead."""
+
+_RESERVED_QUEUES = (TASK_QUEUE, "control")
+
+
+class HostSettings(Part):
+    """Hosts."""
+
+    host_id: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")] = None
+    """Name of this host; unset: one is made and kept in the state directory."""
+
+    host_heartbeat_s: Seconds = 2.0
+    """Seconds between renewals of a host's lease."""
+
+    host_lease_s: Seconds = 10.0
+    """Seconds without renewal after which a host counts as dead; at least three heartbeats."""
+
+    @field_validator("host_lease_s")
+    @classmethod
+    def _check_lease(cls, value: float, others: ValidationInfo) -> float:
+        heartbeat = others.data.get("host_heartbeat_s")
+        if heartbeat is None:  # that one is reported
+            return value
+        least = round(_BEATS_IN_A_LEASE * heartbeat, 6)
+        if value < least:
+            raise ValueError(
+                f"a lease of {value:g} s is too short for a heartbeat every {heartbeat:g} s: set it to {least:g} or more, "
+                "or lower TOOL_AGENT_HOST_HEARTBEAT_S"
+            )
+        return value
+
+
+class CallSettings(Part):
+    """Calls."""
+
+    bucket_limits: dict[str, Annotated[int, Field(ge=1)]] = {"default": 16, "http": 5, "ai": 2, "database": 3}
+    """Calls at once by bucket, for each of its queues on this host; JSON."""
+
+    lanes: LaneMode = LaneMode.HARMLESS
+    """Short calls that share a lane: `off` (none), `harmless` (tools without side effects) or `all`."""
+
+    queue_timeout_s: Seconds = 600.0
+    """Seconds that a call may wait for a slot."""
+
+    shutdown_grace_s: Seconds = 10.0
+    """Seconds for running calls and steps of tasks when the service stops."""
+
+    http_request_allow: CommaSeparated[tuple[str, ...]] = ()
+    """Private hosts, addresses or CIDRs that `http_request` may reach; comma-separated."""
+
+    callback_allow: CommaSeparated[tuple[str, ...]] = ()
+    """Private hosts, addresses or CIDRs that callbacks may go to; comma-separated."""
+
+    @field_validator("bucket_limits")
+    @classmethod
+    def _check_buckets(cls, value: dict[str, int]) -> dict[str, int]:
+        """Bucket names become task queues."""
+        if DEFAULT_BUCKET not in value:
+            raise ValueError(f"a bucket {DEFAULT_BUCKET!r} is needed for tools whose category has none")
+        wrong = [name for name in value if not re.fullmatch(r"[a-z][a-z0-9_-]*", name) or name in _RESERVED_QUEUES]
+        if wrong:
+            raise ValueError(f"these cannot be names of buckets: {', '.join(wrong)}")
+        return value
+
+
+class RunningSettings(Part):
+    """Running tools."""
+
+    tool_start_timeout_s: Seconds = 300.0
+    """Seconds for building and starting a tool."""
+
+    tool_health_timeout_s: Seconds = 30.0
+    """Seconds until a started tool must be healthy."""
+
+    stop_grace_s: Seconds = 5.0
+    """Seconds for a tool to end, or to become idle after a cancelled call."""

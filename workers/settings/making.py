@@ -1,0 +1,73 @@
+"""What makes tools: a model, its limits, repositories."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, SecretStr
+
+from workers.settings.part import CommaSeparated, Part, Seconds
+
+__all__ = ["CodingSettings", "ModelSettings", "RepositorySettings"]
+
+
+class ModelSettings(Part):
+    """The model."""
+
+    model: str | None = None
+    """Name of the model that writes tools; unset: only builds without a model."""
+
+    model_provider: str = "anthropic"
+    """Protocol of the model's endpoint."""
+
+    model_base_url: str | None = None
+    """URL of an endpoint with that protocol; unset: the vendor's."""
+
+    model_api_key: SecretStr | None = None
+    """Key of the model's endpoint."""
+
+
+class CodingSettings(Part):
+    """Making tools."""
+
+    max_coding_tasks: Annotated[int, Field(ge=1)] = 2
+    """Tasks that make tools at once, on all hosts; later ones wait."""
+
+    coding_rounds: Annotated[int, Field(ge=1)] = 3
+    """How many candidates of the model the gate checks before the task fails."""
+
+    coding_turns: Annotated[int, Field(ge=1)] = 100
+    """Turns of the model that a task may take."""
+
+    coding_wall_s: Seconds = 3_600.0
+    """Seconds that a task's agent may take."""
+
+    coding_tokens: Annotated[int, Field(ge=1)] = 10_000_000
+    """Tokens that a task may take, read and written, cached or not."""
+
+    coding_limit_usd: Annotated[float | None, Field(ge=0)] = None
+    """USD that a task may cost; unset: no limit."""
+
+    dependency_policy: Path | None = None
+    """File (YAML or JSON) with the packages that machine-written code may depend on."""
+
+
+class RepositorySettings(Part):
+    """Cloning repositories."""
+
+    repo_schemes: CommaSeparated[tuple[str, ...]] = ("https", "ssh")
+    """Schemes of addresses that may be cloned; comma-separated; `file` is possible."""
+
+    repo_max_bytes: Annotated[int, Field(ge=1)] = 512 * 1_048_576
+    """Bytes of disk that a clone may take, git's own files included."""
+
+    repo_max_files: Annotated[int, Field(ge=1)] = 20_000
+    """Files and folders that a clone may have, git's own included."""
+
+    repo_timeout_s: Seconds = 120.0
+    """Seconds that cloning may take."""
+
+    repo_ssh_key: Path | None = None
+    """Private key for cloning over ssh; unset: those of the service's user, and of the user's ssh agent."""
+
+    repo_ssh_known_hosts: Path | None = None
+    """File with known ssh host keys; unset: that of the service's user."""

@@ -1,0 +1,71 @@
+"""The settings of all parts, and what is wrong with what was set."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import get_type_hints
+
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from toolagent.core.suggestions import nearest
+from workers.settings.front import FrontSettings, LimitSettings, LogSettings
+from workers.settings.hosts import CallSettings, HostSettings, RunningSettings
+from workers.settings.kept import ContentSettings, DatabaseSettings, RetentionSettings, StateSettings
+from workers.settings.making import CodingSettings, ModelSettings, RepositorySettings
+from workers.settings.part import PREFIX, Part
+from workers.settings.temporal import TemporalSettings
+from workers.settings.tools import CatalogSettings, ContainerSettings, EnvironmentSettings, SandboxSettings
+
+__all__ = ["PARTS", "Settings", "unread", "unusable"]
+
+_NOT_OURS = frozenset({"URL", "OWNER", "RUN", "TOOL_ID", "CALL_ID", "OUTPUT_DIR"})
+"""Of the command line, and of what we start: a service may be one of these."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Those that are not given come from the environment. For what puts parts together; each part is given its own."""
+
+    front: FrontSettings = field(default_factory=FrontSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    temporal: TemporalSettings = field(default_factory=TemporalSettings)
+    state: StateSettings = field(default_factory=StateSettings)
+    database: DatabaseSettings = field(default_factory=DatabaseSettings)
+    content: ContentSettings = field(default_factory=ContentSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
+    host: HostSettings = field(default_factory=HostSettings)
+    calls: CallSettings = field(default_factory=CallSettings)
+    running: RunningSettings = field(default_factory=RunningSettings)
+    catalog: CatalogSettings = field(default_factory=CatalogSettings)
+    environments: EnvironmentSettings = field(default_factory=EnvironmentSettings)
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
+    containers: ContainerSettings = field(default_factory=ContainerSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    coding: CodingSettings = field(default_factory=CodingSettings)
+    repositories: RepositorySettings = field(default_factory=RepositorySettings)
+
+
+PARTS: tuple[type[Part], ...] = tuple(get_type_hints(Settings).values())
+
+
+def unusable() -> Iterator[str]:
+    """Name of the model that writes tools; unset: only builds without a model."""
+    for part in PARTS:
+        try:
+            part()
+        except SettingsError as error:
+            yield f"{error}: {error.__cause__}"
+        except ValidationError as error:
+            for issue in error.errors(include_url=False, include_input=False):
+                yield f"{PREFIX}{'_'.join(map(str, issue['loc'])).upper()}: {issue['msg']}"
+
+
+def unread(variables: Mapping[str, str]) -> Iterator[str]:
+    """A sentence for each variable that looks like a setting and is none."""
+    known = [name for part in PARTS for name in part.model_fields]
+    for name in sorted(variables):
+        own = name.removeprefix(PREFIX)
+        if own not in {name, *map(str.upper, known), *_NOT_OURS} and not own.startswith("SECRET_"):
+            near = nearest(own.lower(), known, 1)
+            yield f"{name} is no setting: nothing reads it." + (f" Did you mean {PREFIX}{near[0].upper()}?" if near else "")

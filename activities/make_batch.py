@@ -18,4 +18,5 @@ class MakeBatch:
     @activity.defn(name=step_names.MAKE_BATCH)
     async def make_batch(self, batch: LaneBatch) -> LaneEnds:
         info = activity.info()
-        return LaneEnds(ends=await self._lane.perform(batch.calls, info.workflow_id or "", info.workflow_run_id or ""))
+        ends = await self._lane.perform(batch.calls, info.workflow_id or "", info.workflow_run_id or "")
+        return LaneEnds(ends=ends, figures=self._lane.figures)

@@ -20,12 +20,14 @@ from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.hosts import Host
 from toolagent.contracts.http import LoopPause
+from toolagent.contracts.lanes import Lane
 from toolagent.contracts.making import Evidence, Guidance, MakeRequest, MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolGroup
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
+from toolagent_service.calls.lanes import Elsewhere
 
 __all__ = ["Calls", "Check", "Dependencies", "Injected", "LackingError", "Limits", "NotReadyError"]
 
@@ -69,6 +71,15 @@ class Settled(Protocol):
     """Of the calls whose records are committed in this process."""
 
     def expected(self, call_id: str) -> AbstractContextManager[asyncio.Future[ToolResult]]: ...
+
+
+class LaneDoor(Protocol):
+    """`engine.calling.door.Door` is one."""
+
+    async def make(self, call: ToolCall, call_id: str | None = None) -> ToolResult | Elsewhere: ...
+    async def tool_in_hand(self, call_id: str) -> str | None: ...
+    def cancel(self, call_id: str) -> bool: ...
+    async def cancel_elsewhere(self, call_id: str) -> bool: ...
 
 
 class AuditTrail(Protocol):
@@ -129,6 +140,10 @@ class Hosts(Protocol):
     async def list_all(self) -> tuple[Host, ...]: ...
 
 
+class Lanes(Protocol):
+    async def alive(self) -> tuple[Lane, ...]: ...
+
+
 class HostChoice(Protocol):
     async def host_for(self, entry: ToolEntry) -> str | None: ...
 
@@ -168,6 +183,7 @@ class Dependencies:
     evidence: VersionEvidence
     files: Files
     hosts: Hosts
+    lanes: Lanes
     placements: HostChoice
     audit: AuditTrail
     callback_refusal: Callable[[str], Awaitable[str | None]]

@@ -15,6 +15,7 @@ from engine.calling.fast_call import FastCall
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
 from engine.calls.admission import Admissions
+from engine.calls.cached_tools import CachedTools
 from engine.calls.call_folders import CallFolders
 from engine.calls.checks.asked import CallLimits, Sources
 from engine.calls.effects.ended import Places, SettledCalls
@@ -25,7 +26,6 @@ from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
 from engine.calls.usual_durations import UsualDurations
 from engine.registry.archives import ProjectArchives
-from engine.registry.cached_tools import CachedTools
 from engine.registry.catalog import CatalogImport
 from engine.registry.catalog_watch import ImportCatalog
 from engine.registry.export import CatalogExport
@@ -211,6 +211,7 @@ def doors_of(
         evidence=store.evidence,
         files=store.files,
         hosts=store.hosts,
+        lanes=store.doors,
         placements=store.placements,
         callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,

@@ -22,9 +22,9 @@ from engine.upkeep.loop_watch import watched_loop
 from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
 from workers.front.door import bound_socket, never_ended, serving
-from workers.front.lanes import running_door
 from workers.grace import Grace
 from workers.host.hosting import RunningHost, running_host
+from workers.lanes import running_door
 from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
 from workers.settings.kept import ContentSettings

@@ -6,12 +6,11 @@ from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
+from toolagent.contracts.lanes import LaneFigures
 from toolagent_service import step_names, stubs
-from toolagent_service.contracts.lanes import LaneBatch, LaneEnds, LaneFigures
+from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 from workflows import options
 from workflows.inputs import input_of
-
-__all__ = ["CallLane"]
 
 _MOST_UPDATES, _MOST_CALLS = 1_000, 5_000
 """Of one run; a server may refuse more than 2,000 updates."""
@@ -23,19 +22,16 @@ _NAMED = 4
 @workflow.defn(name=step_names.CALL_LANE)
 class CallLane:
     def __init__(self) -> None:
-        self._figures = LaneFigures()
         self._updates, self._calls = 0, 0
         self._is_closed = False
 
     @workflow.run
-    async def run(self, figures: JsonValue = None, *_: JsonValue) -> LaneFigures:
+    async def run(self, *_: JsonValue) -> None:
         """Goes on as a new run when this one is long enough; ends when its door closes."""
-        self._figures = self._figures if figures is None else input_of(LaneFigures, figures, ())
         await workflow.wait_condition(lambda: self._is_closed or self._is_full)
         await workflow.wait_condition(workflow.all_handlers_finished)
         if not self._is_closed:
-            workflow.continue_as_new(self._figures)
-        return self._figures
+            workflow.continue_as_new()
 
     @workflow.update(name=step_names.TAKE)
     async def take(self, batch: JsonValue = None, *surplus: JsonValue) -> LaneEnds:
@@ -43,10 +39,7 @@ class CallLane:
         asked = input_of(LaneBatch, batch, surplus)
         self._updates, self._calls = self._updates + 1, self._calls + len(asked.calls)
         made = await workflow.execute_local_activity(stubs.make_batch, asked, **options.make_batch(_summary(asked)))
-        moved = sum(end.status == "moved" for end in made.ends)
-        self._figures = LaneFigures(
-            updates=self._figures.updates + 1, calls=self._figures.calls + len(asked.calls), moved=self._figures.moved + moved
-        )
+        workflow.set_current_details(_details(made.figures))
         return made
 
     @take.validator
@@ -60,10 +53,6 @@ class CallLane:
     def close(self, *_: JsonValue) -> None:
         self._is_closed = True
 
-    @workflow.query(name=step_names.FIGURES)
-    def figures(self) -> LaneFigures:
-        return self._figures
-
     @property
     def _is_full(self) -> bool:
         is_long = self._updates >= _MOST_UPDATES or self._calls >= _MOST_CALLS
@@ -75,3 +64,11 @@ def _summary(batch: LaneBatch) -> str:
     counted = Counter(call.tool_id for call in batch.calls).most_common()
     named = ", ".join(f"{tool} ×{times}" if times > 1 else tool for tool, times in counted[:_NAMED])
     return named + (f" and {len(counted) - _NAMED} more tools" if len(counted) > _NAMED else "")
+
+
+def _details(figures: LaneFigures) -> str:
+    told = [
+        f"**{figures.per_second:g}** calls a second lately, **{figures.calls}** since the door was opened",
+        f"**{figures.waiting}** waiting, **{figures.moved}** moved to a workflow of their own",
+    ]
+    return "\n\n".join([*told, f"last error: {figures.last_error}"] if figures.last_error else told)

@@ -26,14 +26,24 @@ from workflows.cancelling import surely
 _CANCELLED_BEFORE = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
 
 
-async def invoke(call: ToolCall, call_id: str) -> ToolResult:
-    """Make one call. What the tool or the caller got wrong is in the result; cancelling gives a result too.
+async def invoke(call: ToolCall, call_id: str, *, is_new: bool = False) -> ToolResult:
+    """Make one call; `is_new` where nobody else can have begun it.
+
+    What the tool or the caller got wrong is in the result; cancelling gives a result too.
 
     A local activity that fails raises its ApplicationError as it is, in no ActivityError.
     """
     info = workflow.info()
     try:
-        admission, is_cancelled = await _admit(AdmitRequest(call=call, call_id=call_id, workflow_id=info.workflow_id, run_id=info.run_id))
+        admission, is_cancelled = await _admit(
+            AdmitRequest(
+                call=call,
+                call_id=call_id,
+                workflow_id=info.workflow_id,
+                run_id=info.run_id,
+                is_new=is_new,
+            )
+        )
     except FailureError as error:
         message = f"The call could not be admitted: {_cause(error)}"
         return failed(

@@ -37,7 +37,7 @@ class InvokeTool:
         if info.typed_search_attributes.get(names.TOOL_ID) is None:
             caller = [names.CALLER.value_set(asked.caller.caller_id)] if asked.caller.caller_id else []
             workflow.upsert_search_attributes([names.TOOL_ID.value_set(asked.tool_id), names.TASK_TYPE.value_set("call"), *caller])
-        result = await invoke(asked, call_id)
+        result = await invoke(asked, call_id, is_new=bool(workflow.memo_value(names.NEW, "")))
         await announce(callback_of_call(asked, result, workflow.now(), info.run_id))
         return result
 

@@ -30,11 +30,11 @@ class GuardedCalls(ToolAgentClient):
         super().__init__(client, patience_s=patience_s)
         self._recording = recording
 
-    async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle:
+    async def start(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> CallHandle:
         key = call.idempotency_key
         own = call_id_for_key(call.caller.caller_id, key) if key is not None else call_id or f"call-{uuid.uuid4().hex}"
         async with self.recorded(own, call.tool_id):
-            return await super().start(call, own)
+            return await super().start(call, own, is_new=is_new or (key is None and call_id is None))
 
     async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle:
         key = batch.idempotency_key

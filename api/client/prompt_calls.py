@@ -51,7 +51,7 @@ class PromptCalls(GuardedCalls):
             call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
         self._asked += 1
         try:
-            return await self._run(call, call_id or f"call-{uuid.uuid4().hex}")
+            return await self._run(call, call_id or f"call-{uuid.uuid4().hex}", is_new=call_id is None)
         finally:
             self._asked -= 1
 
@@ -63,9 +63,9 @@ class PromptCalls(GuardedCalls):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, call: ToolCall, call_id: str) -> ToolResult:
+    async def _run(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult:
         with self._settled.expected(call_id) as settled:
-            await self.start(call, call_id)
+            await self.start(call, call_id, is_new=is_new)
             await asyncio.wait((settled,), timeout=_ELSEWHERE_S)
             ended = asyncio.create_task(self.result(call_id, call.tool_id), name=f"end of {call_id}")
             try:

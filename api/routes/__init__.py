@@ -1,6 +1,23 @@
 """What the front door serves; a new resource is a module here and a line below."""
 
-from api.routes import agent, audit, batches, calls, catalog, files, health, hosts, making, schemas, search, system, tasks, tools, versions
+from api.routes import (
+    agent,
+    audit,
+    batches,
+    calls,
+    catalog,
+    files,
+    health,
+    hosts,
+    lanes,
+    making,
+    schemas,
+    search,
+    system,
+    tasks,
+    tools,
+    versions,
+)
 
 __all__ = ["ROUTERS"]
 
@@ -17,6 +34,7 @@ ROUTERS = (
     tasks.router,
     files.router,
     hosts.router,
+    lanes.router,
     audit.router,
     system.router,
     health.router,

@@ -4,6 +4,7 @@ A call is in flight from being taken until its result is recorded or a workflow 
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Protocol
 
 from engine.store.claims import Claim
 from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.lanes import LaneFigures
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.calls.lanes import LaneUnreachableError
 from toolagent_service.contracts.lanes import LaneBatch, LaneCall, LaneEnd, LaneStatus
@@ -24,6 +26,7 @@ MOST_CALLS = 64
 _MOST_BYTES = 256 * 1024
 _MOST_WAITING = 2048
 _PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
+_LATELY_S = 10.0
 
 
 class LaneFullError(Exception):
@@ -77,14 +80,18 @@ class Lane:
         self._flights: dict[str, Flight] = {}
         self._waiting: deque[Flight] = deque()
         self._sender: asyncio.Task[None] | None = None
-        self.moved = 0
-        self.calls = 0
-        self.last_error = ""
+        self._calls, self._moved, self._last_error = 0, 0, ""
+        self._lately: deque[tuple[float, int]] = deque()
 
     @property
-    def waiting(self) -> int:
-        """Calls that no batch has taken yet."""
-        return len(self._waiting)
+    def figures(self) -> LaneFigures:
+        began_at = time.monotonic() - _LATELY_S
+        while self._lately and self._lately[0][0] < began_at:
+            self._lately.popleft()
+        per_second = round(sum(calls for _, calls in self._lately) / _LATELY_S, 1)
+        return LaneFigures(
+            calls=self._calls, moved=self._moved, waiting=len(self._waiting), per_second=per_second, last_error=self._last_error
+        )
 
     def flight(self, call_id: str) -> Flight | None:
         return self._flights.get(call_id)
@@ -115,6 +122,7 @@ class Lane:
         """Make the calls of a batch, as far as the budget goes. Done again, nothing is made twice."""
         flights = [flight for call in asked if (flight := self._flights.get(call.call_id)) is not None]
         if flights:
+            self._lately.append((time.monotonic(), len(flights)))
             await self._prepared()
         begun = [self._begun(flight, workflow_id, run_id) for flight in flights]
         if begun:
@@ -144,7 +152,7 @@ class Lane:
                 await self._send(LaneBatch(calls=tuple(map(_as_sent, batch))))
                 pause_s = _PAUSE_S
             except LaneUnreachableError as error:
-                self.last_error = str(error)
+                self._last_error = str(error)
                 self._waiting.extendleft(flight for flight in reversed(batch) if flight.task is None and not flight.done.done())
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -161,11 +169,11 @@ class Lane:
         try:
             await self._maker.prepare()
         except StoreUnavailableError as error:
-            self.last_error = str(error)
+            self._last_error = str(error)
 
     def _begun(self, flight: Flight, workflow_id: str, run_id: str) -> "asyncio.Task[None]":
         if flight.task is None:
-            self.calls += 1
+            self._calls += 1
             flight.task = asyncio.create_task(self._fly(flight, workflow_id, run_id), name=flight.call_id)
         return flight.task
 
@@ -179,7 +187,7 @@ class Lane:
     def _move_later(self, flight: Flight) -> "asyncio.Task[None]":
         """Give the call a workflow of its own. The lane does not wait for that; the call does."""
         if flight.moving is None:
-            self.moved += 1
+            self._moved += 1
             flight.moving = asyncio.create_task(self._move(flight), name=f"move {flight.call_id}")
         return flight.moving
 
@@ -190,7 +198,7 @@ class Lane:
                 await self._move_to_workflow(flight)
                 break
             except (LaneUnreachableError, StoreUnavailableError) as error:
-                self.last_error = str(error)
+                self._last_error = str(error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         if flight.task is None or flight.task.done():

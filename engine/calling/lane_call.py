@@ -21,7 +21,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.calls.dispatch import bucket_of
-from toolagent_service.calls.ways import Way
+from toolagent_service.contracts.lanes import Way
 from toolagent_service.contracts.steps import AdmitRequest, Answered, SettleRequest
 
 __all__ = ["Catalog", "LaneMaking"]
@@ -61,9 +61,11 @@ class LaneMaking:
 
     async def make(self, flight: Flight, workflow_id: str, run_id: str) -> ToolResult | None:
         turn = Turn(1, Told(), lambda _: None, lambda: flight.is_cancelled, workflow_id, run_id)
-        request = AdmitRequest.model_construct(call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id)
+        request = AdmitRequest.model_construct(
+            call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id, is_new=True
+        )
         try:
-            decision = await self._admissions.admit(request, is_new=True)
+            decision = await self._admissions.admit(request)
             if isinstance(decision.admission, Answered) or decision.entry is None:
                 return decision.admission.result if isinstance(decision.admission, Answered) else None
             plan = decision.admission.plan.model_copy(update={"way": Way.LANE})

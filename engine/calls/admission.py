@@ -15,8 +15,8 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import failed
 from toolagent_service.calls.dispatch import timeout_of
+from toolagent_service.calls.lanes import door_queue
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, Placement, PlaceRequest
-from toolagent_service.step_names import door_queue
 
 __all__ = ["Admissions", "Decision"]
 
@@ -35,12 +35,9 @@ class Admissions:
     def __init__(self, sources: Sources, placements: Placements, places: Places) -> None:
         self._sources, self._placements, self._places = sources, placements, places
 
-    async def admit(self, request: AdmitRequest, *, is_new: bool = False) -> Decision:
-        """A plan for the call, or its answer: an earlier one under the same id, or why it is refused.
-
-        `is_new`: it is known that no call was made under this id.
-        """
-        asked = Asked(request.call_id, request.call, fingerprint(request.call), request.call.params, is_new=is_new)
+    async def admit(self, request: AdmitRequest) -> Decision:
+        """A plan for the call, or its answer: an earlier one under the same id, or why it is refused."""
+        asked = Asked(request.call_id, request.call, fingerprint(request.call), request.call.params, is_new=request.is_new)
         try:
             for check in CHECKS:
                 asked = await check.run(asked, self._sources)

@@ -8,6 +8,8 @@ from engine.store.database import Database
 from engine.store.hosts import database_time
 from engine.store.tables import doors
 from engine.store.upserts import insert_for
+from toolagent.contracts.lanes import Lane, LaneFigures
+from toolagent_service.calls.lanes import lane_id
 
 __all__ = ["DoorTable"]
 
@@ -18,27 +20,38 @@ class DoorTable:
     def __init__(self, database: Database, lease_s: float) -> None:
         self._database, self._lease = database, timedelta(seconds=lease_s)
 
-    async def beat(self, door: str, host: str | None) -> None:
-        """Say that it is alive."""
+    async def beat(self, door: str, host: str | None, figures: LaneFigures) -> None:
+        """Say that it is alive, and how its lane does."""
         async with self._database.write_once() as connection:
-            at = database_time(connection)
-            insert = insert_for(connection, doors).values(door=door, host=host, started_at=at, seen_at=at)
-            await connection.execute(insert.on_conflict_do_update(index_elements=["door"], set_={"seen_at": at}))
+            at, text = database_time(connection), figures.model_dump_json()
+            insert = insert_for(connection, doors).values(door=door, host=host, figures=text, started_at=at, seen_at=at)
+            await connection.execute(insert.on_conflict_do_update(index_elements=["door"], set_={"seen_at": at, "figures": text}))
 
     async def leave(self, door: str) -> None:
         """It is closed, or known to be gone."""
         async with self._database.write_once() as connection:
             await connection.execute(delete(doors).where(doors.c.door == door))
 
-    async def alive(self) -> tuple[str, ...]:
+    async def alive(self) -> tuple[Lane, ...]:
+        """By id."""
         async with self._database.read() as connection:
-            query = select(doors.c.door).where(doors.c.seen_at >= database_time(connection, -self._lease))
-            return tuple((await connection.execute(query)).scalars())
+            query = select(doors).where(doors.c.seen_at >= database_time(connection, -self._lease)).order_by(doors.c.door)
+            rows = (await connection.execute(query)).mappings().all()
+        return tuple(
+            Lane(
+                door=row["door"],
+                workflow_id=lane_id(row["door"]),
+                host=row["host"],
+                started_at=row["started_at"],
+                seen_at=row["seen_at"],
+                figures=LaneFigures.model_validate_json(row["figures"]),
+            )
+            for row in rows
+        )
 
     async def gone(self, host: str | None, own: str) -> tuple[str, ...]:
         """Doors without a lease; and those of this host in an earlier life of its process, which cannot be alive beside us."""
         async with self._database.read() as connection:
-            rows = (
-                await connection.execute(select(doors.c.door, doors.c.host, doors.c.seen_at < database_time(connection, -self._lease)))
-            ).all()
+            is_late = doors.c.seen_at < database_time(connection, -self._lease)
+            rows = (await connection.execute(select(doors.c.door, doors.c.host, is_late))).all()
         return tuple(door for door, at, late in rows if door != own and (late or (host is not None and at == host)))

@@ -165,6 +165,8 @@ doors = Table(
     Column("door", String(64), primary_key=True),
     # The host in the same process, if there is one.
     Column("host", String(64)),
+    # Of its lane, as JSON.
+    Column("figures", Text, nullable=False),
     Column("started_at", _TIME, nullable=False),
     Column("seen_at", _TIME, nullable=False),
 )

@@ -8,6 +8,7 @@ import structlog
 from engine.store.claims import Claim, ClaimTable
 from engine.store.doors import DoorTable
 from engine.upkeep.rounds import repeated
+from toolagent.contracts.lanes import LaneFigures
 from toolagent.core.failures import StoreUnavailableError
 
 __all__ = ["DoorKeeper", "held_door"]
@@ -31,22 +32,24 @@ class DoorKeeper:
         claims: ClaimTable,
         adopt: Callable[[Claim], Awaitable[None]],
         close_lane: Callable[[str], Awaitable[None]],
+        figures: Callable[[], LaneFigures],
     ) -> None:
         self._door, self._host, self._doors, self._claims = door, host, doors, claims
-        self._adopt, self._close_lane = adopt, close_lane
+        self._adopt, self._close_lane, self._figures = adopt, close_lane, figures
 
     async def open(self) -> None:
         """Raises StoreUnavailableError."""
-        await self._doors.beat(self._door, self._host)
+        await self._doors.beat(self._door, self._host, self._figures())
         # An earlier life of this process needs no lease to run out: it is gone.
         await self._clear(self._host)
 
     async def look(self) -> None:
         """Renew the lease, and see to what doors that are gone have left."""
         with suppress(StoreUnavailableError):
-            await self._doors.beat(self._door, self._host)
+            await self._doors.beat(self._door, self._host, self._figures())
             await self._clear(None)
-            for claim in await self._claims.abandoned(await self._doors.alive(), _AT_ONCE):
+            living = [lane.door for lane in await self._doors.alive()]
+            for claim in await self._claims.abandoned(living, _AT_ONCE):
                 _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
                 await self._adopt(claim)
 

@@ -18,6 +18,7 @@ from engine.runtimes.auditing.audit import AuditLog
 from engine.store.calls import CallTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
+from engine.store.doors import DoorTable
 from engine.store.events import EventTable
 from engine.store.evidence import EvidenceTable
 from engine.store.faults import FaultTable
@@ -108,6 +109,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         evidence=EvidenceTable(database),
         files=files,
         hosts=HostTable(database, 10),
+        lanes=DoorTable(database, 10),
         audit=AuditLog(tmp_path / "audit"),
         placements=Placements("host-1", ("default",), HostTable(database, 10), routes),
         callback_refusal=nowhere_private,

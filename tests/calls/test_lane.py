@@ -78,12 +78,14 @@ async def test_a_batch_is_bounded_in_bytes(stage: Stage) -> None:
     assert [len(batch) for batch in stage.batches] == [1, 1, 1]
 
 
+@pytest.mark.promise("lanes-make-nothing-twice")
 async def test_a_call_that_is_on_its_way_is_not_made_again(stage: Stage) -> None:
     first, again = await stage.run(flight(1), flight(1))
     assert first is again
     assert stage.made == ["call-00000001"]
 
 
+@pytest.mark.promise("lanes-make-nothing-twice")
 async def test_a_batch_that_comes_twice_makes_nothing_twice(stage: Stage) -> None:
     release = asyncio.Event()
 
@@ -103,6 +105,7 @@ async def test_a_batch_that_comes_twice_makes_nothing_twice(stage: Stage) -> Non
     assert [end.status for end in (*again, *after)] == ["moved", "unknown"]
 
 
+@pytest.mark.promise("lanes-make-nothing-twice")
 async def test_a_slow_call_moves_and_is_not_made_again_and_its_neighbours_do_not_wait(stage: Stage) -> None:
     release = asyncio.Event()
 

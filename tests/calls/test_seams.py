@@ -9,6 +9,7 @@ import pytest
 from engine.calls import checks, effects
 from engine.calls.checks import CHECKS
 from engine.calls.effects import EFFECTS
+from toolagent_service.calls.ways import REASONS
 
 DOCS = (Path(__file__).parents[2] / "docs" / "calls.md").read_text()
 
@@ -28,3 +29,7 @@ def test_the_tables_of_the_docs_say_the_order_and_what_each_may_answer() -> None
     rows = [f"| `{check.name}` | {check.reads} | {', '.join(f'`{kind.value}`' for kind in check.refuses_with)} |" for check in CHECKS]
     assert "\n".join(rows) in DOCS
     assert "\n".join(f"| `{effect.name}` | {effect.does} |" for effect in EFFECTS) in DOCS
+
+
+def test_the_table_of_the_docs_says_which_calls_take_no_lane() -> None:
+    assert "\n".join(f"| `{reason.name}` | {reason.says} |" for reason in REASONS) in DOCS

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from toolagent_service.calls.ways import REASONS, LaneMode, Reason, Way, WayFacts, reason_for_workflow, way_of
+from toolagent_service.calls.ways import REASONS, Reason, WayFacts, reason_for_workflow, way_of
+from toolagent_service.contracts.lanes import LaneMode, Way
 
 QUICK = WayFacts(
     lanes=LaneMode.HARMLESS, is_waited_for=True, streams=False, names_files=False, params_bytes=100, is_ready=True, has_effects=False

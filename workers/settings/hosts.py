@@ -7,7 +7,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from toolagent.client.names import TASK_QUEUE
 from toolagent_service.calls.dispatch import DEFAULT_BUCKET
-from toolagent_service.calls.ways import LaneMode
+from toolagent_service.contracts.lanes import LaneMode
 from workers.settings.part import CommaSeparated, Part, Seconds
 
 __all__ = ["CallSettings", "HostSettings", "RunningSettings"]

@@ -11,6 +11,7 @@ from toolagent.core.calls.results import key_conflict
 
 __all__ = ["CHECK"]
 
+
 async def _check(asked: Asked, sources: Sources) -> Asked:
     if asked.is_new:
         return asked
@@ -24,7 +25,7 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
         raise Refused(ErrorType.CANCELLED, "The call was cancelled before it was made.", {"sent": False})
     if found.owner == WORKFLOW:
         return asked
-    if found.owner in await sources.doors.alive():
+    if found.owner in {lane.door for lane in await sources.doors.alive()}:
         return replace(asked, door=found.owner)
     # Whoever had it is gone. Somebody else may be quicker; then that one has it.
     return asked if await sources.claims.take_over(found, WORKFLOW) else await _check(asked, sources)

@@ -34,6 +34,7 @@ def upgrade() -> None:
         "doors",
         sa.Column("door", sa.String(length=64), nullable=False),
         sa.Column("host", sa.String(length=64), nullable=True),
+        sa.Column("figures", sa.Text(), nullable=False),
         sa.Column("started_at", sa.String(length=32), nullable=False),
         sa.Column("seen_at", sa.String(length=32), nullable=False),
         sa.PrimaryKeyConstraint("door", name=op.f("pk_doors")),

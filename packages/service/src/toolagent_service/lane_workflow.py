@@ -9,7 +9,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client.patience import is_away
 from toolagent_service import step_names
-from toolagent_service.calls.lanes import LaneUnreachableError
+from toolagent_service.calls.lanes import LaneUnreachableError, door_queue, lane_id
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 
 __all__ = ["LaneWorkflow"]
@@ -24,7 +24,7 @@ class LaneWorkflow:
     """It is started where it is not there, also when somebody has ended it."""
 
     def __init__(self, client: Client, door: str) -> None:
-        self._client, self.workflow_id, self._queue = client, step_names.lane_id(door), step_names.door_queue(door)
+        self._client, self.workflow_id, self._queue = client, lane_id(door), door_queue(door)
         self._is_started = False
 
     async def send(self, batch: LaneBatch) -> None:

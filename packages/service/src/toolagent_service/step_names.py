@@ -20,7 +20,6 @@ __all__ = [
     "DIAGNOSE",
     "END_TASK",
     "ENTER_STAGE",
-    "FIGURES",
     "FIND_HOST",
     "HOST_LOST",
     "INSPECT_TASK",
@@ -41,8 +40,6 @@ __all__ = [
     "USE_TOOL",
     "VERIFY_CANDIDATE",
     "control_queue",
-    "door_queue",
-    "lane_id",
     "making_queue",
 ]
 
@@ -83,9 +80,6 @@ TAKE = "take"
 CLOSE = "close"
 """Signal to a `CallLane`: its door is closed."""
 
-FIGURES = "figures"
-"""Query of a `CallLane`: its `LaneFigures`."""
-
 ADMIT = "admit"
 MAKE_BATCH = "make_batch"
 PLACE = "place"
@@ -119,13 +113,3 @@ def control_queue(host: str) -> str:
 def making_queue(host: str) -> str:
     """Where a host takes the steps of tasks that make tools: their folders and containers are there."""
     return f"{host}/making"
-
-
-def lane_id(door: str) -> str:
-    """The workflow of a front door's lane."""
-    return f"lane-{door}"
-
-
-def door_queue(door: str) -> str:
-    """Where a front door takes the batches of its lane, and calls that it has in hand."""
-    return f"door/{door}"

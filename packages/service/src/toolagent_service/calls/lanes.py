@@ -1,6 +1,36 @@
-"""What a lane says of Temporal."""
+"""What front doors and their lanes are called, and what a lane may say instead of a result."""
 
-__all__ = ["LaneUnreachableError"]
+from dataclasses import dataclass
+
+from toolagent.contracts.calls import ToolResult
+
+__all__ = ["Elsewhere", "LaneRefusedError", "LaneUnreachableError", "door_queue", "lane_id"]
+
+
+def lane_id(door: str) -> str:
+    """The workflow of a front door's lane."""
+    return f"lane-{door}"
+
+
+def door_queue(door: str) -> str:
+    """Where a front door takes the batches of its lane, and calls that it has in hand."""
+    return f"door/{door}"
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The call ends by a workflow of its own: it `has_begun` under this id, or is to be started (None: under any)."""
+
+    call_id: str | None
+    has_begun: bool = False
+
+
+class LaneRefusedError(Exception):
+    """The call is not made; `result` says why."""
+
+    def __init__(self, result: ToolResult) -> None:
+        super().__init__(result.call_id)
+        self.result = result
 
 
 class LaneUnreachableError(Exception):

@@ -2,28 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 
-__all__ = ["REASONS", "LaneMode", "Reason", "Way", "WayFacts", "reason_for_workflow", "way_of"]
+from toolagent_service.contracts.lanes import LaneMode, Way
+
+__all__ = ["REASONS", "Reason", "WayFacts", "reason_for_workflow", "way_of"]
 
 MOST_BYTES = 64 * 1024
 """Of parameters; what is larger would make its batch a burden to the others of it."""
 
 SLOW_S = 0.1
 """What is mostly longer than this delays the others of its batch."""
-
-
-class LaneMode(StrEnum):
-    """Which short calls share a lane: none, those without side effects, or those that act too."""
-
-    OFF = "off"
-    HARMLESS = "harmless"
-    ALL = "all"
-
-
-class Way(StrEnum):
-    LANE = "lane"
-    WORKFLOW = "workflow"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,30 @@
 """What a front door and its lane hand to each other through Temporal."""
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.lanes import LaneFigures
 
-__all__ = ["LaneBatch", "LaneCall", "LaneEnd", "LaneEnds", "LaneFigures", "LaneStatus"]
+__all__ = ["LaneBatch", "LaneCall", "LaneEnd", "LaneEnds", "LaneMode", "LaneStatus", "Way"]
 
 LaneStatus = Literal["success", "error", "moved", "unknown"]
 """`moved`: to a workflow of its own; `unknown`: its door does not know it (any more)."""
+
+
+class LaneMode(StrEnum):
+    """Which short calls share a lane: none, those without side effects, or those that act too."""
+
+    OFF = "off"
+    HARMLESS = "harmless"
+    ALL = "all"
+
+
+class Way(StrEnum):
+    LANE = "lane"
+    WORKFLOW = "workflow"
 
 
 class LaneCall(Contract):
@@ -32,12 +47,7 @@ class LaneEnd(Contract):
 
 
 class LaneEnds(Contract):
+    """Of a batch, and the figures of the lane after it."""
+
     ends: tuple[LaneEnd, ...] = ()
-
-
-class LaneFigures(Contract):
-    """What a lane has done so far, in the eyes of its workflow."""
-
-    updates: int = 0
-    calls: int = 0
-    moved: int = 0
+    figures: LaneFigures = LaneFigures()

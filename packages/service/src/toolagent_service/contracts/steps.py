@@ -8,8 +8,8 @@ from pydantic import Field, JsonValue
 from toolagent.contracts.calls import Caller, ToolCall, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
-from toolagent_service.calls.ways import Way
 from toolagent_service.contracts.blanks import Blank
+from toolagent_service.contracts.lanes import Way
 
 __all__ = [
     "Admission",
@@ -60,6 +60,8 @@ class AdmitRequest(Contract):
     call_id: str
     workflow_id: str
     run_id: str
+    is_new: bool = False
+    """The id was made for this call: nobody else can have begun it."""
 
 
 class Admitted(Contract):

@@ -13,6 +13,7 @@ __all__ = [
     "GUIDE",
     "INVOKE_TOOL",
     "MAKING_QUEUE",
+    "NEW",
     "NO_SLOT",
     "PROGRESS",
     "REPAIR_TOOL",
@@ -48,6 +49,9 @@ GUIDE = "guide"
 
 FINGERPRINT = "fingerprint"
 """Memo of an `InvokeTool`, `CreateTool` or `RepairTool`: tells whether a second request under the same id is the same request."""
+
+NEW = "new"
+"""Memo of an `InvokeTool` whose id was made for it: nobody else can have begun this call."""
 
 CALLBACK = "callback"
 """Memo of an `InvokeTool` or `RunTools` whose end somebody wants to be told of: where that leads to."""

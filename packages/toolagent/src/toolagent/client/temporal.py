@@ -50,19 +50,20 @@ class ToolAgentClient:
         """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
         return await (await self.start(call, call_id)).result()
 
-    async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle:
+    async def start(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> CallHandle:
         """Start the call durably.
 
         The id follows from the idempotency key where there is one, else it is `call_id` or a new one. The same id again is the
-        same call. Raises CallRefusedError for another call under the same id, AnswerPendingError when Temporal does not answer.
+        same call. `is_new`: nobody else can have this id. Raises CallRefusedError for another call under the same id,
+        AnswerPendingError when Temporal does not answer.
         """
         if call.idempotency_key is not None:
             call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
-        call_id = call_id or f"call-{uuid.uuid4().hex}"
+        is_new, call_id = is_new or call_id is None, call_id or f"call-{uuid.uuid4().hex}"
         reuse = WorkflowIDReusePolicy.REJECT_DUPLICATE
         for _ in range(_ATTEMPTS):
             try:
-                await self._start(call, call_id, reuse)
+                await self._start(call, call_id, reuse, is_new=is_new)
             except WorkflowAlreadyStartedError:
                 look = await self.look(call, call_id)
                 if look.state is LookState.CONFLICT:
@@ -177,7 +178,7 @@ class ToolAgentClient:
     def _handle(self, call_id: str) -> WorkflowHandle[object, ToolResult]:
         return self._client.get_workflow_handle(call_id, result_type=ToolResult)
 
-    async def _start(self, call: ToolCall, call_id: str, reuse: WorkflowIDReusePolicy) -> None:
+    async def _start(self, call: ToolCall, call_id: str, reuse: WorkflowIDReusePolicy, *, is_new: bool) -> None:
         with _reached(call_id, call.tool_id, "; whether the call was taken can be asked for by its id."):
             await self._client.start_workflow(
                 names.INVOKE_TOOL,
@@ -185,7 +186,7 @@ class ToolAgentClient:
                 id=call_id,
                 task_queue=names.TASK_QUEUE,
                 id_reuse_policy=reuse,
-                memo=memo_of(fingerprint(call), call.callback_url),
+                memo=memo_of(fingerprint(call), call.callback_url) | ({names.NEW: "yes"} if is_new else {}),
                 search_attributes=found_by("call", call.tool_id, call.caller.caller_id),
                 static_summary=call.tool_id,
                 request_eager_start=True,

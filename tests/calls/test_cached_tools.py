@@ -1,6 +1,8 @@
 """Tools that are remembered for calls: never longer than the catalog stays as it is."""
 
-from engine.registry.cached_tools import CachedTools
+import pytest
+
+from engine.calls.cached_tools import CachedTools
 from engine.registry.registry import ToolRegistry
 from engine.store.catalog_state import CatalogState
 from engine.store.database import Database
@@ -13,6 +15,7 @@ from toolagent.contracts.sources import RemoteSource
 SOURCE = RemoteSource(remote_url="http://127.0.0.1:1/")
 
 
+@pytest.mark.promise("lanes-see-the-catalog")
 async def test_what_another_process_changed_is_seen_by_the_next_batch(database: Database) -> None:
     others = ToolRegistry(ToolTable(database), RouteTable(database))
     cached = CachedTools(ToolRegistry(ToolTable(database), RouteTable(database)), CatalogState(database))

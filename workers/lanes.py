@@ -13,6 +13,7 @@ from activities.call_tool import CallTool
 from activities.make_batch import MakeBatch
 from api.client.lane_calls import LaneCalls
 from api.client.prompt_calls import PromptCalls
+from engine.calling.door import Door, DoorTables
 from engine.calling.joined_call import JoinedCall
 from engine.calling.lane import Flight, Lane
 from engine.calling.lane_call import LaneMaking
@@ -20,8 +21,7 @@ from engine.calling.queued_call import QueuedCall
 from engine.store.claims import Claim
 from engine.upkeep.doors import DoorKeeper, held_door
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
-from toolagent_service import step_names
-from toolagent_service.calls.lanes import LaneUnreachableError
+from toolagent_service.calls.lanes import LaneUnreachableError, door_queue
 from toolagent_service.lane_workflow import LaneWorkflow
 from workers.parts import Store
 from workers.settings.whole import Settings
@@ -63,13 +63,13 @@ async def running_door(
 
     lane = Lane(making, workflow.send, move)
     async with AsyncExitStack() as stack:
-        keeper = DoorKeeper(door, host, store.doors, store.claims, adopt, close_lane)
+        keeper = DoorKeeper(door, host, store.doors, store.claims, adopt, close_lane, lambda: lane.figures)
         await stack.enter_async_context(held_door(keeper, settings.host.host_heartbeat_s))
         stack.push_async_callback(close_lane, door)
         executor = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="lane"))
         worker = Worker(
             client,
-            task_queue=step_names.door_queue(door),
+            task_queue=door_queue(door),
             workflows=[CallLane],
             activities=[MakeBatch(lane).make_batch, CallTool(JoinedCall(lane, queued)).call_tool],
             workflow_task_executor=executor,
@@ -79,4 +79,5 @@ async def running_door(
         )
         await stack.enter_async_context(worker)
         stack.push_async_callback(lane.close)
-        yield LaneCalls(calls, lane, door, store.claims, store.calls, making, store.cached_tools, store.durations, settings.calls.lanes)
+        tables = DoorTables(store.claims, store.calls, store.cached_tools, store.durations)
+        yield LaneCalls(calls, Door(door, lane, making, tables, settings.calls.lanes))

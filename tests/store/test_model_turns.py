@@ -1,6 +1,8 @@
 """The transcript, the outcomes and the ledger of a task."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -92,9 +94,9 @@ async def test_an_outcome_and_its_line_are_written_together_and_once(database: D
     for line in ("first", "second"):
         await outcomes.put(TASK, kept, (NewNote("ended", TaskNoteKind.TOOL_RESULT, line),))
     assert [note.text for note in await notes.after(TASK)] == ["first"]
-    await _lose_the_log(database)
-    with pytest.raises((DBAPIError, StoreUnavailableError)):
-        await outcomes.put(TASK, {"4:u1": kept["2:u1"]}, (NewNote("other", TaskNoteKind.TOOL_RESULT, "x"),))
+    async with _without_the_log(database):
+        with pytest.raises((DBAPIError, StoreUnavailableError)):
+            await outcomes.put(TASK, {"4:u1": kept["2:u1"]}, (NewNote("other", TaskNoteKind.TOOL_RESULT, "x"),))
     assert await outcomes.get(TASK, ("4:u1",)) == {}
 
 
@@ -127,9 +129,9 @@ async def test_a_turn_is_written_with_its_question_and_its_lines_or_not_at_all(d
         await turns.record(TASK, "1", TURN, AT, AT, position=2, question=question, notes=(said,))
     assert await messages.read(TASK) == (ASKED, Message(role="assistant", content=TURN.content))
     assert [note.kind for note in await notes.after(TASK)] == [TaskNoteKind.COST, TaskNoteKind.TEXT]
-    await _lose_the_log(database)
-    with pytest.raises((DBAPIError, StoreUnavailableError)):
-        await turns.record(TASK, "2", TURN, AT, AT, position=4, question=other)
+    async with _without_the_log(database):
+        with pytest.raises((DBAPIError, StoreUnavailableError)):
+            await turns.record(TASK, "2", TURN, AT, AT, position=4, question=other)
     assert len(await messages.read(TASK)) == 2
     assert (await turns.state(TASK, "2")).recorded is None
 
@@ -199,6 +201,13 @@ async def test_what_a_second_turn_of_one_key_cost_is_lost_and_counted_once(datab
     assert (found.tokens, found.cost_usd) == (2 * 116, 0.5)
 
 
-async def _lose_the_log(database: Database) -> None:
+@asynccontextmanager
+async def _without_the_log(database: Database) -> AsyncGenerator[None]:
+    await _rename(database, "task_notes", "away")
+    yield
+    await _rename(database, "away", "task_notes")
+
+
+async def _rename(database: Database, table: str, name: str) -> None:
     async with database.write() as connection:
-        await connection.execute(text("DROP TABLE task_notes"))
+        await connection.execute(text(f"ALTER TABLE {table} RENAME TO {name}"))

@@ -1,4 +1,4 @@
-"""What `make chaos` does, shorter: worker, API and Temporal are killed under load. `test_killed.py` is the short form."""
+"""What `make chaos` does, shorter: worker, API and Temporal are killed under load."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from bench.processes import bare_environment
 from bench.service import python_path
 from tests.system.leftovers import processes_of
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
@@ -23,9 +23,10 @@ def temporary() -> Generator[Path]:
         yield Path(name)
 
 
-def test_calls_under_kill_9_end_with_one_result_each_and_leave_nothing(temporary: Path) -> None:
+@pytest.mark.parametrize(("calls", "kills"), [(40, 2), pytest.param(200, 6, marks=pytest.mark.long)])
+def test_calls_under_kill_9_end_with_one_result_each_and_leave_nothing(temporary: Path, calls: int, kills: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.chaos", "--calls", "200", "--kills", "6", "--seed", "2"],
+        [sys.executable, "-m", "bench.chaos", "--calls", str(calls), "--kills", str(kills), "--seed", "2"],
         cwd=temporary,
         env=bare_environment() | {"PYTHONPATH": python_path(), "TMPDIR": str(temporary)},
         capture_output=True,
@@ -34,6 +35,6 @@ def test_calls_under_kill_9_end_with_one_result_each_and_leave_nothing(temporary
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "killed 6 times" in done.stdout
+    assert f"killed {kills} times" in done.stdout
     assert [*temporary.iterdir()] == []
     assert processes_of(temporary) == {}

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.s3 import s3_server
 from tests.system.conftest import MakeService
 from tests.system.service_process import run_tool
@@ -13,7 +11,6 @@ from toolagent.contracts.references import ResultReference
 KEYS = {"SECRET_S3_ACCESS_KEY_ID": "an id", "SECRET_S3_SECRET_ACCESS_KEY": "a key that nobody may see"}
 
 
-@pytest.mark.long
 def test_files_and_large_results_live_in_a_bucket(make_service: MakeService, effects: Path, tmp_path: Path) -> None:
     with s3_server(tmp_path) as s3:
         place = s3.make_bucket("files")

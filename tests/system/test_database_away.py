@@ -69,7 +69,6 @@ def test_calls_under_load_outlive_a_database_that_goes_away(
     assert PASSWORD not in service.output
 
 
-@pytest.mark.long
 def test_a_database_that_was_killed_and_one_that_hangs_are_said_to_be_away_and_are_used_again(
     own_postgres: PostgresServer, url: str, make_service: MakeService
 ) -> None:

@@ -67,7 +67,6 @@ def call_line(service: ServiceProcess, result: ToolResult) -> AuditEntry:
     return line
 
 
-@pytest.mark.long
 def test_a_tool_built_from_a_dockerfile_answers_is_audited_and_leaves_nothing(data: Path, tmp_path: Path) -> None:
     ready_engine()
     with running(tmp_path, data) as service:

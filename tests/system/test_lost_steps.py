@@ -13,7 +13,7 @@ from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.calls.results import reason_of
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 SLOW: dict[str, JsonValue] = {"mode": "ok", "texts": ["a" * 40 for _ in range(6000)]}
 """Takes seconds to be admitted, as the schema of `thorough` backtracks over each."""

@@ -121,7 +121,7 @@ async def test_everything_that_tells_of_it_is_gathered_and_its_files_are_laid_ou
     logs.mkdir(parents=True)
     (logs / "last_run.log").write_text("x" * 50_000 + "\nZeroDivisionError\n")
     found = await clinic.diagnosis()
-    assert (found.refused, found.version, found.folder, found.notes) == ("", "1.0.0", f"{WORK}/reckoner", ())
+    assert (found.refused, found.version, found.folder, found.notes) == (None, "1.0.0", f"{WORK}/reckoner", ())
     assert found.last_error == "ended with exit code 1"
     assert found.log.endswith("ZeroDivisionError")
     assert len(found.log) < 7_000

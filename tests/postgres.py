@@ -37,7 +37,7 @@ _EMPTY = """
 DO $$ DECLARE of_it text; BEGIN
   PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
   SET LOCAL session_replication_role = replica;  -- in any order
-  FOR of_it IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version' LOOP
+  FOR of_it IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('alembic_version', 'catalog_state') LOOP
     EXECUTE format('DELETE FROM %I', of_it);
   END LOOP;
   PERFORM setval(format('%I.%I', schemaname, sequencename)::regclass, 1, false) FROM pg_sequences;

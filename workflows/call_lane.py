@@ -1,22 +1,17 @@
 """The lane of one front door: batches of short calls, each an update. Its door makes them; the record says how each ended."""
 
-from collections import Counter
-
 from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from toolagent.contracts.lanes import LaneFigures
 from toolagent_service import step_names, stubs
+from toolagent_service.calls.lane_texts import details_of, summary_of
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 from workflows import options
 from workflows.inputs import input_of
 
 _MOST_UPDATES, _MOST_CALLS = 1_000, 5_000
 """Of one run; a server may refuse more than 2,000 updates."""
-
-_NAMED = 4
-"""Tools that the summary of a batch names."""
 
 
 @workflow.defn(name=step_names.CALL_LANE)
@@ -38,8 +33,8 @@ class CallLane:
         """Have a batch made: it takes no longer than the lane's budget, whatever its calls take."""
         asked = input_of(LaneBatch, batch, surplus)
         self._updates, self._calls = self._updates + 1, self._calls + len(asked.calls)
-        made = await workflow.execute_local_activity(stubs.make_batch, asked, **options.make_batch(_summary(asked)))
-        workflow.set_current_details(_details(made.figures))
+        made = await workflow.execute_local_activity(stubs.make_batch, asked, **options.make_batch(summary_of(asked)))
+        workflow.set_current_details(details_of(made.figures))
         return made
 
     @take.validator
@@ -57,18 +52,3 @@ class CallLane:
     def _is_full(self) -> bool:
         is_long = self._updates >= _MOST_UPDATES or self._calls >= _MOST_CALLS
         return is_long or workflow.info().is_continue_as_new_suggested()
-
-
-def _summary(batch: LaneBatch) -> str:
-    """Such as `echo ×41, calculator ×2`."""
-    counted = Counter(call.tool_id for call in batch.calls).most_common()
-    named = ", ".join(f"{tool} ×{times}" if times > 1 else tool for tool, times in counted[:_NAMED])
-    return named + (f" and {len(counted) - _NAMED} more tools" if len(counted) > _NAMED else "")
-
-
-def _details(figures: LaneFigures) -> str:
-    told = [
-        f"**{figures.per_second:g}** calls a second lately, **{figures.calls}** since the door was opened",
-        f"**{figures.waiting}** waiting, **{figures.moved}** moved to a workflow of their own",
-    ]
-    return "\n\n".join([*told, f"last error: {figures.last_error}"] if figures.last_error else told)

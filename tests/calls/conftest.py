@@ -86,9 +86,11 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
     )
     admissions = Admissions(sources, placements, places)
 
-    async def admit(tool_id: str, params: dict[str, JsonValue] | None = None, **fields: JsonValue) -> Admission:
+    async def admit(
+        tool_id: str, params: dict[str, JsonValue] | None = None, call_id: str = "call-12345678", **fields: JsonValue
+    ) -> Admission:
         call = ToolCall.model_validate({"tool_id": tool_id, "params": params or {}, **fields})
-        request = AdmitRequest(call=call, call_id="call-12345678", workflow_id="w", run_id="r")
+        request = AdmitRequest(call=call, call_id=call_id, workflow_id="w", run_id="r")
         return (await admissions.admit(request)).admission
 
     return Desk(admissions, Settlements(registry, places), calls, files, parameters, root, admit)

@@ -74,7 +74,7 @@ async def test_a_missing_parameter_is_named(desk: "Desk") -> None:
 
 async def test_a_tool_with_a_schema_that_is_refused_today_is_called_within_limits(desk: "Desk") -> None:
     admitted(await desk.admit("dear", {"a": [[True]]}))
-    result = refused(await desk.admit("dear", nested(18)))
+    result = refused(await desk.admit("dear", nested(18), "call-87654321"))
     assert (result.error_type, [issue.keyword for issue in result.validation_errors]) == (ErrorType.VALIDATION_ERROR, ["limit"])
 
 

@@ -36,7 +36,7 @@ async def test_an_output_that_fits_is_a_success(desk: "Desk") -> None:
     outcome = Finished(output={"image": "file_1"}, execution_time=0.5, host="h1", active_source=0)
     result = await desk.settlements.settle(SettleRequest(plan=await stitch(desk), outcome=outcome, workflow_id="w", run_id="r"))
     assert (result.status, result.result, result.execution_time) == ("success", {"image": "file_1"}, 0.5)
-    assert result.metadata == {"version": "1.0.0", "host": "h1", "active_source": 0, "fast": False}
+    assert result.metadata == {"version": "1.0.0", "host": "h1", "active_source": 0, "fast": False, "way": "workflow"}
 
 
 async def test_what_a_tool_leaves_behind_is_told_and_counts_against_it_and_its_answer_stands(desk: "Desk", database: Database) -> None:

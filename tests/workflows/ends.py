@@ -29,6 +29,8 @@ def end_of(history: WorkflowHistory) -> str:
     if last.event_type != EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
         return EventType.Name(last.event_type).rpartition("_")[2].lower()
     (said,) = last.workflow_execution_completed_event_attributes.result.payloads
+    if not said.data:  # None
+        return "completed"
     result: dict[str, JsonValue] = json.loads(said.data)
     calls = result.get("calls") or [result]
     assert isinstance(calls, list)

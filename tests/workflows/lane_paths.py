@@ -1,10 +1,11 @@
 """The paths of a front door's lane."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from temporalio import activity
 
+from tests.workflows.ends import Walk
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent_service import step_names
 from toolagent_service.contracts.lanes import LaneBatch, LaneCall, LaneEnds
@@ -44,4 +45,4 @@ async def nonsense(stage: Stage) -> AnyHandle:
     return await play_lane(stage, {"calls": "many"}, batch_of("quick"))
 
 
-PATHS: Mapping[str, Callable[[Stage], Awaitable[AnyHandle]]] = {"batches": batches, "told-nonsense": nonsense}
+PATHS: Mapping[str, Walk] = {"batches": Walk(batches, "completed"), "told-nonsense": Walk(nonsense, "completed")}

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from temporalio.client import Client, WorkflowHistory
 
-from tests.workflows import agent_paths, batch_paths, call_paths, callback_paths, control_paths, create_paths, repair_paths
+from tests.workflows import agent_paths, batch_paths, call_paths, callback_paths, control_paths, create_paths, lane_paths, repair_paths
 from tests.workflows.ends import Walk
 from tests.workflows.making_steps import slots
 from tests.workflows.stage import Stage
 from toolagent.client import names
+from toolagent_service import step_names
 
 __all__ = ["SCENARIOS", "Scenario", "play"]
 
@@ -40,6 +41,7 @@ class Scenario:
 
 _PATHS = {
     names.INVOKE_TOOL: call_paths.PATHS,
+    step_names.CALL_LANE: lane_paths.PATHS,
     names.CONTROL_TOOL: control_paths.PATHS,
     names.RUN_TOOLS: batch_paths.PATHS,
     names.DELIVER_CALLBACK_WORKFLOW: callback_paths.PATHS,

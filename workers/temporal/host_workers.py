@@ -29,6 +29,7 @@ from toolagent.client.temporal import ToolAgentClient
 from toolagent_service import step_names
 from workers.grace import Grace
 from workers.temporal.connection import shows_outcomes
+from workflows.call_lane import CallLane
 from workflows.coding_agent import CodingAgent
 from workflows.control_tool import ControlTool
 from workflows.create_tool import CreateTool
@@ -38,9 +39,10 @@ from workflows.outcome import OutcomeInterceptor
 from workflows.repair_tool import RepairTool
 from workflows.run_tools import RunTools
 
-__all__ = ["WORKFLOWS", "Activities", "MakingActivities", "WorkerPool", "running_workers"]
+__all__ = ["HOST_WORKFLOWS", "WORKFLOWS", "Activities", "MakingActivities", "WorkerPool", "running_workers"]
 
-WORKFLOWS = (InvokeTool, ControlTool, RunTools, DeliverCallback, CreateTool, RepairTool, CodingAgent)
+HOST_WORKFLOWS = (InvokeTool, ControlTool, RunTools, DeliverCallback, CreateTool, RepairTool, CodingAgent)
+WORKFLOWS = (*HOST_WORKFLOWS, CallLane)
 
 _HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """A cancellation reaches an activity with the answer to a heartbeat."""
@@ -127,7 +129,7 @@ async def running_workers(
             Worker(
                 client,
                 task_queue=names.TASK_QUEUE,
-                workflows=WORKFLOWS,
+                workflows=HOST_WORKFLOWS,
                 activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, look, *call, *notes],
                 workflow_task_executor=executor,
                 max_concurrent_workflow_tasks=_CALLS_AT_ONCE,

@@ -74,7 +74,7 @@ class AskModel:
             await turns.record_lost(ask.conversation_id, key, _attempt(), spent, began, datetime.now(UTC), position=answer, asked=asked)
 
         try:
-            async with beating() as turn, telling(self._kept.tasks, ask.conversation_id, turn.say, line_s=_LINE_S) as tell:
+            async with beating() as attempt, telling(self._kept.tasks, ask.conversation_id, attempt.say, line_s=_LINE_S) as tell:
                 turn = self._models.prices.priced(well_formed_contract(await provider.ask(request, tell)), provider.model)
         except ModelBusy as busy:
             if busy.usage is not None:

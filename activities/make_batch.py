@@ -6,8 +6,6 @@ from engine.calling.lane import Lane
 from toolagent_service import step_names
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 
-__all__ = ["MakeBatch"]
-
 
 class MakeBatch:
     """Calls are tasks of the process: this waits for them, and never ends one."""

@@ -26,8 +26,6 @@ from toolagent.core.calls.action import Action, ActionRefused, Block, action_of,
 from toolagent.core.suggestions import nearest
 from toolagent_service.calls.action_values import typed_inputs
 
-__all__ = ["XML", "ActionBody", "Said", "TakenText", "action_answer"]
-
 XML = "application/xml"
 _TEXTS = (XML, "text/xml", "text/plain")
 _JSON = "application/json"

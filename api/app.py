@@ -16,8 +16,6 @@ from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
 from api.routes import ROUTERS
 from api.security import Gate
 
-__all__ = ["create_app", "end_streams"]
-
 _SCRIPTS = "/docs/static"
 """The page that shows the API has its scripts from here: a machine without internet has one too."""
 

@@ -27,8 +27,6 @@ from toolagent.contracts.identifiers import ToolId
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.results import failed
 
-__all__ = ["TakenBatch", "batch_answer"]
-
 _EXAMPLE: JsonValue = {
     "calls": [
         {"tool_id": "calculator", "params": {"expression": "6 * 7"}},

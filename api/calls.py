@@ -18,21 +18,6 @@ from toolagent.contracts.identifiers import CallId
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.idempotency import call_id_for_key
 
-__all__ = [
-    "TWO_KEYS",
-    "CallHeaders",
-    "ChosenId",
-    "Selected",
-    "Taken",
-    "TakenCall",
-    "answer",
-    "end_of",
-    "require_callback",
-    "selection",
-    "selection_of",
-    "taken_call",
-]
-
 _DERIVED = "With an idempotency key the call id follows from the key; leave out X-Call-Id."
 _SYNC = "A callback belongs to `mode: async`; a synchronous call is answered with its result."
 TWO_KEYS = "The header and `idempotency_key` in the body differ; give one of them."

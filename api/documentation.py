@@ -15,8 +15,6 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import Problem
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, KEY_CONFLICT, TOO_LARGE, failed, succeeded
 
-__all__ = ["DESCRIPTION", "JSON_BODY", "SUCCESS", "TAGS", "Documented", "Responses", "call_responses", "problem_responses"]
-
 Responses = dict[int | str, dict[str, Any]]
 """As FastAPI declares its parameter `responses`."""
 

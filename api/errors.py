@@ -39,18 +39,6 @@ from toolagent.core.failures import (
     StoreUnwritableError,
 )
 
-__all__ = [
-    "REASON_STATUS",
-    "STATUS",
-    "Refusal",
-    "bad_field",
-    "handle_errors",
-    "refusal_response",
-    "result_response",
-    "status_of",
-    "unanswered",
-]
-
 STATUS: Mapping[Kind, HTTPStatus] = {
     ErrorType.TOOL_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ErrorType.VALIDATION_ERROR: HTTPStatus.UNPROCESSABLE_ENTITY,

@@ -10,8 +10,6 @@ from pydantic_core import ErrorDetails
 from toolagent.contracts.identifiers import CALL_ID_PATTERN, TOOL_ID_PATTERN
 from toolagent.contracts.task_specs import TASK_ID_PATTERN
 
-__all__ = ["FORMS", "NO_CONTROLS", "NO_NUL", "SOMETHING", "Moment", "message_of"]
-
 NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
 NO_NUL = r"^[^\x00]*$"
 SOMETHING = r"^[^\x00]*\S[^\x00]*$"

@@ -39,8 +39,6 @@ from toolagent.validation.tool_names import tool_name_for
 from toolagent_service.making.mendable import unmendable
 from toolagent_service.making.task_views import begun
 
-__all__ = ["Key", "TakenRepair", "TakenRequest", "require_one_request", "submitted"]
-
 _ATTEMPTS = 8
 """So many ids are tried: eight hex digits are few, and may be somebody else's already."""
 

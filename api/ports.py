@@ -29,8 +29,6 @@ from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent_service.calls.lanes import Elsewhere
 
-__all__ = ["Calls", "Check", "Dependencies", "Injected", "LackingError", "Limits", "NotReadyError"]
-
 Check = Callable[[], Awaitable[None]]
 """Returns when a part of the service is ready; raises when it is not. Only the text of a NotReadyError is shown to everybody."""
 

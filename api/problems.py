@@ -4,8 +4,6 @@ from enum import StrEnum
 
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["MEDIA_TYPE", "Kind", "ProblemKind"]
-
 MEDIA_TYPE = "application/problem+json"
 
 

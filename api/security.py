@@ -10,8 +10,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.errors import Refusal, bad_field, refusal_response
 from api.problems import ProblemKind
 
-__all__ = ["Gate"]
-
 _OPEN_PATH = "/health"
 _POLICY_VIOLATION = 1008
 _SAID_ONCE = ("Idempotency-Key", "X-Call-Id", "Authorization", "Content-Type", "Origin", "Range", "If-Range", "Last-Event-ID")

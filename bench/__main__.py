@@ -32,8 +32,6 @@ from bench.service import ROOT, Tree
 from bench.stage import OURS, PEERS, THEN, Stage, side_by_side
 from bench.starts import measure_starts
 
-__all__ = ["main"]
-
 PIECES = ("calls", "cold", "isolation", "making", "starts", "scale", "memory")
 _CALLERS = (1, 16, 64)
 

@@ -15,8 +15,6 @@ from bench.results import Row, Verdict
 from bench.service import ROOT, Tree
 from bench.stage import OURS, THEN
 
-__all__ = ["MEAN_BOUND", "ROW_BOUND", "NoSuchCommitError", "checked_out", "judge_against"]
-
 ROW_BOUND, MEAN_BOUND = 1.1, 1.05
 _LOCK = "requirements.lock"
 

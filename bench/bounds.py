@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from bench.results import Results, Verdict
 from bench.service import HTTP_FREE, SHIPPED
 
-__all__ = ["judge"]
-
 Value = Callable[[Results], float | None]
 
 _AT_MOST, _AT_LEAST = "≤", "≥"

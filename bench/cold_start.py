@@ -16,8 +16,6 @@ from bench.results import Single
 from bench.service import HTTP_FREE, SHIPPED, OurService
 from engine.network.ports import free_port
 
-__all__ = ["measure_cold_starts"]
-
 _LOOK_S = 0.002
 _BOUND_S = 60.0
 _TEXT: JsonValue = "A tool was stopped. Somebody calls it. It is started, and then it answers the call as if nothing had been."

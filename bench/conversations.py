@@ -7,8 +7,6 @@ from pydantic import JsonValue
 
 from toolagent.testing.servers.scenario import Conversation, Scenario, ToolUseBlock, Turn
 
-__all__ = ["BUILD", "BUILD_COMMANDS", "BUILD_TURNS", "TALK", "TURN_S", "conversations"]
-
 BUILD = "bench_build"
 TALK = "bench_talk"
 TURN_S = 0.2

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from bench.service import ROOT
 
-__all__ = ["made_environment", "python_of"]
-
 _PLACE = Path(sys.prefix) / "bench"
 """Inside our own environment, where neither git nor the checkers look and `make clean` removes it."""
 

@@ -9,8 +9,6 @@ import psutil
 from bench.load import Job, Measured
 from bench.processes import bare_environment
 
-__all__ = ["Generator", "WrongAnswersError"]
-
 
 class WrongAnswersError(RuntimeError):
     """Answers were not what they should be: what was measured is something else."""

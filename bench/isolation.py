@@ -30,8 +30,6 @@ from engine.runtimes.sandbox.sandbox import run_name
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.host.sandbox import identities
 
-__all__ = ["EngineMissingError", "measure_commands", "measure_launches", "measure_scripts"]
-
 _ARGV = ("/usr/bin/true",)
 _PARAMS = {"message": "hello"}
 _COMMAND_S = 60.0

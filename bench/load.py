@@ -9,8 +9,6 @@ import httptools
 import uvloop
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Job", "Measured"]
-
 _PATIENCE_S = 60.0
 
 

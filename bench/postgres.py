@@ -9,8 +9,6 @@ from pathlib import Path
 from bench.processes import Child
 from engine.network.ports import free_port
 
-__all__ = ["Postgres", "postgres_binaries"]
-
 _ORDINARY = ("postgres", "nobody")
 _USER = "bench"
 

@@ -14,8 +14,6 @@ import psutil
 
 from workers.settings.environment import environment
 
-__all__ = ["Child", "NotReadyError", "bare_environment", "cpu_seconds", "end_in_order", "resident_mib", "until"]
-
 _LOOK_S = 0.02
 _STOP_S = 30.0
 _TOLD = 3000

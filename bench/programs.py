@@ -17,8 +17,6 @@ from bench.results import Single
 from bench.service import SCRIPT, SCRIPT_ACTING
 from engine.disk.removal import remove
 
-__all__ = ["measure_programs"]
-
 _NAME, _PROGRAM = "bench_program", "bench-program"
 _MESSAGE = "hello"
 _PROJECT = """\

@@ -9,8 +9,6 @@ from rich.table import Table
 
 from bench.results import Results, Row, Verdict
 
-__all__ = ["show", "write"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sheet:

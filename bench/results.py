@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Results", "Row", "Single", "Verdict", "median_row"]
-
 
 class Row(BaseModel):
     """One way of calling under one load: medians of the rounds. `cpu_ms` is CPU time per call by process, in milliseconds."""

@@ -11,8 +11,6 @@ from bench.load import Job
 from bench.processes import cpu_seconds
 from bench.results import Row, median_row
 
-__all__ = ["Measurements", "Plan", "Target", "measure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -12,8 +12,6 @@ from bench.results import Single
 from bench.rounds import Measurements, Plan, Target, measure
 from bench.service import OurService, make_catalog
 
-__all__ = ["Sizes", "measure_scale"]
-
 _FEW = 10
 _OTHERS = 9
 """The built-in, the shipped and the bench's own tools."""

@@ -17,23 +17,6 @@ from bench.processes import Child
 from toolagent.contracts.http import Problem
 from toolagent.contracts.routes import ToolRoute
 
-__all__ = [
-    "ACTING",
-    "AGAIN",
-    "CONTAINER",
-    "HTTP_FREE",
-    "ROOT",
-    "SCRIPT",
-    "SCRIPT_ACTING",
-    "SCRIPT_FILE",
-    "SHIPPED",
-    "OurService",
-    "Tree",
-    "make_catalog",
-    "python_path",
-    "why_refused",
-]
-
 ROOT = Path(__file__).resolve().parents[1]
 ACTING = "bench_acting"
 AGAIN = "bench_again"

@@ -19,8 +19,6 @@ from bench.service import ACTING, CONTAINER, HTTP_FREE, ROOT, OurService, Tree, 
 from engine.network.ports import free_port, is_free
 from workers.temporal.dev_server import temporal_binary
 
-__all__ = ["OURS", "PEERS", "THEN", "Stage", "side_by_side"]
-
 OURS, THEN = "ours", "then"
 """What the names of rows begin with: of this tree, and of the other commit that it is measured against."""
 

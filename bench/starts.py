@@ -10,8 +10,6 @@ from pathlib import Path
 from bench.processes import bare_environment
 from bench.results import Single
 
-__all__ = ["measure_starts"]
-
 _BARE = '''
 import typer
 

@@ -14,8 +14,6 @@ from workers.logs import configure_logging
 from workers.settings.environment import environment
 from workers.settings.whole import Settings, unread, unusable
 
-__all__ = ["main"]
-
 Command: TypeAlias = Callable[[Settings], Awaitable[int]]
 
 _EXPORT = "export"

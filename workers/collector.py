@@ -2,8 +2,6 @@
 
 import gc
 
-__all__ = ["spare_what_stays"]
-
 _NEW_OBJECTS = 20_000
 """So many are made before it looks at them; one request of many values makes a hundred thousand."""
 

@@ -17,8 +17,6 @@ from workers.failures import CannotRun
 from workers.service import Running, running_service
 from workers.settings.whole import Settings
 
-__all__ = ["demo"]
-
 _COLOURS = ((230, 80, 60), (60, 160, 90), (50, 110, 200))
 _SIDE = 160
 _POLL_S = 0.2

@@ -24,8 +24,6 @@ from toolagent.testing.servers.scenario import load_scenario
 from workers.failures import CannotRun
 from workers.settings.whole import Settings
 
-__all__ = ["deploy_a_repository", "modelled", "write_a_tool"]
-
 _SCENARIO = Path(__file__).resolve().parents[1] / "data/demo/word_counter.yaml"
 _LONGEST = 150
 _DESCRIPTION = "Count the words of a text, whatever their case, and name the most common one; null where there is none."

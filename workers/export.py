@@ -19,8 +19,6 @@ from workers.settings.whole import Settings
 from workers.state.database import kept_database
 from workers.state.directory import StateDirectory
 
-__all__ = ["export", "export_command"]
-
 _DEFAULT = Path("catalog-export")
 _FORCE = "--force"
 

@@ -11,8 +11,6 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 
 from toolagent_service import step_names
 
-__all__ = ["Grace"]
-
 _LAST_S = 1.0
 """Of the grace: what has not ended before is ended by the workers, which takes its own time."""
 

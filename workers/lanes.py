@@ -27,8 +27,6 @@ from workers.parts import Store
 from workers.settings.whole import Settings
 from workflows.call_lane import CallLane
 
-__all__ = ["running_door"]
-
 _LAST = timedelta(seconds=0.5)
 _JOINED_AT_ONCE = 256
 _BATCHES_AT_ONCE = 4

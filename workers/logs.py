@@ -13,8 +13,6 @@ from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, Telemetr
 
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["configure_logging"]
-
 _QUIET = ("httpx", "httpx2", "httpcore", "httpcore2", "temporalio", "uvicorn.error", "asyncio", "alembic")
 """At INFO these log whole URLs, with whatever secrets are in them, or every detail."""
 

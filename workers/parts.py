@@ -69,8 +69,6 @@ from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
 from workers.temporal.host_workers import Activities
 
-__all__ = ["Store", "activities_of", "builtins_of", "catalog_of", "doors_of", "poster_of"]
-
 
 class Store:
     """The tables, one repository each, on one database."""

@@ -5,8 +5,6 @@ import socket
 
 from workers.failures import CannotRun
 
-__all__ = ["listen", "require_free", "url_of"]
-
 
 def listen(host: str, port: int, setting: str) -> socket.socket:
     """A bound socket; port 0 takes a free one. Raises CannotRun naming the setting."""

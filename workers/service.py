@@ -35,8 +35,6 @@ from workers.state.shared_files import require_shared_files
 from workers.storage import opened_store
 from workers.temporal.access import TemporalAccess, check_temporal, named_temporal, some_temporal
 
-__all__ = ["Running", "running_api", "running_service", "running_worker"]
-
 
 @dataclass(frozen=True, slots=True)
 class Running:

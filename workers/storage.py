@@ -13,8 +13,6 @@ from workers.parts import Store
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 
-__all__ = ["opened_store"]
-
 
 @asynccontextmanager
 async def opened_store(settings: Settings, state: StateDirectory) -> AsyncGenerator[Store]:

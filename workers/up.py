@@ -14,8 +14,6 @@ from workers.collector import spare_what_stays
 from workers.service import Running, running_api, running_service, running_worker
 from workers.settings.whole import Settings
 
-__all__ = ["api", "up", "worker"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -23,8 +23,6 @@ from workers.state.database import kept_database
 from workers.state.directory import StateDirectory
 from workers.temporal.dev_server import TEMPORAL_REMEDY
 
-__all__ = ["verify"]
-
 
 async def verify(settings: Settings) -> int:
     """Print what was looked at and what is damaged. Returns the exit code: 1 when anything is. Raises CannotRun."""

@@ -20,8 +20,6 @@ from toolagent.core.calls.batches import batch_id_for_key
 from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent.core.calls.results import failed
 
-__all__ = ["GuardedCalls"]
-
 
 class GuardedCalls(ToolAgentClient):
     """The client of a front door. What was taken before goes on when there is room again."""

@@ -14,8 +14,6 @@ from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent_service.calls.lanes import Elsewhere, LaneRefusedError
 
-__all__ = ["LaneCalls"]
-
 _STARTED_S, _LOOK_S = 2.0, 0.05
 """How long a call that is to end may take to get the workflow that is told so, and how often it is looked for."""
 

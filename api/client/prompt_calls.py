@@ -13,8 +13,6 @@ from toolagent.client.failures import AnswerPendingError
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.core.calls.idempotency import call_id_for_key
 
-__all__ = ["MOST_AHEAD", "PromptCalls"]
-
 _LOGGER = logging.getLogger(__name__)
 
 _ELSEWHERE_S = 0.1

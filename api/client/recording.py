@@ -10,8 +10,6 @@ import structlog
 from api.views.readiness import Remembered
 from toolagent.core.failures import StoreUnwritableError
 
-__all__ = ["Recording", "UnrecordableError"]
-
 _LOOK_S = 0.5
 _CALM_S = 5.0
 """How often everything is written to while all is well."""

@@ -10,8 +10,6 @@ from defusedxml.ElementTree import DefusedXMLParser
 from toolagent.contracts.actions import Observation
 from toolagent.core.calls.action import NO_DTD, ActionRefused, Element
 
-__all__ = ["observation_xml", "parsed_element"]
-
 MAX_DEPTH = 32
 MAX_ELEMENTS = 10_000
 

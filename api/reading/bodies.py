@@ -9,8 +9,6 @@ from toolagent.contracts.calls import Caller, CallMode, ToolCall
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
 
-__all__ = ["STRICT", "CallerBody", "RunToolBody", "SearchToolsBody", "SelectToolBody", "strict"]
-
 STRICT = ConfigDict(extra="forbid", strict=True)
 # A control character is of no use in a name, and NUL is one that databases refuse.
 _Plain = Field(pattern=NO_CONTROLS)

@@ -14,8 +14,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.errors import STATUS, Refusal, refusal_response
 from api.problems import ProblemKind
 
-__all__ = ["BODY_SLACK", "DRAINED", "MAX_BATCH_BYTES", "BodyLimit"]
-
 BODY_SLACK = 65_536
 """Bytes a body may have besides what it is there for: the other fields of a call, the headers of a form's parts."""
 

@@ -3,8 +3,6 @@
 import re
 from dataclasses import dataclass
 
-__all__ = ["ByteRange", "UnsatisfiableRangeError", "is_current", "range_of"]
-
 _ONE = re.compile(r"bytes=\s*(\d{0,20})\s*-\s*(\d{0,20})\s*", re.IGNORECASE)
 
 

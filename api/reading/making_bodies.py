@@ -10,8 +10,6 @@ from api.reading.bodies import CallerBody, strict
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES
 
-__all__ = ["CreateToolBody", "MessageBody", "RepairToolBody", "RollbackBody"]
-
 # NUL is what no database takes.
 _Words = Field(max_length=LONGEST_WORDS, pattern=NO_NUL)
 _EXAMPLES: JsonValue = [{"input": {"text": "one two"}, "expected_output": {"words": 2}}]

@@ -20,8 +20,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.http import ProblemField
 from toolagent.core.calls.json_size import MAX_DEPTH, MAX_STARTED_VALUES, excess_of
 
-__all__ = ["LARGE_BYTES", "StrictRoute", "parse_json", "parsed_json", "require_type"]
-
 LARGE_BYTES = 65_536
 """What is longer is read in a thread, so that others are answered in between."""
 

@@ -10,8 +10,6 @@ from api.problems import ProblemKind
 from api.reading.action_xml import observation_xml
 from toolagent.contracts.actions import ActionAnswer, Observation
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["calls"])
 
 _ACTION = """Let me work it out.

@@ -11,8 +11,6 @@ from api.problems import ProblemKind
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.identifiers import ToolId
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["service"])
 
 

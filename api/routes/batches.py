@@ -11,8 +11,6 @@ from toolagent.contracts.batches import BatchResult
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.http import TaskAccepted
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["calls"], route_class=StrictRoute)
 
 _BATCH_ID = "batch-5f0c8e0a7d3b4c4f9c0f2d1f6a3b7e21"

@@ -10,8 +10,6 @@ from api.reading.strict_json import StrictRoute
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.http import Selection, TaskAccepted
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["calls"], route_class=StrictRoute)
 
 _ACCEPTED = {"task_id": SUCCESS.call_id, "status": "pending"}

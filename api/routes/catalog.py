@@ -7,8 +7,6 @@ from api.documentation import problem_responses
 from api.ports import Injected
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["tools"])
 
 

@@ -14,8 +14,6 @@ from api.views.files import stored, stored_file
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.records import StoredFile
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["files"], route_class=StrictRoute)
 
 

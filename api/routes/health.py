@@ -8,8 +8,6 @@ from api.ports import Injected
 from api.views.readiness import health
 from toolagent.contracts.http import Health
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["service"])
 
 _NOT_READY = Health(status="unavailable", checks={"temporal": "does not answer (RPCError)", "database": "ok", "worker": "ok"})

@@ -7,8 +7,6 @@ from api.ports import Injected
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.lanes import LaneListing
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["service"])
 
 

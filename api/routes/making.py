@@ -17,8 +17,6 @@ from toolagent.contracts.making_views import TaskSubmitted
 from toolagent.contracts.tasks import TaskState
 from toolagent.contracts.versions import ToolVersions
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["making"], route_class=StrictRoute)
 
 _BODY_PROBLEMS = (

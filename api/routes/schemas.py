@@ -6,8 +6,6 @@ from pydantic import JsonValue
 from api.documentation import problem_responses
 from toolagent.core.catalog.tool_files import tool_file_schema
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["tools"])
 
 

@@ -10,8 +10,6 @@ from api.views.tools import matches_for
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.http import Matches
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["tools"], route_class=StrictRoute)
 
 

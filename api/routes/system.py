@@ -11,8 +11,6 @@ from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.contracts.system import CodingAgentStatus, RecentTask, SystemStatus, ToolCounts
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["service"])
 
 _RECENT = 10

@@ -23,8 +23,6 @@ from toolagent.contracts.making_views import MakingTask, TaskListing
 from toolagent.contracts.task_specs import TaskId, is_making
 from toolagent.contracts.tasks import TaskState
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["tasks"], route_class=StrictRoute)
 
 _RESPONSES = problem_responses(ProblemKind.TASK_NOT_FOUND, ErrorType.UNAVAILABLE)

@@ -12,8 +12,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.http import StoppedTool, ToolDestroyed, ToolDetail, ToolListing, ToolStarted, ToolStates
 from toolagent.contracts.routes import ControlAction
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["tools"])
 
 _UNAVAILABLE = problem_responses(ErrorType.UNAVAILABLE)

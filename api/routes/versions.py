@@ -8,8 +8,6 @@ from api.views.versions import activate, deactivate, versions_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.versions import ToolVersions
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["tools"])
 
 _ONE_TOOL = problem_responses(ErrorType.TOOL_NOT_FOUND, ErrorType.UNAVAILABLE)

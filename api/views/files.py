@@ -19,8 +19,6 @@ from toolagent.contracts.identifiers import FILE_ID_PATTERN
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentMissingError, StoreUnavailableError
 
-__all__ = ["stored", "stored_file"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 _CHUNK = 1 << 20
 _MEDIA_TYPE = re.compile(r"(?=.{3,127}$)[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.IGNORECASE)

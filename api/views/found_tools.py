@@ -12,8 +12,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.core.suggestions import nearest
 
-__all__ = ["found_tool", "unknown_tool"]
-
 _MAX_SHOWN = 128
 
 FoundT = TypeVar("FoundT")

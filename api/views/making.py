@@ -22,8 +22,6 @@ from toolagent_service.agents.coding_log import log_line
 from toolagent_service.agents.loop import MOST_HEARD
 from toolagent_service.making.task_views import shown
 
-__all__ = ["cancelled_making", "found_task", "listing", "making_task", "spoken_to"]
-
 _LOG_LINES = 40
 _UNKNOWN_TO_TEMPORAL = "It was cancelled. Temporal did not know it, so nobody was working at it."
 

@@ -11,8 +11,6 @@ from api.ports import Check, LackingError, NotReadyError
 from toolagent.contracts.http import Health, LoopPause
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["Remembered", "health"]
-
 _BOUND_S = 0.8
 _FRESH_S = 1.0
 """An outcome this old is still told: whoever asks often costs no more than whoever asks seldom."""

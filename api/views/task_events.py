@@ -16,8 +16,6 @@ from api.views.making import found_task
 from toolagent.contracts.making_views import ListedTask
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["LastEventId", "followed"]
-
 _HEADER = "Last-Event-ID"
 LastEventId = Annotated[
     str | None, Header(alias=_HEADER, description="The `id` of the last event that arrived; only what followed is sent.")

@@ -21,8 +21,6 @@ from toolagent.core.calls.batches import lost
 from toolagent.core.calls.callbacks import view_of_event
 from toolagent.core.calls.results import failed, task_state_of
 
-__all__ = ["cancelled_task", "result_of_call", "task_with_events"]
-
 
 async def task_with_events(dependencies: Dependencies, task_id: str) -> Task:
     """Raises Refusal for a task that nobody knows, AnswerPendingError when Temporal is away and nothing is recorded."""

@@ -21,8 +21,6 @@ from toolagent.contracts.sources import BackendRuntime, HttpSource
 from toolagent.core.catalog.namespaces import is_among
 from toolagent_service.calls.reachability import port_of
 
-__all__ = ["control", "matches_for", "states_of_tools", "table_of_tools", "tool_detail"]
-
 _RUNTIME_NAMES = {
     BackendRuntime.LOCAL: "本地 Python 运行时",
     BackendRuntime.DOCKER: "Docker 容器运行时",

@@ -9,8 +9,6 @@ from api.views.found_tools import found_tool
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.versions import ToolVersions
 
-__all__ = ["activate", "deactivate", "rolled_back", "versions_of"]
-
 _MAX_VERSION = 64
 
 

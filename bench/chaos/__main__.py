@@ -22,8 +22,6 @@ from bench.processes import end_in_order
 from bench.service import ROOT
 from workers.temporal.dev_server import read_config
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str]) -> int:
     """Returns 1 when a promise was broken, else 0."""

@@ -14,8 +14,6 @@ from bench.chaos.plan import KINDS, Door, PlannedCall
 from toolagent.contracts.calls import ToolResult
 from toolagent.core.calls.idempotency import call_id_for_key
 
-__all__ = ["Asked", "Callers"]
-
 _ASK_S = 30.0
 _PATIENCE_S = 120.0
 _PAUSE_S = 0.3

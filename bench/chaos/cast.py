@@ -18,8 +18,6 @@ from engine.network.ports import free_port, is_free
 from engine.runtimes.process.ownership import Owner
 from workers.temporal.dev_server import read_config, server_command, temporal_binary
 
-__all__ = ["Cast"]
-
 _UP_S = 120.0
 _GONE_S = 30.0
 _TOLD = 1500

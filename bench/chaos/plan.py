@@ -5,9 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["KINDS", "Door", "Kill", "Kind", "PlannedCall", "Victim", "plan_calls", "plan_kills"]
-
-
 _LONGEST_PAUSE_S = 3.0
 _WAITING, _TWINS, _THROUGH_UP, _CANCELLED = 0.7, 0.1, 0.4, 0.12
 """Shares of the calls."""

@@ -15,8 +15,6 @@ from bench.chaos.plan import KINDS, Door
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.http import Task
 
-__all__ = ["Fate", "broken_promises", "fates_of", "running_workflows"]
-
 _END_S = 300.0
 _SETTLE_S = 60.0
 _PAUSE_S = 0.5

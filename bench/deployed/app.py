@@ -3,8 +3,6 @@
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-__all__ = ["app"]
-
 app = FastAPI(title="Words")
 
 

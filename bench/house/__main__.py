@@ -13,8 +13,6 @@ from bench.against import checked_out
 from bench.house.walk import walked
 from bench.service import ROOT, Tree
 
-__all__ = ["main"]
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.house", description=__doc__)

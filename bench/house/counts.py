@@ -11,8 +11,6 @@ from pathlib import Path
 
 import grimp
 
-__all__ = ["counted"]
-
 _PRODUCT = ("activities", "api", "engine", "packages", "tool_agent", "workers", "workflows")
 _PACKAGES = ("toolagent", "toolagent_service", "engine", "workflows", "activities", "api", "workers", "tool_agent")
 _SPECIAL = re.compile(r"\b(fast|is_fast|only_if_running|not_running|NotRunning|NotRunningHere|call_running|is_running_here)\b")

@@ -10,8 +10,6 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["main"]
-
 
 def main() -> None:
     _, folder, _, module, *rest = sys.argv

@@ -10,8 +10,6 @@ from pathlib import Path
 from bench.processes import until
 from bench.service import ACTING, OurService, Tree, make_catalog
 
-__all__ = ["walked"]
-
 _TRACED = Path(__file__).with_name("traced.py")
 _MESSAGE = "hello"
 _TIMES = 3

@@ -5,8 +5,6 @@ import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import cast
 
-__all__: list[str] = []
-
 _WRONG = {"error": {"type": "validation_error", "message": "An object with a text is wanted, and nothing else."}}
 
 

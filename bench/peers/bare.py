@@ -21,8 +21,6 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from bench.peers.echo import Body, echo
 from bench.peers.route import Run, serve
 
-__all__: list[str] = []
-
 _QUEUE = "bare"
 _STEP = timedelta(seconds=30)
 _UPDATES_A_LIFE = 500

@@ -9,8 +9,6 @@ import uvicorn
 from dbos import DBOS
 from fastapi import FastAPI
 
-__all__: list[str] = []
-
 _PORT, _DATABASE = int(sys.argv[1]), sys.argv[2]
 
 _app = FastAPI()

@@ -14,8 +14,6 @@ from temporalio.worker import Worker
 from bench.peers.echo import Body, RegularEcho, echo
 from bench.peers.route import serve
 
-__all__: list[str] = []
-
 _QUEUE = "defaults"
 
 

@@ -4,8 +4,6 @@ from datetime import timedelta
 
 from temporalio import activity, workflow
 
-__all__ = ["Body", "RegularEcho", "echo"]
-
 Body = dict[str, str]
 
 

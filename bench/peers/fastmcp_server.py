@@ -11,8 +11,6 @@ import sys
 import httpx
 from fastmcp import FastMCP
 
-__all__: list[str] = []
-
 _PORT, _TOOL, _SESSIONLESS = int(sys.argv[1]), sys.argv[2], sys.argv[3:] == ["sessionless"]
 
 _server = FastMCP("bench")

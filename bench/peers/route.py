@@ -10,8 +10,6 @@ from starlette.routing import Route
 
 from bench.peers.echo import Body
 
-__all__ = ["Run", "serve"]
-
 Run = Callable[[Body], Awaitable[Body]]
 
 

@@ -19,8 +19,6 @@ from bench.repositories.table import written
 from bench.repositories.wanted import Calls, Wanted, calls_of, clone_of, repositories_of
 from bench.service import ROOT, OurService
 
-__all__ = ["main"]
-
 _HERE = Path(__file__).parent
 
 

@@ -12,8 +12,6 @@ from pydantic import JsonValue
 from bench.processes import Child, NotReadyError
 from bench.repositories.wanted import Wanted
 
-__all__ = ["HOST", "free_port", "mocked"]
-
 HOST = "127.0.0.1"
 _PRISM = "@stoplight/prism-cli@5"
 _START_S = 60.0

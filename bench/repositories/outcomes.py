@@ -12,8 +12,6 @@ from bench.service import OurService
 from toolagent.contracts.making import Tried
 from toolagent.contracts.making_views import MakingTask
 
-__all__ = ["Outcome", "tried"]
-
 _LOOK_S = 0.5
 _ENDED = ("completed", "failed", "cancelled")
 

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from bench.repositories.outcomes import Outcome
 
-__all__ = ["written"]
-
 _LONGEST = 300
 _PLACE = re.compile(r"https?://\S+|(?<![\w.])/(?:tmp|root|home|work)/\S+")
 

@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
-__all__ = ["Calls", "Wanted", "by_hand_of", "calls_of", "clone_of", "repositories_of"]
-
 Calls: TypeAlias = dict[str, dict[str, JsonValue]]
 """By repository: `by_hand`, whether a person with its README alone starts it here, and `why`. Of those that start: `tool` (what follows the
 name of the task), `params`, `expects`, and `task`, more of its specification.

@@ -11,8 +11,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-__all__: list[str] = []
-
 _EFFECTS = Path(os.environ.get("HOME", ".")) / "effects"  # noqa: TID251 - a tool has no settings of ours
 _BODY = b"\r\n\r\n"
 

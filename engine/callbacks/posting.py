@@ -18,8 +18,6 @@ from toolagent.contracts.callbacks import Callback
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.calls.callbacks import signatures
 
-__all__ = ["ALLOW_SETTING", "SECRET", "CallbackNotTaken", "CallbackPoster", "callback_destinations"]
-
 SECRET = "CALLBACK"  # noqa: S105 - its name
 """The secret that callbacks are signed with: `TOOL_AGENT_SECRET_CALLBACK`."""
 

@@ -16,8 +16,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.texts import well_formed_contract
 from toolagent_service.contracts.steps import CallPlan, Finished
 
-__all__ = ["MAX_SENDS", "MAX_TRIES", "AlreadySent", "Attempt", "QueuedAttempt", "is_lost"]
-
 MAX_SENDS = 3
 """How often a repeatable tool is asked when the connection to it is lost, or its worker."""
 

@@ -20,8 +20,6 @@ from toolagent_service.calls.lanes import Elsewhere, LaneRefusedError
 from toolagent_service.calls.ways import WayFacts, way_of
 from toolagent_service.contracts.lanes import LaneMode, Way
 
-__all__ = ["Door", "DoorTables"]
-
 
 class DoorTables:
     """Where a door looks things up."""

@@ -24,8 +24,6 @@ from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.shared_processes import place_of_calls
 from toolagent_service.contracts.steps import CallPlan, Finished
 
-__all__ = ["STORE_PAUSES_S", "Exchange", "Send", "ask"]
-
 Send = Callable[[Dispatch], Awaitable[Reply]]
 """A way of the supervisor to a tool."""
 

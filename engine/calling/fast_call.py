@@ -17,8 +17,6 @@ from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.steps import AdmitRequest, CallPlan, Finished, SettleRequest
 
-__all__ = ["FAST_TIMEOUT_S", "FastAttempt", "FastCall", "ForTheQueue", "is_fast"]
-
 FAST_TIMEOUT_S = 2.0
 """A local activity blocks its workflow and cannot be cancelled: nothing slower goes this way."""
 

@@ -7,8 +7,6 @@ from engine.calling.queued_call import QueuedCall
 from engine.calling.turn import Interrupted, Turn
 from toolagent_service.contracts.steps import CallPlan, Finished
 
-__all__ = ["JoinedCall"]
-
 
 class JoinedCall:
     """As a QueuedCall, for calls that may be under way in this very process."""

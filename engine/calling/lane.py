@@ -17,8 +17,6 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.calls.lanes import LaneUnreachableError
 from toolagent_service.contracts.lanes import LaneBatch, LaneCall, LaneEnd, LaneStatus
 
-__all__ = ["BUDGET_S", "Flight", "Lane", "LaneFullError", "LaneMaker"]
-
 BUDGET_S = 0.1
 """How long a batch waits for its calls; what is not over by then goes on with a workflow of its own."""
 

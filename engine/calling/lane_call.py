@@ -24,8 +24,6 @@ from toolagent_service.calls.dispatch import bucket_of
 from toolagent_service.contracts.lanes import Way
 from toolagent_service.contracts.steps import AdmitRequest, Answered, SettleRequest
 
-__all__ = ["Catalog", "LaneMaking"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 

@@ -12,8 +12,6 @@ from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.steps import CallPlan, Finished
 
-__all__ = ["QueuedCall"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 

@@ -7,8 +7,6 @@ from typing import Literal, NamedTuple
 
 from toolagent.core.texts import well_formed
 
-__all__ = ["Again", "Interrupted", "Told", "Turn"]
-
 
 class Told(NamedTuple):
     """What each heartbeat says, in this order: the progress that people see, and what the next attempt reads.
@@ -43,7 +41,7 @@ class Turn:
     @property
     def tries(self) -> int:
         """How many attempts before this one were lost, or failed for a reason of ours."""
-        return self._number - 1 - self._told.waits
+        return max(0, self._number - 1 - self._told.waits)
 
     @property
     def earlier_s(self) -> float:

@@ -18,8 +18,6 @@ from toolagent_service.calls.dispatch import timeout_of
 from toolagent_service.calls.lanes import door_queue
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, Placement, PlaceRequest
 
-__all__ = ["Admissions", "Decision"]
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:

@@ -5,8 +5,6 @@ from engine.store.catalog_state import CatalogState
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.validation.versions import NoSuchVersion
 
-__all__ = ["CachedTools"]
-
 _MOST = 10_000
 
 

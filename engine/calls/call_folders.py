@@ -13,8 +13,6 @@ from engine.calls.file_parameters import CallFolder
 from engine.disk.leftovers import PROMPT_S, discard
 from toolagent.contracts.manifest import ToolManifest
 
-__all__ = ["CallFolders"]
-
 _SWEEP_S = 5.0
 _MOST = 10_000
 """One sweep takes no more seconds, and finds no more; the next one goes on."""

@@ -5,18 +5,6 @@ from pydantic import JsonValue
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.core.calls.masking import masked_text
 
-__all__ = [
-    "STEP_FAULTY",
-    "STEP_LOST",
-    "Refused",
-    "as_not_sent",
-    "as_sent",
-    "faulty_step",
-    "lost_step",
-    "misfit",
-    "told_of",
-]
-
 STEP_LOST = "step_lost"
 """`details.reason` of a call whose step has killed or frozen its process."""
 

@@ -26,8 +26,6 @@ from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentDamagedError, ContentMissingError, FileTooLargeError
 from toolagent.core.schemas import FILE_PATH, map_values, mentions_format, values_of_format
 
-__all__ = ["CallFolder", "FileParameters", "FileRefused"]
-
 _PIECE = 1 << 20
 _LINKS = (errno.ELOOP, errno.ENOTDIR)
 """What opening answers to a link, or to a link where a folder should be."""

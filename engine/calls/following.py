@@ -4,8 +4,6 @@ from engine.calls.effects import EFFECTS
 from engine.calls.effects.ended import Ended, Places
 from toolagent.contracts.calls import ToolResult
 
-__all__ = ["settled"]
-
 
 async def settled(ended: Ended, places: Places) -> ToolResult:
     """The result that stands, after all of it."""

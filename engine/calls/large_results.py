@@ -15,8 +15,6 @@ from toolagent.core.calls.json_size import Excess, excess_of
 from toolagent.core.texts import well_formed_value
 from toolagent.validation.schemas import find_issues
 
-__all__ = ["FittedOutput", "LargeResults"]
-
 _PREVIEW_CHARACTERS = 1000
 _PIECE = 1 << 20
 

@@ -8,8 +8,6 @@ from pydantic import JsonValue
 
 from toolagent.validation.weight import weight_of
 
-__all__ = ["walked"]
-
 R = TypeVar("R")
 
 _AT_ONCE = 2_000

@@ -5,8 +5,6 @@ from typing import Protocol
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.validation.versions import NoSuchVersion
 
-__all__ = ["ToolLookup"]
-
 
 class ToolLookup(Protocol):
     """Registry and calls do not know each other; `workers` puts the registry in."""

@@ -10,8 +10,6 @@ from toolagent_service.calls.dispatch import placement_of
 from toolagent_service.calls.placement import best_host, hosts_with_bucket
 from toolagent_service.contracts.steps import Placement
 
-__all__ = ["Placements"]
-
 _FRESH_S = 1.0
 """For so long what is known of the hosts that are alive is good enough: a host that died meanwhile is noticed by its queue."""
 

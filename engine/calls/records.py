@@ -14,8 +14,6 @@ from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.schemas import mask_secrets, mentions_secrets
 from toolagent_service.contracts.steps import AdmitRequest, CallPlan
 
-__all__ = ["LEFT_BEHIND", "events_of", "record_of", "record_of_refused"]
-
 LEFT_BEHIND = "left_behind"
 """In `metadata` of a result: what the tool left that could not be removed. Its answer stands, as it may have acted."""
 

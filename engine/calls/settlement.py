@@ -16,8 +16,6 @@ from toolagent.core.calls.results import failed, succeeded
 from toolagent.validation.schemas import find_issues
 from toolagent_service.contracts.steps import CallPlan, Finished, SettleRequest
 
-__all__ = ["Settlements"]
-
 
 class Settlements:
     """Writes by call id only, so that settling again changes nothing."""

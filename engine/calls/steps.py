@@ -14,8 +14,6 @@ from pathlib import Path
 
 from engine.store.lost_steps import LostStepTable
 
-__all__ = ["FROZEN_S", "MOST_LOST", "StepTrace", "Steps"]
-
 MOST_LOST = 2
 """Attempts of a step that may be lost with their process before it is given up."""
 

@@ -3,8 +3,6 @@
 import math
 from collections import OrderedDict, deque
 
-__all__ = ["UsualDurations"]
-
 _LAST = 20
 _MOST = 10_000
 _SHARE = 0.9

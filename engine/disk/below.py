@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["folder_below", "open_below"]
-
 
 @contextmanager
 def folder_below(root: Path, *names: str) -> Generator[int]:

@@ -14,8 +14,6 @@ import structlog
 
 from engine.disk.removal import NotRemoved, remove
 
-__all__ = ["LEFTOVERS", "PROMPT_S", "SET_ASIDE", "Leftovers", "discard"]
-
 SET_ASIDE = ".gone-"
 """So begin the names of what is no more but could not be removed, beside where it was."""
 PROMPT_S = 5.0

@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["PATIENCE_S", "NotRemoved", "remove"]
-
 PATIENCE_S = 60.0
 _OWN = 0o700
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from toolagent.core.failures import StoreUnwritableError
 
-__all__ = ["require_room", "require_writing"]
-
 _ROOM = 1 << 20
 """Bytes. Where less is left, one call may still fit and the next one not."""
 

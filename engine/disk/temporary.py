@@ -7,8 +7,6 @@ from pathlib import Path
 
 from engine.disk.leftovers import discard
 
-__all__ = ["temporary_folder"]
-
 
 @contextmanager
 def temporary_folder(prefix: str) -> Generator[Path]:

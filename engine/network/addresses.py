@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_network
 
-__all__ = ["Address", "Resolve", "bounded", "carried", "is_ours", "is_public", "resolve"]
-
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """From a host and a port to addresses, best first. Raises OSError, or UnicodeError for what cannot be a host name."""

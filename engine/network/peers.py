@@ -9,8 +9,6 @@ import httpx
 from toolagent.client.bounded_answers import BoundedAnswers
 from toolagent.core.calls.unpacking import PACKINGS
 
-__all__ = ["LargeAnswer", "peer_client", "read_at_most"]
-
 _LARGE_BYTES = 8 << 20
 _LARGE_AT_ONCE = 2
 

@@ -6,8 +6,6 @@ import socket
 
 import psutil
 
-__all__ = ["LOOPBACK", "free_port", "is_free", "listens"]
-
 LOOPBACK = "127.0.0.1"
 
 

@@ -14,8 +14,6 @@ from engine.network.proxy_rules import Asked, Asks, Refused, Rules
 from engine.network.proxy_streams import Stream, Target, forward, next_event, tunnel
 from engine.network.proxy_target import target_of
 
-__all__ = ["Proxy", "ProxyLimits", "Room"]
-
 _BACKLOG = 1024
 _LINGER_S = 1.0
 _CHUNK = 64 * 1024

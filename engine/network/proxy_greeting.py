@@ -2,8 +2,6 @@
 
 import enum
 
-__all__ = ["Greeting", "greeted"]
-
 _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 22, 1, 0, 0
 _RECORD, _MOST = 5, 64 * 1024
 

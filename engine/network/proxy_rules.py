@@ -8,8 +8,6 @@ from ipaddress import ip_address
 from engine.network.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
 from toolagent_service.calls.sandbox import host_matches
 
-__all__ = ["Asked", "Asks", "Refusals", "Refused", "Rules"]
-
 _MAX_ASKS = 1000
 _MOST_HEARD = 100
 _NAMED = 10

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import h11
 
-__all__ = ["HTTP", "Stream", "Target", "forward", "next_event", "tunnel"]
-
 _CHUNK = 64 * 1024
 _HOP_BY_HOP = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate", b"proxy-authorization", b"te", b"trailer", b"upgrade")

@@ -7,8 +7,6 @@ import h11
 from engine.network.proxy_rules import Refused
 from engine.network.proxy_streams import HTTP, Target
 
-__all__ = ["target_of"]
-
 _AUTHORITY = re.compile(
     r"(?:\[(?P<v6>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9_.])?))(?::(?P<port>\d{1,5}))?"
 )

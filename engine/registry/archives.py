@@ -14,8 +14,6 @@ from engine.store.files import file_id_of
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentDamagedError, FileTooLargeError
 
-__all__ = ["MAX_BYTES", "MAX_FILES", "ArchiveStore", "NotPackedError", "ProjectArchives", "packed"]
-
 _LEFT_OUT = frozenset({".venv", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
 MAX_BYTES = 48 * 1_048_576
 """With what an archive adds to each file it stays below what a file of the content store may have by default."""

@@ -32,8 +32,6 @@ from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import PackedSource, ToolSource, backend_runtime_of
 from toolagent.core.catalog.dependencies import Node
 
-__all__ = ["BUILTIN_ORIGIN", "FILES_ORIGIN", "CatalogImport"]
-
 FILES_ORIGIN = "catalog"
 BUILTIN_ORIGIN = "builtin"
 _AT_ONCE = 50

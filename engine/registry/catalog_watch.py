@@ -16,8 +16,6 @@ from toolagent.contracts.records import CatalogFault
 from toolagent.core.catalog.tool_files import SUFFIX
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["ImportCatalog", "imported_catalog"]
-
 ImportCatalog = Callable[[], Awaitable[tuple[CatalogFault, ...]]]
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

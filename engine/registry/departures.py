@@ -6,8 +6,6 @@ from engine.registry.tool_files_import import TOOL_FILES_ORIGIN
 from engine.store.database import Database
 from engine.store.departures import Departures, EntryFiles
 
-__all__ = ["departures_of"]
-
 
 def departures_of(database: Database) -> Departures:
     files = EntryFiles(

@@ -20,8 +20,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import ToolSource
 
-__all__ = ["CatalogExport"]
-
 _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
 

@@ -14,8 +14,6 @@ from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import ToolSource
 from toolagent_service.contracts.containers import ContainerInfo
 
-__all__ = ["CatalogReading", "read_catalog"]
-
 T = TypeVar("T")
 _MAX_FAULTS = 1_000
 

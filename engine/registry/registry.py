@@ -12,8 +12,6 @@ from toolagent.contracts.sources import ToolSource, backend_runtime_of
 from toolagent.contracts.versions import ToolVersion, ToolVersions
 from toolagent.validation.versions import NoSuchVersion, NotARangeError, best_of, is_exact, newest_first
 
-__all__ = ["ToolRegistry"]
-
 RUNTIME_ORIGIN = "registered"
 
 

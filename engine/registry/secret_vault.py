@@ -2,8 +2,6 @@
 
 from typing import Protocol
 
-__all__ = ["SecretRefusedError", "SecretVault"]
-
 
 class SecretRefusedError(ValueError):
     """The key cannot be kept; the text says why, without the key."""

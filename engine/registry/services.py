@@ -8,8 +8,6 @@ from pydantic import JsonValue
 from toolagent.contracts.identifiers import ToolId
 from toolagent.contracts.tool_files import ServiceMethod
 
-__all__ = ["METHODS", "MethodOf", "UnknownMethodError", "method_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class MethodOf:

@@ -8,8 +8,6 @@ from engine.registry.archives import ProjectArchives
 from engine.store.files import FileStore
 from toolagent.core.failures import ContentDamagedError, ContentMissingError
 
-__all__ = ["StoredArchives"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 

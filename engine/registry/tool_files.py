@@ -25,8 +25,6 @@ from toolagent.validation.tool_folders import (
 from toolagent.validation.tool_rules import matches
 from toolagent.validation.versions import newest_first
 
-__all__ = ["FoundFiles", "FoundTool", "ToolFolders", "Version", "find_tool_files", "heads", "kept", "without_cycles", "without_doubles"]
-
 _MAX_FILES = 10_000
 
 Version = str

@@ -32,8 +32,6 @@ from toolagent.contracts.sources import BuiltinSource, ScriptSource, ToolSource
 from toolagent.contracts.tool_files import ExternalScript
 from toolagent.core.catalog.dependencies import Node
 
-__all__ = ["TOOL_FILES_ORIGIN", "LoadedToolFiles", "ToolFilesImport"]
-
 TOOL_FILES_ORIGIN = "tool-files"
 _FILES = "files"
 

@@ -14,8 +14,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import ToolSource
 
-__all__ = ["CHECKS", "ConformanceFailure", "Params", "Subject", "check_runtime"]
-
 Params = dict[str, JsonValue]
 _LONG_S = 30.0
 _SHORT_S = 0.3

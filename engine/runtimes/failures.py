@@ -15,8 +15,6 @@ from engine.runtimes.given_secrets import without_given, without_given_value
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed, well_formed_value
 
-__all__ = ["CallFailed", "NoSlot", "NotSent", "RuntimeFailure", "StartFailed", "no_answer", "stopped", "timed_out"]
-
 
 class RuntimeFailure(Exception):
     """A tool could not do what was asked of it; becomes the `ToolError` of the call.
@@ -49,8 +47,9 @@ class NoSlot(NotSent):
     Nothing was started; a later try may find one.
     """
 
-    def __init__(self, tool_id: str, waited_s: float) -> None:
-        message = f"The tool {tool_id!r} was busy with other calls for {waited_s:g} s: it takes no more at once (`concurrency`)."
+    def __init__(self, tool_id: str, waited_s: float | None) -> None:
+        busy = f"The tool {tool_id!r} was busy with other calls for {waited_s or 0:g} s: it takes no more at once (`concurrency`)."
+        message = busy if waited_s is not None else f"The tool {tool_id!r} is not running here, or has no slot free."
         super().__init__(ErrorType.UNAVAILABLE, message, {"reason": "no_slot"})
 
 

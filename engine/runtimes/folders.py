@@ -6,8 +6,6 @@ from pathlib import Path
 
 from engine.runtimes.sandbox.identity import OURS
 
-__all__ = ["entries", "seal"]
-
 _WRITE = 0o222
 _LOOK = 0o500
 

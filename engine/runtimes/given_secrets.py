@@ -9,8 +9,6 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
-__all__ = ["remember_given", "without_given", "without_given_value"]
-
 _SHORTEST = 6
 """Characters: what is shorter would be found in words."""
 _MOST = 10_000

@@ -12,8 +12,6 @@ from engine.runtimes.process.processes import Launcher
 from engine.runtimes.projects import Projects
 from engine.runtimes.scripts.service import ScriptService
 
-__all__ = ["RuntimeParts"]
-
 
 @dataclass(frozen=True, slots=True)
 class RuntimeParts:

@@ -17,8 +17,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
 from toolagent.core.failures import ContentDamagedError, ContentMissingError, StoreUnavailableError
 
-__all__ = ["Archives", "Projects", "UnsafeArchiveError"]
-
 _REMEDY = "Start the service with the data folder that has the tool, or have the tool made or imported again."
 _PART = ".part"
 _MAX_BYTES = 256 * 1_048_576

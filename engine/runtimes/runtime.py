@@ -12,8 +12,6 @@ from toolagent.contracts.calls import Caller
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.manifest import ToolManifest
 
-__all__ = ["AnyRuntime", "Installing", "Mortal", "PerCall", "Progress", "Retired", "Running", "Runtime", "ToolRequest", "Unstarted"]
-
 Progress = Callable[[str], None]
 """Told, in a few words, what is being done now; must not block."""
 

@@ -15,8 +15,6 @@ from engine.runtimes.given_secrets import remember_given
 from engine.runtimes.sandbox.identity import Identity
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["GIVEN", "Variables", "handed_over", "variables_of"]
-
 GIVEN = "/run/tool-agent.given"
 """Where the container sees the file that `handed_over` writes; `command_child.py` reads it before it becomes the tool."""
 

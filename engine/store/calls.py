@@ -20,9 +20,6 @@ from engine.store.upserts import dialect_insert, insert_new
 from toolagent.contracts.calls import Caller, ErrorType, ToolResult
 from toolagent.contracts.records import CallRecord, Event
 
-__all__ = ["CallTable", "OvertakenError"]
-
-
 _AS_THEY_ARE = {"call_id", "tool_id", "version", "fingerprint", "workflow_id", "run_id"}
 
 # Of every call: composing them takes longer than asking them.

@@ -20,8 +20,6 @@ from engine.store.version_rows import NewVersion, mark_activated, tool_event, wr
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.records import EventType
 
-__all__ = ["CatalogEntry", "CatalogEntryTable", "StoredVersion"]
-
 T = TypeVar("T")
 
 _AT_ONCE = 100

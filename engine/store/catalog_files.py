@@ -13,8 +13,6 @@ from engine.store.database import Database
 from engine.store.tables import catalog_files
 from engine.store.upserts import upsert, upsert_all
 
-__all__ = ["CATALOG", "CatalogDocuments", "CatalogFile", "CatalogFileTable", "ids_of_others"]
-
 T = TypeVar("T", bound=BaseModel)
 
 CATALOG = "catalog import"

@@ -5,8 +5,6 @@ from sqlalchemy import select
 from engine.store.database import Database
 from engine.store.tables import catalog_state
 
-__all__ = ["CatalogState"]
-
 _NUMBER = select(catalog_state.c.number)
 
 

@@ -15,8 +15,6 @@ from engine.store.tables import calls, claims
 from engine.store.upserts import insert_new
 from toolagent.contracts.calls import ToolCall
 
-__all__ = ["WORKFLOW", "Claim", "ClaimTable", "Standing", "delete_claims", "held_claims", "put_claims"]
-
 WORKFLOW = "workflow"
 """The owner of a call that has an `InvokeTool` of its own: Temporal sees to its end."""
 

@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime
 
-__all__ = ["now", "timestamp"]
-
 
 def now() -> datetime:
     return datetime.now(UTC)

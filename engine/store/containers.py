@@ -8,8 +8,6 @@ from engine.store.tables import containers
 from engine.store.upserts import upsert
 from toolagent_service.contracts.containers import ContainerInfo, ContainerStatus
 
-__all__ = ["ContainerTable"]
-
 _OTHERS = delete(containers).where(
     containers.c.tool_id == bindparam("of_tool"),
     containers.c.container_id != bindparam("but"),

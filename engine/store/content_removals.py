@@ -16,8 +16,6 @@ from engine.store.tables import content_removals, files
 from engine.store.upserts import insert_for
 from toolagent.core.failures import ContentUnavailableError
 
-__all__ = ["ContentRemovals"]
-
 _REMOVE_S = 30.0
 _PAUSE_S = 0.1
 

@@ -19,8 +19,6 @@ from engine.store.content_removals import ContentRemovals
 from engine.store.database import Database
 from engine.store.tables import file_references, files
 
-__all__ = ["DAMAGED_AGE", "Swept", "sweep_files"]
-
 _PAGE = 500
 DAMAGED_AGE = timedelta(days=7)
 """How long damaged bytes are kept for whoever looks into it."""

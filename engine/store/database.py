@@ -28,8 +28,6 @@ from engine.store.tables import write_checks
 from engine.store.upserts import upsert
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["Database", "UnusableDatabaseError", "migrate"]
-
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 

@@ -17,8 +17,6 @@ from engine.store.tool_files import forget_version
 from engine.store.tools import erase_tools
 from engine.store.upserts import insert_for
 
-__all__ = ["Departures", "EntryFiles"]
-
 _FORGOTTEN = timedelta(days=7)
 """Long enough for a machine that is off over the holidays, short enough for containers that get a new id each time."""
 

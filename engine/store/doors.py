@@ -11,8 +11,6 @@ from engine.store.upserts import insert_for
 from toolagent.contracts.lanes import Lane, LaneFigures
 from toolagent_service.calls.lanes import lane_id
 
-__all__ = ["DoorTable"]
-
 
 class DoorTable:
     """A door that was not heard of for `lease_s` seconds is gone, and does not come back under its id. All raise StoreUnavailableError."""

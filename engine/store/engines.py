@@ -16,8 +16,6 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from engine.store.outages import is_out_of_step, outage_of
 from toolagent.core.texts import well_formed
 
-__all__ = ["ANSWER_MS", "BUSY_TIMEOUT_MS", "CONNECT_S", "WRITES", "UnknownUrlError", "make_engine", "make_migration_engine"]
-
 _SQLITE, _POSTGRES = "sqlite+aiosqlite", "postgresql+asyncpg"
 WRITES = "tool_agent_writes"
 """The execution option of a transaction that will write."""

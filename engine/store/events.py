@@ -10,8 +10,6 @@ from engine.store.tables import events
 from engine.store.upserts import insert_new
 from toolagent.contracts.records import Event, EventType
 
-__all__ = ["EventTable", "event_row"]
-
 
 class EventTable:
     """Events are derived: an id says what happened, and saying it twice records it once."""

@@ -14,8 +14,6 @@ from toolagent.contracts.making import Evidence
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import ToolSource
 
-__all__ = ["EvidenceTable", "forget_evidence", "forget_overtaken", "is_in_the_way", "write_evidence"]
-
 _TOLD = select(tool_versions.c.tool_id, tool_versions.c.version, tool_versions.c.manifest).join(
     evidence, and_(evidence.c.tool_id == tool_versions.c.tool_id, evidence.c.version == tool_versions.c.version)
 )

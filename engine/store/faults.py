@@ -13,8 +13,6 @@ from engine.store.tables import events, faults
 from engine.store.upserts import insert_new
 from toolagent.contracts.records import CatalogFault, Event, EventType
 
-__all__ = ["FaultTable"]
-
 
 class FaultTable:
     """By catalog: the id of the host whose data folder it is."""

@@ -8,16 +8,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.tables import file_references, files
 from engine.store.upserts import insert_for
 
-__all__ = [
-    "hold_files",
-    "holder_of_call",
-    "holder_of_candidates",
-    "holder_of_conversation",
-    "holder_of_version",
-    "named_files",
-    "release_files",
-]
-
 _FILE_ID = re.compile(r"(?<![0-9A-Za-z_])file_[0-9a-f]{32}(?![0-9A-Za-z_])")
 _AT_ONCE = 500
 

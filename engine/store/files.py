@@ -20,8 +20,6 @@ from engine.store.tables import files
 from engine.store.upserts import insert_for
 from toolagent.contracts.records import StoredFile
 
-__all__ = ["FileStore", "file_id_of"]
-
 _FRESH = timedelta(hours=1)
 """A file used less than this ago need not be noted as used again: its retention is counted in days."""
 

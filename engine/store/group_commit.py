@@ -9,8 +9,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
 
-__all__ = ["GroupCommit"]
-
 T = TypeVar("T")
 
 

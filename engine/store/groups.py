@@ -11,8 +11,6 @@ from engine.store.tables import evidence, groups, tools
 from engine.store.upserts import upsert_all
 from toolagent.contracts.manifest import ToolGroup
 
-__all__ = ["GroupTable", "is_anothers_group", "write_group"]
-
 
 class GroupTable(CatalogDocuments[ToolGroup]):
     def __init__(self, database: Database) -> None:

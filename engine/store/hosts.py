@@ -15,8 +15,6 @@ from engine.store.tables import hosts, routes
 from engine.store.upserts import insert_for
 from toolagent.contracts.hosts import Host
 
-__all__ = ["NOBODY", "HostClaim", "HostTable", "HostTakenError", "database_time"]
-
 _SHOWN = timedelta(days=1)
 """How long a dead host is still shown; its row stays longer (`engine.store.departures`)."""
 

@@ -11,8 +11,6 @@ from engine.store.database import Database
 from engine.store.tables import lost_steps
 from engine.store.upserts import insert_for
 
-__all__ = ["LostStepTable"]
-
 _KEPT = timedelta(days=7)
 """A call does not wait for longer for its next attempt."""
 

@@ -14,8 +14,6 @@ from engine.store.task_notes import bounded, lock_of_conversation
 from engine.store.upserts import insert_for
 from toolagent_service.contracts.model import Message
 
-__all__ = ["MessageTable", "PackedMessage", "Standing", "key_of_position", "write_message"]
-
 
 @dataclass(frozen=True, slots=True)
 class PackedMessage:

@@ -19,8 +19,6 @@ from toolagent.core.texts import well_formed
 from toolagent_service.agents.coding_log import turn_cost_line
 from toolagent_service.contracts.model import Message, ModelTurn, Usage
 
-__all__ = ["Asked", "Lost", "ModelTurnTable", "Origins", "RecordedTurn", "Spent", "TurnState"]
-
 _LOST = "/lost/"
 """In keys: between the turn and the attempt that broke off."""
 

@@ -9,8 +9,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
 
-__all__ = ["RESTORE", "is_out_of_step", "outage_of", "sqlstate_of", "unwritable"]
-
 _CLASSES = ("08", "53", "57", "58")
 """PostgreSQL's classes of errors: no connection, no resources, an operator's or a time-out's doing, its machine."""
 

@@ -10,8 +10,6 @@ from pydantic import JsonValue
 from engine.store.files import FileStore
 from toolagent.core.failures import ContentMissingError
 
-__all__ = ["PackedContent", "packed", "unpacked"]
-
 _INLINE_BYTES = 8 * 1024
 
 

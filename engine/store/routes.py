@@ -12,8 +12,6 @@ from engine.store.upserts import insert_for
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent_service.calls.placement import HostLoad
 
-__all__ = ["RouteTable"]
-
 _UP = (RunState.RUNNING.value, RunState.STARTING.value)
 
 

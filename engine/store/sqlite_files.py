@@ -7,8 +7,6 @@ from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-__all__ = ["damage_at_start", "damages_of", "is_deleted"]
-
 _MOST = 20
 _START_S = 2.0
 _STEPS = 10_000

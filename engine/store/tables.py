@@ -2,36 +2,6 @@
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
-__all__ = [
-    "METADATA",
-    "blob_chunks",
-    "calls",
-    "catalog_files",
-    "catalog_state",
-    "claims",
-    "containers",
-    "content_removals",
-    "doors",
-    "events",
-    "evidence",
-    "faults",
-    "file_references",
-    "files",
-    "groups",
-    "hosts",
-    "lost_steps",
-    "messages",
-    "model_turns",
-    "routes",
-    "sources",
-    "task_notes",
-    "tasks",
-    "tool_outcomes",
-    "tool_versions",
-    "tools",
-    "write_checks",
-]
-
 METADATA = MetaData(
     naming_convention={"pk": "pk_%(table_name)s", "ix": "ix_%(column_0_label)s", "uq": "uq_%(table_name)s_%(column_0_name)s"},
 )

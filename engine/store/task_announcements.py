@@ -11,8 +11,6 @@ from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
 from toolagent_service.agents.coding_log import cost_line, done_line, log_line
 from toolagent_service.making.task_reasons import tried_line
 
-__all__ = ["ended", "requested", "tried_notes"]
-
 
 def requested(task: MakeTask) -> NewNote:
     """`tool_request`: somebody asks for a tool."""

@@ -19,8 +19,6 @@ from engine.store.upserts import dialect_insert
 from toolagent.contracts.making import TaskNote, TaskNoteKind
 from toolagent.core.texts import well_formed
 
-__all__ = ["NewNote", "TaskNoteTable", "bounded", "lock_of_conversation", "read_note", "write_notes"]
-
 _AT_ONCE = 500
 _LONGEST_KEY = 200
 

@@ -10,8 +10,6 @@ from engine.store.database import Database
 from engine.store.file_references import holder_of_candidates, holder_of_conversation, release_files
 from engine.store.tables import messages, model_turns, task_notes, tasks, tool_outcomes
 
-__all__ = ["forget_tasks"]
-
 _PAGE = 50
 _OF_A_TASK = (
     task_notes.c.task_id,

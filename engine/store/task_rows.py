@@ -15,8 +15,6 @@ from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.texts import well_formed
 
-__all__ = ["LISTED", "is_same_request", "json_of", "listed_of", "stages_of", "task_of", "task_row"]
-
 _STAGES = TypeAdapter(tuple[StageView, ...])
 _TRIED = TypeAdapter(tuple[Tried, ...])
 

@@ -12,8 +12,6 @@ from engine.store.tables import tasks
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import TaskEndedError, UnknownTaskError
 
-__all__ = ["TaskSlots"]
-
 _SLOTS = "slots of tasks"
 _SILENT = timedelta(seconds=60)
 """A task that has not asked for so long waits no more: its workflow was ended by force, and nobody shall wait behind it for ever."""

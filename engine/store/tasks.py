@@ -25,8 +25,6 @@ from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTa
 from toolagent.core.texts import well_formed
 from toolagent_service.agents.coding_log import log_line
 
-__all__ = ["Ending", "TaskTable"]
-
 Ending = Literal[TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED]
 _STATE_OF_LAST_STAGE: dict[TaskState, Literal["done", "failed", "cancelled"]] = {
     TaskState.COMPLETED: "done",

@@ -15,8 +15,6 @@ from engine.store.version_rows import make_active, mark_activated, say
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import EventType
 
-__all__ = ["ToolFileTable", "forget_version"]
-
 
 class ToolFileTable:
     """Of one origin: tools that came from elsewhere are not touched."""

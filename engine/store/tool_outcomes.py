@@ -13,8 +13,6 @@ from engine.store.task_notes import NewNote, bounded, lock_of_conversation, writ
 from engine.store.upserts import insert_for
 from toolagent_service.contracts.model import ToolOutcome
 
-__all__ = ["ToolOutcomeTable"]
-
 
 class ToolOutcomeTable:
     """Named by their conversation and a key that says which use of it it was (a model may give one id twice).

@@ -24,8 +24,6 @@ from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.versions import ToolVersion
 
-__all__ = ["ToolTable", "erase_tools"]
-
 _AT_ONCE = 100
 
 _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)

@@ -7,8 +7,6 @@ from sqlalchemy import Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-__all__ = ["dialect_insert", "insert_for", "insert_new", "upsert", "upsert_all"]
-
 
 def insert_for(connection: AsyncConnection, table: Table) -> sqlite.Insert | postgresql.Insert:
     """The dialect's INSERT, which knows ON CONFLICT."""

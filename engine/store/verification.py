@@ -18,8 +18,6 @@ from engine.store.tables import METADATA, file_references, files, messages, tool
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentMissingError, StoreUnavailableError
 
-__all__ = ["Damage", "Verified", "verify_content", "verify_database", "verify_references", "verify_sqlite_file"]
-
 UPLOAD = "upload the right bytes again with POST /files"
 REMAKE = "start the service with the data folder that has the tool: its archive is made again"
 

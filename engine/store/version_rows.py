@@ -16,8 +16,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import Event, EventType
 
-__all__ = ["NewVersion", "make_active", "mark_activated", "say", "tool_event", "write_versions"]
-
 _OF_VERSION = delete(sources).where(sources.c.tool_id == bindparam("of_tool"), sources.c.version == bindparam("of_version"))
 _ACTIVATED = (
     update(tool_versions)

@@ -23,8 +23,6 @@ from toolagent.contracts.sources import DockerSource
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.calls.shared_processes import name_inside, place_of, process_key
 
-__all__ = ["ImageSources", "found_containers"]
-
 _SWEEP_S = 300.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

@@ -10,8 +10,6 @@ from engine.upkeep.rounds import repeated
 from toolagent.contracts.records import CatalogFault
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["ending_after", "ending_departed"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _LOOK_S = 10.0

@@ -11,8 +11,6 @@ from engine.upkeep.rounds import repeated
 from toolagent.contracts.lanes import LaneFigures
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["DoorKeeper", "held_door"]
-
 _AT_ONCE = 64
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

@@ -7,8 +7,6 @@ import structlog
 from engine.runtimes.environments.environments import ScriptEnvironments
 from engine.upkeep.rounds import repeated
 
-__all__ = ["tidied"]
-
 _EVERY_S = 3600.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

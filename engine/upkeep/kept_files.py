@@ -14,8 +14,6 @@ from engine.store.task_retention import forget_tasks
 from engine.upkeep.rounds import repeated
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["sweeping_files"]
-
 _EVERY_S = 3600.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

@@ -10,8 +10,6 @@ from engine.store.hosts import HostClaim, HostTable, HostTakenError
 from toolagent.contracts.hosts import Host
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["HostLease", "NotTheHostError", "held_host"]
-
 _LOOK_S = 0.5
 _SPARE_LOOKS = 4
 _REMEDY = "give each its own TOOL_AGENT_HOST_ID, or unset that and give each a TOOL_AGENT_STATE_DIR that is no copy of another's."

@@ -11,8 +11,6 @@ from engine.disk.leftovers import LEFTOVERS, SET_ASIDE, discard
 from engine.runtimes.process.sweep import sweep
 from engine.upkeep.rounds import repeated
 
-__all__ = ["sweeping_leftovers", "swept_state"]
-
 _EVERY_S = 60.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

@@ -18,8 +18,6 @@ import structlog
 
 from toolagent.contracts.http import LoopPause
 
-__all__ = ["LoopWatch", "watched_loop"]
-
 _TICK_S = 0.1
 _LOOK_S = 0.25
 _WINDOW_S = 300.0

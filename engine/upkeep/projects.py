@@ -7,8 +7,6 @@ from engine.store.catalog_entries import CatalogEntryTable
 from engine.store.database import Database
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["sweep_projects"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 

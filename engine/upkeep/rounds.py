@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
-__all__ = ["repeated"]
+import structlog
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
 async def repeated(work: Callable[[], Awaitable[None]], every_s: float, name: str, *, at_once: bool = True) -> AsyncGenerator[None]:
     """Every so many seconds until the block ends. A round that is cut off is gone on with by the next one."""
-    task = asyncio.create_task(_again_and_again(work, every_s, at_once=at_once), name=name)
+    task = asyncio.create_task(_again_and_again(work, every_s, name, at_once=at_once), name=name)
     try:
         yield
     finally:
@@ -19,9 +21,12 @@ async def repeated(work: Callable[[], Awaitable[None]], every_s: float, name: st
             await task
 
 
-async def _again_and_again(work: Callable[[], Awaitable[None]], every_s: float, *, at_once: bool) -> None:
-    if at_once:
-        await work()
-    while True:
+async def _again_and_again(work: Callable[[], Awaitable[None]], every_s: float, name: str, *, at_once: bool) -> None:
+    if not at_once:
         await asyncio.sleep(every_s)
-        await work()
+    while True:
+        try:
+            await work()
+        except Exception:  # noqa: BLE001 - one bad round must not end the others
+            _log.exception("round_failed", then="it is tried again", name=name)
+        await asyncio.sleep(every_s)

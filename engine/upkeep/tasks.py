@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
 import structlog
+from pydantic import ValidationError
 
 from engine.making.workbench.bench import Workbenches
 from engine.runtimes.environments.environments import ScriptEnvironments
@@ -13,18 +14,20 @@ from engine.store.tasks import Ending, TaskTable
 from engine.upkeep.rounds import repeated
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["TaskSweep", "WorkflowEnd", "sweeping_tasks"]
-
 _EVERY_S = 60.0
 _NOTHING = "Nothing it made can be called. Ask for it again."
 
 WorkflowEnd = Callable[[str], Awaitable[tuple[Ending, str] | None]]
 """How the workflow of a task ended, and why; None while it goes on.
 
-Raises ConnectionError when nobody can say it now, ValueError when it cannot be said of this one.
+Raises ConnectionError when nobody can say it now, UnreadableEndError when it cannot be said of this one.
 """
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class UnreadableEndError(Exception):
+    """How the workflow of one task ended cannot be told."""
 
 
 class TaskSweep:
@@ -47,7 +50,7 @@ class TaskSweep:
         for task_id in await self._tasks.unended():
             try:
                 await self._look_after(task_id)
-            except ValueError as error:
+            except (UnreadableEndError, ValidationError) as error:
                 # What is wrong with one is no reason to leave the others.
                 _log.warning("task_not_looked_after", task=task_id, reason=str(error))
         await self.clear()

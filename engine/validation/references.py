@@ -8,8 +8,6 @@ from pydantic import JsonValue
 from toolagent.contracts.manifest import JsonSchema
 from toolagent.core.schemas import FOLLOWED, has_meaning
 
-__all__ = ["SchemaNotFollowedError", "written_out"]
-
 _MAX_PARTS = 20_000
 _MAX_DEPTH = 100
 _MAX_CHAIN = 20

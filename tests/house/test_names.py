@@ -106,9 +106,11 @@ def _module_faults(name: str, source: str, *, is_installed: bool = True) -> Iter
         return
     public = _literal_all(tree)
     if public is None:
-        if is_installed or hasattr(module, "__all__"):
+        if is_installed:
             yield "no literal __all__"
         return
+    if not is_installed:
+        yield "an __all__ that nobody reads"
     yield from (f"__all__ names {each!r}, which is not there" for each in public if not hasattr(module, each))
     if len(set(public)) < len(public):
         yield "__all__ names something twice"

@@ -149,7 +149,7 @@ def test_the_wheel_holds_only_the_package_and_works_with_its_own_requirements_al
 
     command = [str(tmp_path / "venv/bin/toolagent"), "run", "--help"]
     bare = subprocess.run(command, check=False, capture_output=True, text=True, env={})
-    assert (bare.returncode, bare.stderr) == (1, "The command toolagent needs typer. Install toolagent[cli].\n")
+    assert (bare.returncode, bare.stderr) == (2, "The command toolagent needs typer. Install toolagent[cli].\n")
     for name in set[str]().union(*(_needed(requirement, "cli") for requirement in requires)):
         _place(name, site)
     shown = subprocess.run(command, check=True, capture_output=True, text=True, env={}).stdout

@@ -18,8 +18,6 @@ from workers.grace import Grace
 from workers.ports import listen
 from workers.settings.front import FrontSettings
 
-__all__ = ["bound_socket", "never_ended", "serving"]
-
 _SHUTDOWN_S = 3
 
 

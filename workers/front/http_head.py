@@ -2,8 +2,6 @@
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["MAX_HEAD_BYTES", "BoundedHead"]
-
 MAX_HEAD_BYTES = 64 * 1024
 
 _BODY = b'{"type":"headers_too_large","title":"Headers too large","status":431,"detail":"The head of a request may have 65536 bytes."}'

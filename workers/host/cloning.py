@@ -12,8 +12,6 @@ from workers.settings.environment import environment
 from workers.settings.making import RepositorySettings
 from workers.state.directory import StateDirectory
 
-__all__ = ["cloner_of"]
-
 
 def cloner_of(settings: RepositorySettings, state: StateDirectory, launcher: Launcher, tooling: Tooling) -> Cloner:
     """Raises CannotRun when a file that a setting names is not there, or there is no place for sockets."""

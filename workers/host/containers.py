@@ -23,8 +23,6 @@ from workers.settings.hosts import RunningSettings
 from workers.settings.tools import ContainerSettings
 from workers.state.directory import StateDirectory
 
-__all__ = ["closed_containers", "docker_settings", "engine_check", "lasting_names"]
-
 _CHECK_S = 2.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

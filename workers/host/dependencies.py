@@ -6,8 +6,6 @@ from toolagent_service.contracts.dependency_policy import DependencyPolicy
 from workers.host.policy_files import said_in, understood
 from workers.settings.making import CodingSettings
 
-__all__ = ["dependency_policy_of"]
-
 _SETTING = "TOOL_AGENT_DEPENDENCY_POLICY"
 _PAGE = "docs/security.md, What made tools may depend on"
 

@@ -40,8 +40,6 @@ from workers.state.directory import StateDirectory
 from workers.state.shared_files import require_shared_files
 from workers.temporal.host_workers import WorkerPool, running_workers
 
-__all__ = ["RunningHost", "running_host"]
-
 
 @dataclass(frozen=True, slots=True)
 class RunningHost:
@@ -51,9 +49,9 @@ class RunningHost:
     lease: HostLease
     faults: tuple[CatalogFault, ...]
     lacking: Mapping[str, Check]
+    """What only some tools need."""
     lane: LaneMaking
     queued: QueuedCall
-    """What only some tools need."""
 
     async def ended(self) -> None:
         """Returns, or raises what went wrong, when it ends although nobody asked it to."""
@@ -62,6 +60,8 @@ class RunningHost:
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             for end in done:
                 end.result()
+        except NotTheHostError as error:
+            raise CannotRun(str(error)) from error
         finally:
             for end in ends:
                 end.cancel()

@@ -54,8 +54,6 @@ from workers.state.directory import StateDirectory
 from workers.temporal.host_workers import MakingActivities
 from workers.temporal.workflow_ends import WorkflowEnds
 
-__all__ = ["running_making"]
-
 _NO_ENGINE = "There is no Docker engine on this host."
 
 

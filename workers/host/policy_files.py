@@ -8,8 +8,6 @@ from pydantic import BaseModel, ValidationError
 
 from workers.failures import CannotRun
 
-__all__ = ["said_in", "understood"]
-
 T = TypeVar("T", bound=BaseModel)
 
 

@@ -33,8 +33,6 @@ from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
 
-__all__ = ["HostRuntimes", "running_runtimes"]
-
 
 @dataclass(frozen=True, slots=True)
 class HostRuntimes:

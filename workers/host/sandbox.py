@@ -25,8 +25,6 @@ from workers.host.policy_files import said_in, understood
 from workers.settings.tools import SandboxSettings
 from workers.state.directory import StateDirectory
 
-__all__ = ["identities", "policy_of", "sandbox_of"]
-
 _SETTING = "TOOL_AGENT_SANDBOX_POLICY"
 _PAGE = "docs/security.md, The policy"
 

@@ -29,8 +29,6 @@ from workers.settings.front import LimitSettings
 from workers.settings.tools import EnvironmentSettings
 from workers.state.directory import StateDirectory
 
-__all__ = ["Tooling", "indexes_of", "judging", "script_service", "tooling_of"]
-
 _PYTHON_INDEX = ("UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_STRATEGY")
 _MEANS = {
     "UV_DEFAULT_INDEX": {"UV_DEFAULT_INDEX", "UV_INDEX_URL"},

@@ -3,8 +3,6 @@
 import os
 from collections.abc import Mapping
 
-__all__ = ["environment"]
-
 
 def environment() -> Mapping[str, str]:
     """The only place that looks at it besides the settings themselves."""

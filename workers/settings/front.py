@@ -7,8 +7,6 @@ from pydantic import Field, SecretStr
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES
 from workers.settings.part import CommaSeparated, Part, Port
 
-__all__ = ["FrontSettings", "LimitSettings", "LogSettings"]
-
 
 class FrontSettings(Part):
     """The front door."""

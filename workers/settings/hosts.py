@@ -10,8 +10,6 @@ from toolagent_service.calls.dispatch import DEFAULT_BUCKET
 from toolagent_service.contracts.lanes import LaneMode
 from workers.settings.part import CommaSeparated, Part, Seconds
 
-__all__ = ["CallSettings", "HostSettings", "RunningSettings"]
-
 _BEATS_IN_A_LEASE = 3
 """So that a heartbeat or two may be late without another host being told that this one is dead."""
 

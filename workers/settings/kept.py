@@ -7,8 +7,6 @@ from pydantic import Field
 
 from workers.settings.part import Part
 
-__all__ = ["ContentSettings", "DatabaseSettings", "RetentionSettings", "StateSettings"]
-
 
 class StateSettings(Part):
     """The state directory."""

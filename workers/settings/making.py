@@ -7,8 +7,6 @@ from pydantic import Field, SecretStr
 
 from workers.settings.part import CommaSeparated, Part, Seconds
 
-__all__ = ["CodingSettings", "ModelSettings", "RepositorySettings"]
-
 
 class ModelSettings(Part):
     """The model."""

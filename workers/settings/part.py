@@ -5,8 +5,6 @@ from typing import Annotated, TypeAlias, TypeVar
 from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-__all__ = ["PREFIX", "CommaSeparated", "Part", "Port", "Seconds"]
-
 T = TypeVar("T")
 
 PREFIX = "TOOL_AGENT_"

@@ -4,8 +4,6 @@ from pathlib import Path
 
 from workers.settings.part import Part, Port, Seconds
 
-__all__ = ["TemporalSettings"]
-
 
 class TemporalSettings(Part):
     """Temporal."""

@@ -8,8 +8,6 @@ from pydantic import Field, field_validator
 from toolagent.contracts.sandbox import SandboxLevel
 from workers.settings.part import CommaSeparated, Part, Port
 
-__all__ = ["SHIPPED_DATA", "CatalogSettings", "ContainerSettings", "EnvironmentSettings", "SandboxSettings"]
-
 SHIPPED_DATA = Path(__file__).resolve().parents[2] / "data"
 """What comes with us, wherever the service is started."""
 

@@ -16,8 +16,6 @@ from workers.settings.part import PREFIX, Part
 from workers.settings.temporal import TemporalSettings
 from workers.settings.tools import CatalogSettings, ContainerSettings, EnvironmentSettings, SandboxSettings
 
-__all__ = ["PARTS", "Settings", "unread", "unusable"]
-
 _NOT_OURS = frozenset({"URL", "OWNER", "RUN", "TOOL_ID", "CALL_ID", "OUTPUT_DIR"})
 """Of the command line, and of what we start: a service may be one of these."""
 
@@ -50,7 +48,7 @@ PARTS: tuple[type[Part], ...] = tuple(get_type_hints(Settings).values())
 
 
 def unusable() -> Iterator[str]:
-    """Name of the model that writes tools; unset: only builds without a model."""
+    """A sentence for each setting that cannot be used."""
     for part in PARTS:
         try:
             part()

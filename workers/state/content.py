@@ -10,8 +10,6 @@ from workers.settings.kept import ContentSettings
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
 
-__all__ = ["content_of"]
-
 
 def content_of(database: Database, settings: ContentSettings, state: StateDirectory) -> ContentStore:
     """Raises CannotRun when the settings name no store that can be used, or the secrets are not private."""

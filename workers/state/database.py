@@ -7,8 +7,6 @@ from workers.failures import CannotRun
 from workers.settings.kept import DatabaseSettings
 from workers.state.directory import StateDirectory
 
-__all__ = ["kept_database"]
-
 
 async def kept_database(settings: DatabaseSettings, state: StateDirectory) -> Database:
     """To be closed. Raises CannotRun when there is none, or it cannot be used."""

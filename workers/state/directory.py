@@ -12,8 +12,6 @@ from filelock import FileLock, Timeout
 
 from workers.failures import CannotRun
 
-__all__ = ["StateDirectory", "open_state", "owned_state"]
-
 _MACHINE_ID = Path("/etc/machine-id")
 
 

@@ -9,8 +9,6 @@ from threading import Lock
 from engine.registry.secret_vault import SecretRefusedError
 from workers.failures import CannotRun
 
-__all__ = ["SecretSource"]
-
 _PREFIX = "TOOL_AGENT_SECRET_"
 
 

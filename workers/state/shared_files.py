@@ -5,8 +5,6 @@ from engine.store.hosts import HostTable
 from workers.settings.kept import ContentSettings
 from workers.state.directory import StateDirectory
 
-__all__ = ["require_shared_files"]
-
 
 async def require_shared_files(hosts: HostTable, settings: ContentSettings, state: StateDirectory) -> None:
     """Raises NotReadyError when files are kept in a folder of this state directory while a host on another one is alive."""

@@ -23,8 +23,6 @@ from workers.state.directory import StateDirectory
 from workers.temporal.connection import connect, register_search_attributes, set_retention
 from workers.temporal.dev_server import embedded_temporal, last_words, read_config
 
-__all__ = ["TemporalAccess", "check_temporal", "named_temporal", "some_temporal"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _CONNECT_S = 30.0

@@ -14,8 +14,6 @@ from toolagent.client import names
 from toolagent_service.plugin import service_plugin
 from workers.failures import CannotRun
 
-__all__ = ["connect", "register_search_attributes", "set_retention", "shows_outcomes"]
-
 
 async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: float) -> Client:
     """Raises CannotRun when no Temporal answers there for that namespace within `patience_s` seconds."""

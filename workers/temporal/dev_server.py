@@ -21,17 +21,6 @@ from workers.failures import CannotRun
 from workers.ports import require_free
 from workers.settings.temporal import TemporalSettings
 
-__all__ = [
-    "TEMPORAL_REMEDY",
-    "DevServer",
-    "DevServerConfig",
-    "embedded_temporal",
-    "last_words",
-    "read_config",
-    "server_command",
-    "temporal_binary",
-]
-
 TEMPORAL_REMEDY = (
     "Restore its backup, or remove it with its `-wal` and `-shm`: calls and tasks that were running are lost, what is recorded stays "
     '("Backup and restore" in docs/operations.md).'

@@ -39,8 +39,6 @@ from workflows.outcome import OutcomeInterceptor
 from workflows.repair_tool import RepairTool
 from workflows.run_tools import RunTools
 
-__all__ = ["HOST_WORKFLOWS", "WORKFLOWS", "Activities", "MakingActivities", "WorkerPool", "running_workers"]
-
 HOST_WORKFLOWS = (InvokeTool, ControlTool, RunTools, DeliverCallback, CreateTool, RepairTool, CodingAgent)
 WORKFLOWS = (*HOST_WORKFLOWS, CallLane)
 

@@ -4,10 +4,9 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.service import RPCError, RPCStatusCode
 
 from engine.store.tasks import Ending
+from engine.upkeep.tasks import UnreadableEndError
 from toolagent.client.patience import is_away
 from toolagent.contracts.tasks import TaskState
-
-__all__ = ["WorkflowEnds"]
 
 _UNKNOWN = "Temporal does not know it any more, so nobody works at it."
 _GOES_ON = (WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW)
@@ -37,7 +36,7 @@ class WorkflowEnds:
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return TaskState.FAILED, _UNKNOWN
-            raise (ConnectionError if is_away(error) else ValueError)(str(error)) from error
+            raise (ConnectionError if is_away(error) else UnreadableEndError)(str(error)) from error
         if status is None or status in _GOES_ON:
             return None
         is_cancelled = status is WorkflowExecutionStatus.CANCELED

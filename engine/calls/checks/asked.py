@@ -16,8 +16,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES
 
-__all__ = ["AnsweredBefore", "Asked", "CallLimits", "Check", "Sources"]
-
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:

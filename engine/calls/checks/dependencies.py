@@ -9,8 +9,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolDependency, ToolManifest, ToolStatus
 from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
-__all__ = ["CHECK", "unmet_dependencies"]
-
 _ANY = "*"
 
 

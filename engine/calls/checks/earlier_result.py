@@ -5,8 +5,6 @@ from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.calls.results import key_conflict
 
-__all__ = ["CHECK"]
-
 
 async def _check(asked: Asked, sources: Sources) -> Asked:
     if asked.is_new:

@@ -4,8 +4,6 @@ from engine.calls.checks.asked import Asked, Check, Sources
 from engine.calls.endings import Refused
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["CHECK"]
-
 
 async def _check(asked: Asked, sources: Sources) -> Asked:
     types = [source.type for source in asked.found.sources]

@@ -3,8 +3,6 @@
 from engine.calls.checks.asked import Asked, Check, Sources
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["CHECK"]
-
 
 async def _check(asked: Asked, sources: Sources) -> Asked:
     await sources.files.check(asked.manifest.input_schema, asked.params)

@@ -9,8 +9,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.core.schemas import with_defaults
 from toolagent.validation.schemas import find_issues
 
-__all__ = ["CHECK"]
-
 _TOLD = 3
 
 

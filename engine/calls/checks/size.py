@@ -9,8 +9,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.core.calls.json_size import excess_of
 from toolagent.core.calls.results import TOO_LARGE
 
-__all__ = ["CHECK", "require_size"]
-
 
 async def _check(asked: Asked, sources: Sources) -> Asked:
     require_size(asked.params, sources.limits)

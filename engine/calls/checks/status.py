@@ -5,8 +5,6 @@ from engine.calls.endings import Refused
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolStatus
 
-__all__ = ["CHECK"]
-
 
 async def _check(asked: Asked, _: Sources) -> Asked:
     manifest = asked.manifest

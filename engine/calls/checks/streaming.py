@@ -4,8 +4,6 @@ from engine.calls.checks.asked import Asked, Check, Sources
 from engine.calls.endings import Refused
 from toolagent.contracts.calls import ErrorType, ValidationIssue
 
-__all__ = ["CHECK"]
-
 
 async def _check(asked: Asked, _: Sources) -> Asked:
     if not asked.call.stream or asked.manifest.stream_support:

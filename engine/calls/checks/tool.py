@@ -8,8 +8,6 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ValidationIssue
 from toolagent.core.suggestions import nearest
 from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
-__all__ = ["CHECK"]
-
 
 async def _check(asked: Asked, sources: Sources) -> Asked:
     call = asked.call

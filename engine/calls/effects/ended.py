@@ -13,8 +13,6 @@ from engine.store.claims import Claim
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.records import CallRecord
 
-__all__ = ["Effect", "Ended", "Places", "SettledCalls"]
-
 
 class SettledCalls:
     """Those who wait in this process, by call id. Once the record is committed the result stands: whatever dies then, it ends with it."""

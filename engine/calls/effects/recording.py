@@ -5,8 +5,6 @@ from dataclasses import replace
 from engine.calls.effects.ended import Effect, Ended, Places
 from engine.calls.records import events_of
 
-__all__ = ["EFFECT"]
-
 
 async def _record(ended: Ended, places: Places) -> Ended:
     stands = await places.calls.settle(ended.record, ended.result, events_of(ended.result, started=ended.was_started), ended.claim)

@@ -2,8 +2,6 @@
 
 from engine.calls.effects.ended import Effect, Ended, Places
 
-__all__ = ["EFFECT"]
-
 
 async def _tell(ended: Ended, places: Places) -> Ended:
     places.settled.tell(ended.result)

@@ -2,8 +2,6 @@
 
 from engine.calls.effects.ended import Effect, Ended, Places
 
-__all__ = ["EFFECT"]
-
 
 async def _note(ended: Ended, places: Places) -> Ended:
     if ended.was_started:

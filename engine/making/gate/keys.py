@@ -39,4 +39,4 @@ def _servers(entries: Iterable[ToolEntry]) -> Iterator[tuple[str, str]]:
     """Each secret that is shown to a server, and to which."""
     for source in (source for entry in entries for source in entry.sources):
         for server in map(urlsplit, source.traits.servers):
-            yield from ((name, f"{server.scheme}://{server.netloc}") for name in _NAMED.findall(source.model_dump_json()))
+            yield from ((name, f"{server.scheme}://{server.netloc}") for text in source.traits.shown for name in _NAMED.findall(text))

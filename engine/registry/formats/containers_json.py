@@ -8,8 +8,6 @@ from engine.registry.formats.state import CatalogFormat, CatalogState, Document
 from engine.registry.secret_vault import SecretVault
 from toolagent_service.contracts.containers import ContainerInfo
 
-__all__ = ["FILE_NAME", "FORMAT", "parse"]
-
 FILE_NAME = "containers.json"
 _ALWAYS = frozenset({"container_id", "tool_id", "image", "port_mapping", "volumes", "status", "created_at"})
 

@@ -17,8 +17,6 @@ from toolagent.contracts.records import CatalogFault
 from toolagent.core.json_paths import json_path
 from toolagent.core.suggestions import nearest
 
-__all__ = ["Parsed", "cleaned", "faults_of", "misspelled_fields", "shown", "unreadable"]
-
 T = TypeVar("T")
 Entries = TypeVar("Entries", list[JsonValue], dict[str, JsonValue])
 _MAX_BYTES = 32_000_000

@@ -8,8 +8,6 @@ from engine.registry.formats.state import CatalogFormat, CatalogState, Document
 from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.manifest import ToolGroup
 
-__all__ = ["FILE_NAME", "FORMAT", "parse"]
-
 FILE_NAME = "groups.json"
 _ALWAYS = frozenset({"group_id", "name", "description", "category", "tool_ids", "usage_order", "usage_example"})
 

@@ -13,8 +13,6 @@ from engine.registry.secret_vault import SecretVault
 from engine.store.catalog_files import CatalogFile
 from toolagent.contracts.records import CatalogFault
 
-__all__ = ["dump_list", "parse_list"]
-
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 

@@ -11,8 +11,6 @@ from pydantic import JsonValue
 from engine.registry.secret_vault import SecretRefusedError, SecretVault
 from toolagent.contracts.records import CatalogFault
 
-__all__ = ["Hidden", "without_keys"]
-
 _KEY = r"api[_-]?key|access[_-]?key|private[_-]?key|passw(?:or)?d|authorization|cookie"
 _NAMES_A_KEY = re.compile(rf"(?:{_KEY}|token|secret)$", re.IGNORECASE)
 # `stop_tokens` are no keys, and what is called just `secrets` are mostly names of some.

@@ -4,8 +4,6 @@ from collections.abc import Collection
 
 from pydantic import BaseModel, JsonValue
 
-__all__ = ["overlaid", "written"]
-
 
 def overlaid(raw: dict[str, JsonValue], before: BaseModel, now: BaseModel, without: Collection[str] = ()) -> dict[str, JsonValue]:
     """`raw` with the fields in which `now` differs from `before`, which is what `raw` was read as."""

@@ -16,8 +16,6 @@ from toolagent.contracts.records import CatalogFault
 from toolagent.validation.schemas import schema_faults
 from toolagent.validation.tool_rules import faults_of_test_mode
 
-__all__ = ["FILE_NAME", "FORMAT", "checked", "dump_manifest", "parse"]
-
 FILE_NAME = "registry.json"
 _VERSIONS = ("2.0",)
 _ALWAYS = frozenset(

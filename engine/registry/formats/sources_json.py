@@ -12,8 +12,6 @@ from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import ToolSource
 from toolagent_service.calls.container_names import misnamed
 
-__all__ = ["FILE_NAME", "FORMAT", "dump_sources", "parse", "take_sources"]
-
 FILE_NAME = "sources.json"
 _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 _ALWAYS = frozenset({"type", "endpoint_path", "http_method"})

@@ -14,8 +14,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolGroup
 from toolagent_service.contracts.containers import ContainerInfo
 
-__all__ = ["CatalogFormat", "CatalogState", "Document", "KeptVersion", "in_order"]
-
 T = TypeVar("T")
 Document = dict[str, JsonValue]
 

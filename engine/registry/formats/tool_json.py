@@ -14,8 +14,6 @@ from toolagent.contracts.tool_files import ServiceMethod, ToolFile
 from toolagent.core.catalog.tool_files import SUFFIX, FileFault, ReadToolFile, manifest_of, read_tool_file
 from toolagent.validation.tool_rules import ToolRules
 
-__all__ = ["FILE_NAME", "FOLDER", "dump", "file_name_of", "manifest_in", "read"]
-
 FILE_NAME = f"*{SUFFIX}"
 FOLDER = "tools"
 """Of a data folder, in which such files are looked for unless a setting says otherwise."""

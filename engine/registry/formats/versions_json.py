@@ -16,8 +16,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import CatalogFault
 
-__all__ = ["FILE_NAME", "FORMAT", "parse"]
-
 FILE_NAME = "versions.json"
 _VERSIONS = ("1.0",)
 

@@ -11,8 +11,6 @@ from pydantic import BaseModel, ValidationError
 from engine.disk.temporary import temporary_folder
 from engine.runtimes.process.processes import Launcher
 
-__all__ = ["PIP_AUDIT", "Advisories", "Judge", "Judged", "Looked", "refusing", "unjudged"]
-
 PIP_AUDIT = "pip-audit==2.10.1"
 
 _MOST = 50

@@ -9,8 +9,6 @@ from engine.runtimes.auditing.advisories import Advisories, Judged
 from engine.runtimes.auditing.audit import Audit
 from toolagent.contracts.audit import AuditEntry
 
-__all__ = ["AdvisoryWarnings"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 

@@ -21,8 +21,6 @@ from pydantic import ValidationError
 
 from toolagent.contracts.audit import AuditEntry, AuditPage
 
-__all__ = ["MOST_ENTRIES", "Audit", "AuditLog", "NoAudit"]
-
 MOST_ENTRIES = 1000
 """How many entries are read at once."""
 

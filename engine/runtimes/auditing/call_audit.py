@@ -18,8 +18,6 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxAccount
 from toolagent.core.calls.masking import masked_caller, masked_command, masked_params
 
-__all__ = ["Audited", "Told", "noted"]
-
 Told: TypeAlias = dict[str, object]
 """Fields of an AuditEntry."""
 

@@ -16,8 +16,6 @@ from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
-__all__ = ["Arguments", "Result", "evaluate", "run", "tool"]
-
 Number = Annotated[int | float, WithJsonSchema({"type": "number"})]
 
 _MAX_BITS = 4096

@@ -11,8 +11,6 @@ from engine.runtimes.runtime import ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolExample
 
-__all__ = ["check_tool", "run_alone"]
-
 _PROBES: tuple[JsonValue, ...] = (None, True, 7, -0.5, "", "x", [], [1], {}, {"x": 1})
 
 

@@ -6,8 +6,6 @@ from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolContext, ToolOutput, TypedTool, schema_of
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
-__all__ = ["Arguments", "Result", "run", "tool"]
-
 
 class Arguments(ToolArguments):
     message: JsonValue

@@ -23,8 +23,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import FileAccess, PermissionClass, SecurityContext, SideEffectScope, ToolExample, ToolManifest
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["Arguments", "ExecutionError", "Result", "run", "tool"]
-
 _ENDINGS = {
     ".py": ScriptLanguage.PYTHON,
     ".js": ScriptLanguage.NODEJS,

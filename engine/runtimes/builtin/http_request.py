@@ -19,8 +19,6 @@ from toolagent.client.bounded_answers import AS_SENT
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
-__all__ = ["Arguments", "HttpRequest", "Result", "tool"]
-
 _MAX_PORT = 65_535
 _MAX_REDIRECTS = 5
 _CONNECT_SECONDS = 10.0

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["BuiltinOptions"]
-
 
 @dataclass(frozen=True, slots=True)
 class BuiltinOptions:

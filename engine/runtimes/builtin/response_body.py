@@ -10,8 +10,6 @@ from pydantic_core import to_json
 
 from engine.runtimes.http.json_answers import read_json
 
-__all__ = ["BodyEncoding", "ReadBody", "as_json", "as_text", "shortened"]
-
 BodyEncoding = Literal["json", "text", "base64"]
 ReadBody = tuple[bytes, bool]
 """The bytes, and whether they are all."""

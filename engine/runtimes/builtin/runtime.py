@@ -14,8 +14,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.sources import BuiltinSource
 
-__all__ = ["BuiltinRuntime"]
-
 
 class BuiltinRuntime(Unstarted):
     """The runtime of BuiltinSource."""

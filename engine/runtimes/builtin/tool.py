@@ -16,8 +16,6 @@ from toolagent.contracts.calls import Caller, ErrorType, ValidationIssue
 from toolagent.contracts.manifest import JsonSchema, ToolManifest
 from toolagent.core.json_paths import json_path
 
-__all__ = ["BuiltinTool", "ToolArguments", "ToolContext", "ToolOutput", "TypedTool", "checked", "schema_of"]
-
 
 class ToolArguments(BaseModel):
     """Strict, as JSON Schema is: no coercion, no unknown names."""

@@ -9,8 +9,6 @@ import structlog
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.containers import ContainerInfo, ContainerStatus
 
-__all__ = ["BufferedContainerBook", "ContainerBook", "NoBook", "gone"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 

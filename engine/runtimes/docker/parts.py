@@ -19,8 +19,6 @@ from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["DockerParts"]
-
 
 async def _nowhere(_language: ScriptLanguage) -> Index:
     return Index()

@@ -11,8 +11,6 @@ from pathlib import Path
 from engine.network.ports import LOOPBACK
 from engine.network.proxy_streams import Stream, tunnel
 
-__all__ = ["PublishedPorts"]
-
 _MOST = 256
 _LINGER_S = 1.0
 _LAST_PORT = 65535

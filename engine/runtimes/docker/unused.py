@@ -6,8 +6,6 @@ from typing import Generic, TypeVar
 
 import structlog
 
-__all__ = ["UnusedTimer"]
-
 T = TypeVar("T")
 _LOOKS = 4
 _LONGEST_LOOK_S = 30.0

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from engine.disk.removal import remove
 
-__all__ = ["INSIDE", "Carried"]
-
 INSIDE = "/.tool-agent"
 """Where a container sees it."""
 

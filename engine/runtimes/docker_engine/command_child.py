@@ -10,8 +10,6 @@ import os
 import signal
 import sys
 
-__all__ = ["main"]
-
 _NOT_FOUND = 127
 _ROUNDS = 20
 

@@ -14,8 +14,6 @@ from docker.utils import socket as streams  # pyright: ignore[reportMissingTypeS
 
 from engine.runtimes.docker_engine.engine import Api, Engine, EngineFailure
 
-__all__ = ["TIMED_OUT", "Command", "Executed", "begin", "run_within"]
-
 TIMED_OUT = 124
 _STDOUT = 1
 _END_S = 10.0

@@ -8,8 +8,6 @@ import time
 from engine.runtimes.docker_engine.engine import Api, Document, Engine, EngineFailure, Missing, Stream
 from engine.runtimes.process.processes import exit_text
 
-__all__ = ["Deaths", "ending_of"]
-
 _AGAIN_S = 1.0
 _OVERLAP_S = 2
 _SHELL_SIGNAL = 128

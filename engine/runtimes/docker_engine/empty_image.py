@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from engine.runtimes.docker_engine.engine import Api, Engine, Missing
 from engine.runtimes.docker_engine.labels import OWN_IMAGES, digest
 
-__all__ = ["empty_image"]
-
 _NAME = f"{OWN_IMAGES}empty"
 _turn = threading.Lock()
 _FOLDERS = ("dev", "etc", "proc", "sys", "tmp", "usr")

@@ -11,8 +11,6 @@ from docker import errors  # pyright: ignore[reportMissingTypeStubs] - as above
 from requests import Response
 from requests.exceptions import RequestException
 
-__all__ = ["Api", "Document", "Engine", "EngineFailure", "EngineRefused", "EngineUnavailable", "Missing", "Stream", "reason_of"]
-
 T = TypeVar("T")
 Document = dict[str, Any]
 """A JSON object of the engine's API (version 1.41 or newer)."""

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from engine.runtimes.docker_engine.engine import Document
 
-__all__ = ["Image"]
-
 _TCP = "/tcp"
 
 

@@ -12,8 +12,6 @@ from urllib.parse import quote, unquote
 
 from engine.runtimes.process.ownership import Owner
 
-__all__ = ["IMAGE", "OWN_IMAGES", "PLACE", "SEAL", "STATE", "TOOL", "Kind", "Marks", "Origin", "digest", "is_reserved"]
-
 OWN_IMAGES = "tool-agent/"
 """What the names of our images begin with."""
 

@@ -7,8 +7,6 @@ from engine.runtimes.docker_engine.labels import OWN_IMAGES, PLACE, STATE, Kind
 from engine.runtimes.docker_engine.seals import Seals
 from engine.runtimes.docker_engine.settings import DockerSettings
 
-__all__ = ["names_of", "sweep_gone"]
-
 
 async def names_of(engine: Engine, settings: DockerSettings) -> tuple[str, ...]:
     """The containers of a state directory that outlive a worker. Raises EngineFailure, OSError."""

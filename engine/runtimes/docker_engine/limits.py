@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from engine.runtimes.docker_engine.engine import Document
 from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
 
-__all__ = ["ContainerLimits", "bytes_of", "gpus_within"]
-
 _SIZE = re.compile(r"^(\d+)\s*([kmgt]?)i?b?$", re.IGNORECASE)
 _UNITS: Mapping[str, int] = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _NANO = 1_000_000_000

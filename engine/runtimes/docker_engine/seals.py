@@ -19,8 +19,6 @@ from pathlib import Path
 from engine.runtimes.docker_engine.engine import Document
 from engine.runtimes.docker_engine.labels import SEAL, Kind, Marks, Origin
 
-__all__ = ["Seals"]
-
 _FILE = "seal"
 _KEY = re.compile("[0-9a-f]{32,}")
 _CONTAINER, _IMAGE = "container", "image"

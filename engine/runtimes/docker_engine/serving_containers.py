@@ -17,8 +17,6 @@ from engine.runtimes.sandbox.egress import SandboxNetwork
 from engine.runtimes.variables import GIVEN
 from toolagent_service.contracts.containers import ContainerInfo
 
-__all__ = ["TMP", "Shape", "container_config", "created", "entered", "entry", "hardened", "info_of", "inspected", "removed"]
-
 TMP = "/tmp"  # noqa: S108 - the container's own
 _LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
 

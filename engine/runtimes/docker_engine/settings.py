@@ -10,8 +10,6 @@ from engine.runtimes.process.ownership import Owner
 from engine.runtimes.sandbox.identity import Identity
 from toolagent.contracts.sandbox import SandboxPolicy
 
-__all__ = ["DockerSettings"]
-
 
 @dataclass(frozen=True, slots=True)
 class DockerSettings:

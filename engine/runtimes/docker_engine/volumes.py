@@ -19,8 +19,6 @@ from toolagent.contracts.sources import DockerSource
 from toolagent.core.schemas import FILE_PATH, mentions_format
 from toolagent_service.calls.shared_processes import place_of, place_of_volumes
 
-__all__ = ["bind", "calls_of", "image_mounts", "place_inside", "renamed_volumes", "volume_mounts"]
-
 _OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _OURS = ("/.tool-agent", "/run/tool-agent", "/proc", "/sys", "/dev")
 _IN_MEMORY = ("/tmp", "/var/tmp")  # noqa: S108 - the container's own

@@ -19,22 +19,6 @@ from engine.disk.removal import remove
 from engine.runtimes.folders import entries, seal
 from engine.runtimes.sandbox.identity import PAYLOAD
 
-__all__ = [
-    "CacheLimits",
-    "Gone",
-    "abandon",
-    "account_of",
-    "drop",
-    "held",
-    "is_marked",
-    "keep",
-    "mark",
-    "reserve",
-    "tidy",
-    "touch",
-    "unmark",
-]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _GIB = 1024 * 1024 * 1024

@@ -12,8 +12,6 @@ from engine.runtimes.environments.paths import Script
 from engine.runtimes.environments.pythons import minor_of
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["INLINE", "PYTHON_VERSION", "Dependencies", "Kind", "dependencies_of"]
-
 INLINE = "script.py"
 """The name under which metadata that stands in a script itself is handed to uv."""
 

@@ -46,8 +46,6 @@ from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxAccount, SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["Environment", "Installed", "ScriptEnvironments"]
-
 _MIB = 1024 * 1024
 _LIMITS = SandboxLimits(
     memory_bytes=2048 * _MIB, cpus=2, processes=256, open_files=4096, file_bytes=2048 * _MIB, disk_bytes=4096 * _MIB,

@@ -14,8 +14,6 @@ from engine.runtimes.process.output import Capture
 from engine.runtimes.process.processes import Launcher, Process, exit_text
 from engine.runtimes.sandbox.sandbox import Sandbox
 
-__all__ = ["Cause", "Execution", "Executor", "Order"]
-
 Cause = Literal["time", "stdout", "stderr"]
 """Why we ended it."""
 

@@ -9,8 +9,6 @@ from pydantic import JsonValue
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
 from toolagent.contracts.calls import ORIGINAL_TYPE, ErrorType
 
-__all__ = ["ScriptErrorKind", "ScriptFailure"]
-
 
 class ScriptErrorKind(StrEnum):
     """The first four are those of the specification, which leaves the list open."""

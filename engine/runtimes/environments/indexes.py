@@ -8,8 +8,6 @@ from typing import TypeAlias
 from engine.runtimes.process.box import Network, no_network
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["Index", "Indexes", "Installer"]
-
 _PASSWORD = re.compile(r"//([^/\s@]+)@")
 
 

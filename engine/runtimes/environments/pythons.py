@@ -7,8 +7,6 @@ from pathlib import Path
 
 from findpython.providers import ALL_PROVIDERS
 
-__all__ = ["minor_of", "pythons_at"]
-
 _OLDEST = 8
 """Of Python 3: uv installs for no older one."""
 

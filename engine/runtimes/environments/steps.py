@@ -7,8 +7,6 @@ from pathlib import Path
 from engine.runtimes.environments.dependencies import INLINE, Dependencies, Kind
 from engine.runtimes.environments.programs import Program, Programs
 
-__all__ = ["EnvironmentFolder", "Step", "steps_of"]
-
 _EXPORTED = "exported.txt"
 _NO_SCRIPTS = ("--ignore-scripts",)
 

@@ -15,8 +15,6 @@ from engine.runtimes.runtime import ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import RemoteSource
 
-__all__ = ["ClientTokens"]
-
 _EARLIER_S = 30.0
 _UNSAID_S = 300.0
 _LONGEST_S = 86_400.0

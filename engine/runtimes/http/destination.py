@@ -14,8 +14,6 @@ from engine.network.addresses import Address, Resolve, bounded, carried, is_ours
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["Destinations", "PinnedTransport"]
-
 _LOOKUPS = 8
 _MAX_PORT = 65_535
 

@@ -22,8 +22,6 @@ from engine.runtimes.runtime import ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import HttpMethod
 
-__all__ = ["Health", "HttpExchange", "Target"]
-
 _UNIX = "unix:"
 _PUBLIC = "public"
 # Servers drop idle connections (uvicorn after 5 s): a request on the edge of that would fail with an unknown outcome.

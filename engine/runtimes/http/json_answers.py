@@ -9,8 +9,6 @@ from pydantic import JsonValue
 from toolagent.core.calls.json_size import Excess, excess_of
 from toolagent.core.texts import well_formed_json
 
-__all__ = ["MAX_RESULT_VALUES", "TooMuchError", "read_json"]
-
 MAX_RESULT_VALUES = 250_000
 """What an answer may hold where no setting says otherwise."""
 

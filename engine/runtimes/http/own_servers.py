@@ -13,8 +13,6 @@ from engine.runtimes.variables import variables_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource, LocalSource, Login
 
-__all__ = ["own_target"]
-
 _HEADER_TEXT = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
 

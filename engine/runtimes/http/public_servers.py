@@ -10,8 +10,6 @@ from engine.runtimes.failures import NotSent
 from toolagent.contracts.calls import ErrorType
 from toolagent_service.calls.sandbox import host_matches
 
-__all__ = ["PublicServers"]
-
 _LOOKUPS = 8
 _MAX_PORT = 65_535
 _PORTS = {"http": 80, "https": 443}

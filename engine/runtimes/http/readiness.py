@@ -12,8 +12,6 @@ from engine.runtimes.http.exchange import Health, HttpExchange
 from engine.runtimes.process.processes import Process
 from toolagent.contracts.sources import HttpSource
 
-__all__ = ["Exited", "NotOurs", "Readiness", "Ready", "Unhealthy", "await_ready", "serves"]
-
 _FASTEST_LOOK_S = 0.01
 _SLOWEST_LOOK_S = 0.2
 _LATE_BY = 0.1

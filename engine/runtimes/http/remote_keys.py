@@ -7,8 +7,6 @@ from urllib.parse import quote
 from engine.runtimes.failures import NotSent
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["Secrets", "filled", "key_of", "not_there"]
-
 Secrets = Callable[[str], str | None]
 """The value of a secret by its name without `secret:`, or None."""
 

@@ -12,8 +12,6 @@ from engine.runtimes.failures import CallFailed, no_answer
 from engine.runtimes.http.json_answers import MAX_RESULT_VALUES, TooMuchError, read_json
 from toolagent.contracts.calls import ErrorType, ToolError
 
-__all__ = ["Received", "meaning_of", "read"]
-
 _ERROR_BODY_BYTES = 64 * 1024
 _TOLD_BYTES = 4 * 1024
 _MASK = "***"

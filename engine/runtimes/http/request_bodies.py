@@ -13,8 +13,6 @@ from engine.runtimes.failures import NotSent
 from engine.runtimes.http.request_parts import Body, Field, Multipart, Octets, Written
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["Sent", "sent"]
-
 _PIECE = 256 * 1024
 _IN = "in"
 _PARTS = 3

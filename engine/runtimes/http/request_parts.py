@@ -13,8 +13,6 @@ from engine.runtimes.failures import NotSent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import BodyEncoding, HttpMethod, HttpSource, ParameterStyle
 
-__all__ = ["Body", "Field", "Multipart", "Octets", "Places", "RequestParts", "Written", "request_parts"]
-
 _NAME = re.compile(r"\{([^{}]+)\}")
 _HEADER_TEXT = re.compile(r"([\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?)?")
 """HTTP takes a space only between other characters."""

@@ -16,8 +16,6 @@ from engine.runtimes.runtime import Progress, Running, ToolRequest, Unstarted
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import RemoteSource
 
-__all__ = ["RemoteRuntime"]
-
 _HEADER_TEXT = re.compile(r"[\x20-\x7e]+")
 _COOKIE_TEXT = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+")
 """RFC 6265, section 4.1.1."""

@@ -24,8 +24,6 @@ from toolagent.contracts.sandbox import Difference
 from toolagent.contracts.sources import LocalSource, McpSource
 from toolagent_service.calls.shared_processes import name_inside, place_of
 
-__all__ = ["BoxedRun", "BoxedRuns", "Launched", "LocalSettings", "Sandboxing"]
-
 _HOME = Path("/home/tool")
 
 

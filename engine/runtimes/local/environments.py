@@ -15,8 +15,6 @@ from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["LocalProgram", "local_program", "project_environment", "require_main"]
-
 _NOTHING = Dependencies(ScriptLanguage.PYTHON, Kind.REQUIREMENTS_LOCK, {"requirements.lock": b""})
 """A project that says nothing of what it depends on has Python's own library."""
 

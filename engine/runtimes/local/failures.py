@@ -6,8 +6,6 @@ from engine.runtimes.process.box import UNCOUNTED
 from engine.runtimes.process.processes import Process, exit_text
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["came_to", "exited", "unhealthy"]
-
 _TOLD_LINES = 20
 
 

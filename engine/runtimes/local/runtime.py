@@ -25,8 +25,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import LocalSource
 
-__all__ = ["LocalRuntime"]
-
 _IDLE_ASK_S = 1.0
 _OK = 200
 _PORT = 8000

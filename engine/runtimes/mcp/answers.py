@@ -13,8 +13,6 @@ from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed_value
 
-__all__ = ["failure_of", "output_of"]
-
 _TOLD_CHARACTERS = 4096
 _MASK = "***"
 _MASKED_IN_RESULTS = 8

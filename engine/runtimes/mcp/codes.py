@@ -1,7 +1,5 @@
 """Error codes that our own ends of a connection put in the place of an answer. Whoever sends one himself is believed: it is his call."""
 
-__all__ = ["BROKEN", "FORGOTTEN", "NOT_SENT", "REFUSED", "TOO_LARGE"]
-
 NOT_SENT = -31_001
 """Nothing reached the server."""
 

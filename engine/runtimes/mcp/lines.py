@@ -11,8 +11,6 @@ from pydantic import ValidationError
 from engine.runtimes.http.json_answers import TooMuchError, read_json
 from engine.runtimes.mcp.codes import TOO_LARGE
 
-__all__ = ["Line", "Lines", "message_of"]
-
 _ENDS = 512
 """Of a line that is too long, so much of its beginning and of its end is kept: there its id stands."""
 

@@ -13,8 +13,6 @@ from toolagent.contracts.manifest import JsonSchema
 from toolagent.core.texts import well_formed, well_formed_value
 from toolagent.validation.schemas import schema_faults
 
-__all__ = ["ListedTool", "Listing", "ListingFault", "listing_of"]
-
 _MOST_TOOLS = 1000
 _MOST_PAGES = 100
 _MOST_BYTES = 8 * 1024 * 1024

@@ -13,8 +13,6 @@ from mcp.shared.message import SessionMessage
 
 from engine.runtimes.mcp.lines import Line, Lines, message_of
 
-__all__ = ["Pipes", "Streams", "over_pipes"]
-
 _CHUNK = 64 * 1024
 _LARGE_BYTES = 64 * 1024
 """What is longer is read in a thread, so that others are answered in between."""

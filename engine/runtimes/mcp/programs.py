@@ -17,8 +17,6 @@ from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import McpSource, ScriptLanguage
 
-__all__ = ["ServerProgram", "locked_dependencies", "program_of"]
-
 _MAIN = "main.py"
 _PYTHON_LOCKS = ("requirements.lock", "uv.lock")
 _NODE = "package.json"

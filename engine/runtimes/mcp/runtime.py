@@ -31,8 +31,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import McpSource
 
-__all__ = ["McpRuntime"]
-
 _IDLE_ASK_S = 1.0
 _FAR_ASK_S = 5.0
 _EXITS_S = 1.0

@@ -11,8 +11,6 @@ from engine.runtimes.mcp.session import Session
 from engine.runtimes.process.processes import exit_text
 from engine.runtimes.runtime import Running, ToolRequest
 
-__all__ = ["Server", "Up"]
-
 _TOLD_LINES = 20
 _PATIENCE_S = 1.0
 

@@ -32,8 +32,6 @@ from engine.runtimes.mcp.pipes import Streams
 from engine.runtimes.mcp.sieve import Sieve
 from engine.runtimes.runtime import Progress
 
-__all__ = ["Session", "Transport"]
-
 Transport = Callable[[], AbstractAsyncContextManager[Streams]]
 """Opens the way to a server. It is left in the task that entered it."""
 

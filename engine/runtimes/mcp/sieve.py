@@ -14,8 +14,6 @@ from engine.runtimes.mcp.pipes import Streams
 from engine.runtimes.runtime import Progress
 from toolagent.core.texts import well_formed
 
-__all__ = ["Sieve"]
-
 _LONGEST_MESSAGE = 200
 _MOST_OFTEN_S = 0.1
 

@@ -21,8 +21,6 @@ from engine.runtimes.mcp.pipes import Streams
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.calls.json_size import Excess, excess_of
 
-__all__ = ["Guarded", "WebServer", "over_web"]
-
 _KEEPALIVE_S = 2.0
 _NEVER_CONNECTED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol)
 _GATEWAY_GAVE_UP = (502, 504)

@@ -8,8 +8,6 @@ from typing import Protocol, TypeAlias
 
 from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxLimits
 
-__all__ = ["MOST_LEVELS", "UNCOUNTED", "Box", "Ending", "Level", "LevelUnavailable", "Mount", "Network", "Opened", "Prepared", "no_network"]
-
 
 class LevelUnavailable(Exception):
     """A level of the sandbox does not work on this machine; the message says why."""

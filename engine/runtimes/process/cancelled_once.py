@@ -5,8 +5,6 @@ import contextlib
 from collections.abc import Coroutine
 from typing import TypeVar
 
-__all__ = ["cancelled_once"]
-
 T = TypeVar("T")
 
 

@@ -9,8 +9,6 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["Child"]
-
 _FOR_THE_GROUP = 0o002
 
 

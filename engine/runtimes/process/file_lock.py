@@ -7,8 +7,6 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-__all__ = ["locked"]
-
 _LOOK_S = 0.05
 
 

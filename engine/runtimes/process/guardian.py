@@ -8,8 +8,6 @@ from typing import Self
 
 from engine.runtimes.process.ownership import MARK, Owner
 
-__all__ = ["Guardian"]
-
 _PROGRAM = Path(__file__).with_name("guardian_child.py")
 _CLOSE_S = 10.0
 

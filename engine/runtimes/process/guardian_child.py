@@ -10,8 +10,6 @@ import signal
 import sys
 from pathlib import Path
 
-__all__ = ["main"]
-
 _ROUNDS = 20
 
 

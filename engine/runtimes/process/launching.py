@@ -5,8 +5,6 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
-__all__ = ["launched"]
-
 T = TypeVar("T")
 
 

@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["TAIL_BYTES", "Capture", "Output", "Stream"]
-
 TAIL_BYTES = 64 * 1024
 _CHUNK = 64 * 1024
 

@@ -7,8 +7,6 @@ from typing import Self
 
 import psutil
 
-__all__ = ["MARK", "Owner"]
-
 MARK = "TOOL_AGENT_OWNER"
 _SAME_START_S = 2.0
 

@@ -18,8 +18,6 @@ from engine.runtimes.process.output import Output, Stream
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.process.sweep import end_run
 
-__all__ = ["RUN_MARK", "Launcher", "Process", "exit_text"]
-
 RUN_MARK = "TOOL_AGENT_RUN"
 _MAX_LOG_BYTES = 1024 * 1024
 _DRAIN_S = 2.0

@@ -15,8 +15,6 @@ import psutil
 
 from engine.runtimes.process.ownership import MARK, Owner
 
-__all__ = ["Swept", "end_run", "sweep"]
-
 _ROUNDS = 20
 _GONE_S = 5.0
 _LOOK_S = 0.005

@@ -6,8 +6,6 @@ from typing import Protocol
 
 from engine.runtimes.running.supervisor import Supervisor
 
-__all__ = ["Departures", "Registered"]
-
 Registered = Callable[[], Awaitable[Collection[str]]]
 """The ids of all tools that there are."""
 

@@ -6,8 +6,6 @@ from typing import Protocol
 from engine.runtimes.runtime import ToolRequest
 from toolagent.contracts.catalog import ToolEntry
 
-__all__ = ["Dispatch", "Marks"]
-
 
 class Marks(Protocol):
     """Told when a request leaves, before it does."""

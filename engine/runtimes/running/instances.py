@@ -19,8 +19,6 @@ from toolagent.contracts.routes import RunState
 from toolagent.contracts.sources import ToolSource
 from toolagent.core.failures import StoreUnavailableError
 
-__all__ = ["Instance", "Instances", "Key", "key_of"]
-
 Key: TypeAlias = tuple[str, str]
 """Tool id and version."""
 

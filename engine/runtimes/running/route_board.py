@@ -13,8 +13,6 @@ from toolagent.contracts.records import Event, EventType
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.core.calls.masking import masked_text
 
-__all__ = ["Alert", "RouteBoard", "RouteStore", "no_alert"]
-
 Alert: TypeAlias = Callable[[Event], Awaitable[None]]
 """Where it is told that a tool which ran is unhealthy now: a `health_alert`."""
 

@@ -16,8 +16,6 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import PackedSource
 from toolagent_service.calls.shared_processes import process_key
 
-__all__ = ["SharedProcesses"]
-
 
 class _MortalRuntime(Runtime[Any], Mortal, Protocol): ...
 

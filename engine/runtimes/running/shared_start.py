@@ -7,8 +7,6 @@ from typing import Generic, TypeVar
 from engine.runtimes.failures import stopped
 from engine.runtimes.runtime import Progress
 
-__all__ = ["SharedStart"]
-
 S = TypeVar("S")
 T = TypeVar("T")
 

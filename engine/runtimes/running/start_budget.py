@@ -8,8 +8,6 @@ from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["StartBudget"]
-
 T = TypeVar("T")
 
 

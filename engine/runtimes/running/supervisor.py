@@ -20,8 +20,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import RunState, ToolRoute
 
-__all__ = ["Aftermath", "Reply", "Supervisor"]
-
 Aftermath = Literal["connection_closed", "processes_ended", "tool_idle", "tool_left_busy", "tool_stopped"]
 """What became of a tool whose call was cancelled.
 
@@ -135,12 +133,12 @@ class Supervisor:
         entry, stops = dispatch.entry, self._instances.stops(dispatch.entry.manifest.tool_id)
         slots = self._slots_of(entry)
         if slots is not None and slots.locked():
-            raise NoSlot(entry.manifest.tool_id, 0.0)
+            raise NoSlot(entry.manifest.tool_id, None)
         async with self._slot(entry, stops, None):
             failures: dict[int, NotSent] = {}
             for index in self._order(entry):
                 if not await self._is_up(entry, index):
-                    raise NoSlot(entry.manifest.tool_id, 0.0)
+                    raise NoSlot(entry.manifest.tool_id, None)
                 try:
                     return await self._send(await self._instances.ensure(entry, index, dispatch.request.progress, stops), dispatch, stops)
                 except NotSent as failure:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import structlog
 
-__all__ = ["Door"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _BACKLOG = 128

@@ -19,8 +19,6 @@ from engine.runtimes.sandbox.door import Door
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.socket_folder import SocketFolder, SocketFolders
 
-__all__ = ["PROXY_PORT", "Egress", "Opening", "SandboxNetwork"]
-
 PROXY_PORT = 3128
 """On the sandbox's own loopback."""
 

@@ -18,8 +18,6 @@ from engine.runtimes.process.box import Box, LevelUnavailable
 from engine.runtimes.sandbox.identity import GROUP, OURS, PAYLOAD, Identity
 from toolagent.contracts.sandbox import Difference
 
-__all__ = ["COUNTED_TOGETHER", "DEFAULT_UIDS", "MACHINE", "OF_THE_SERVICE", "Identities", "Taken", "mapped"]
-
 DEFAULT_UIDS = range(60_706, 61_184)
 """Given to nobody by Debian (policy manual, 9.2.2) nor by systemd, and within the 65,536 that a container may have."""
 

@@ -5,8 +5,6 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["GROUP", "OURS", "PAYLOAD", "Identity", "owner_of"]
-
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 64
 """A program can only have made it deeper to be in the way: what lies below stays whose it is."""

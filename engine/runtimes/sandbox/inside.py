@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # without the enumerations, which take longer than all the rest
 
-__all__ = ["main"]
-
 _CHUNK = 64 * 1024
 _BACKLOG = 128
 _MOST = 512

@@ -10,8 +10,6 @@ from typing import Literal
 import httpx
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-__all__ = ["IndexesUnknown", "PackageIndexes"]
-
 _ASK_S = 60.0
 _TOLD = 500
 _ADDRESS = re.compile(r"""https?://[^\s"'<>]+""")

@@ -13,8 +13,6 @@ from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxGrant, SandboxLevel, SandboxPolicy
 from toolagent_service.calls.sandbox import granted
 
-__all__ = ["Grant", "Sandbox", "SandboxRefused", "run_name"]
-
 _PROBE_S = 10.0
 _TOLD = 500
 _ORDER = tuple(SandboxLevel)

@@ -13,8 +13,6 @@ from engine.disk.leftovers import discard
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.sandbox.identity import Identity
 
-__all__ = ["SocketFolder", "SocketFolders"]
-
 _LONGEST = 107
 _BOX = "box"
 _PROMPT_S = 0.2

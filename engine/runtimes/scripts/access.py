@@ -14,8 +14,6 @@ from engine.runtimes.environments.paths import Script
 from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import Difference, SandboxGrant
 
-__all__ = ["Access", "access_of"]
-
 _WHOLE = frozenset((".", "./", "*", "./*", "**", "./**", "**/*", "./**/*"))
 _SELF = "self"
 _MOST = 1000

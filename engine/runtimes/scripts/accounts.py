@@ -8,8 +8,6 @@ from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.calls.masking import masked_caller, masked_command, masked_params
 
-__all__ = ["ScriptAccounts"]
-
 
 class ScriptAccounts:
     """What a ScriptService and its environments tell, written down for this host."""

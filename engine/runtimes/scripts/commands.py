@@ -18,8 +18,6 @@ from toolagent.contracts.manifest import JsonSchema, SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxGrant
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["Prepared", "ScriptCall", "box_of", "command_of"]
-
 _SHIMS = Path(__file__).with_name("shims")
 _SHIM_FOLDER = Path("/run/script-entry")
 _SHIM_OF = {

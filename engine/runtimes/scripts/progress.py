@@ -7,8 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from engine.runtimes.runtime import Progress
 from toolagent.core.texts import well_formed
 
-__all__ = ["MARK", "ProgressLines", "without_progress"]
-
 MARK = "::progress::"
 _LONGEST_LINE = 4096
 _LONGEST_MESSAGE = 200

@@ -21,8 +21,6 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import ScriptSource
 from toolagent.core.schemas import FILE_PATH, values_of_format
 
-__all__ = ["ScriptRuntime"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Ready:

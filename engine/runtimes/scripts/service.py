@@ -23,8 +23,6 @@ from engine.runtimes.scripts.verdicts import ScriptReply, verdict
 from toolagent.contracts.sandbox import SandboxAccount, SandboxGrant
 from toolagent.contracts.sources import ScriptLanguage
 
-__all__ = ["ScriptRun", "ScriptService"]
-
 
 @dataclass(slots=True)
 class ScriptRun:

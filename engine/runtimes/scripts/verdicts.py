@@ -13,8 +13,6 @@ from engine.runtimes.process.processes import exit_text
 from engine.runtimes.scripts.progress import without_progress
 from toolagent.contracts.sandbox import SandboxLimits
 
-__all__ = ["ScriptReply", "verdict"]
-
 _TOLD_BYTES = 8 * 1024
 _SHOWN_BYTES = 2 * 1024
 _LINES, _LINE = 200, 2000

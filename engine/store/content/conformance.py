@@ -13,8 +13,6 @@ from engine.store.content.verified import VerifiedContent
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentDamagedError, ContentMissingError
 
-__all__ = ["CHECKS", "DAMAGE_CHECKS", "ContentFailure", "Damage", "check_content_store"]
-
 Damage = Callable[[str, bytes], Awaitable[None]]
 
 # Over the chunks and parts of every backend, and no multiple of them.

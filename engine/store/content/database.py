@@ -16,8 +16,6 @@ from engine.store.tables import blob_chunks
 from engine.store.upserts import insert_new
 from toolagent.core.failures import ContentMissingError, StoreFullError, StoreUnwritableError
 
-__all__ = ["CHUNK", "DatabaseContent"]
-
 CHUNK = 1 << 19
 """Bytes of each row but the last; the ranges of reads count on it."""
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from toolagent.core.failures import ContentUnavailableError, StoreFullError
 
-__all__ = ["named_disk_faults"]
-
 # A quota and a limit on the size of files are full disks, too.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 

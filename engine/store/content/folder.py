@@ -13,8 +13,6 @@ from engine.store.content.incoming import Incoming
 from engine.store.content.store import ContentEntry
 from toolagent.core.failures import ContentMissingError
 
-__all__ = ["FolderContent"]
-
 _CHUNK = 1 << 20
 _DAMAGED = "damaged"
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -14,8 +14,6 @@ from typing import BinaryIO
 from engine.store.content.faults import named_disk_faults
 from toolagent.core.failures import FileTooLargeError
 
-__all__ = ["STALE_S", "Incoming", "incoming", "remove_stale"]
-
 STALE_S = 7200.0
 """Nobody writes to a file on its way in who has not done so for this long; the clock may jump by an hour meanwhile."""
 

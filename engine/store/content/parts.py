@@ -6,8 +6,6 @@ from pathlib import Path
 
 from engine.store.database import Database
 
-__all__ = ["ContentParts", "S3Place", "UnusableContentStoreError"]
-
 _KEY, _SECRET = "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY"
 
 

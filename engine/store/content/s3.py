@@ -13,8 +13,6 @@ from engine.store.content.parts import S3Place, UnusableContentStoreError
 from engine.store.content.store import ContentEntry
 from toolagent.core.failures import ContentMissingError, ContentUnavailableError, StoreFullError
 
-__all__ = ["S3Content"]
-
 _PART = 8 << 20
 _PARTS_AT_ONCE = 4
 _CHUNK = 1 << 20

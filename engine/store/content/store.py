@@ -7,8 +7,6 @@ from typing import Protocol
 
 from engine.store.content.incoming import Incoming
 
-__all__ = ["ContentEntry", "ContentStore"]
-
 
 @dataclass(frozen=True, slots=True)
 class ContentEntry:

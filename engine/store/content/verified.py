@@ -13,8 +13,6 @@ from engine.store.content.store import ContentStore
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentDamagedError, ContentMissingError, StoreUnavailableError
 
-__all__ = ["VerifiedContent", "digest_of"]
-
 _REMEMBERED = 1024
 _REMEMBERED_S = 600.0
 """How long a file that was found whole counts as whole for ranges of it, while its store says that nobody wrote to it."""

@@ -9,8 +9,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from engine.store.engines import WRITES, make_migration_engine
 from engine.store.tables import METADATA
 
-__all__: list[str] = []
-
 _ALONE = text("SELECT pg_advisory_xact_lock(hashtextextended('tool-agent migrations', 0))")
 
 

@@ -13,8 +13,6 @@ from engine.runtimes.docker_engine.commands import TIMED_OUT, Executed
 from toolagent.contracts.audit import AuditEntry
 from toolagent.core.calls.masking import masked_command
 
-__all__ = ["BuildAudit", "told_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class BuildAudit:

@@ -9,8 +9,6 @@ from docker.utils import build as contexts  # pyright: ignore[reportMissingTypeS
 from engine.runtimes.failures import StartFailed
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["FILE", "build_context"]
-
 FILE = ".dockerfile.tool-agent"
 """The Dockerfile, beside the folder's own files: what is built is what was checked."""
 _IGNORED = ".dockerignore"

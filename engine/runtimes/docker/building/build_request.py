@@ -8,8 +8,6 @@ from typing import BinaryIO, cast
 from engine.runtimes.docker_engine.engine import Api, Document, EngineRefused
 from engine.runtimes.docker_engine.limits import ContainerLimits
 
-__all__ = ["BuildRequest"]
-
 _PERIOD = 100_000
 _NANO = 1_000_000_000
 _REFUSED = 400

@@ -14,8 +14,6 @@ from engine.runtimes.sandbox.egress import SandboxNetwork
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent_service.contracts.containers import ContainerInfo
 
-__all__ = ["build_config", "build_info", "limits_of"]
-
 _CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
 """What package managers need of root."""
 _NANO = 1_000_000_000

@@ -37,8 +37,6 @@ from toolagent.contracts.sandbox import SandboxGrant
 from toolagent_service.calls.sandbox import granted
 from toolagent_service.contracts.containers import ContainerInfo
 
-__all__ = ["BuildContainers"]
-
 T = TypeVar("T")
 
 _COMMITTED = f"{OWN_IMAGES}rebuilt"

@@ -10,8 +10,6 @@ from engine.runtimes.docker.building.instructions import DockerfileRefused, Inst
 from engine.runtimes.docker_engine.labels import OWN_IMAGES, is_reserved
 from toolagent_service.calls.container_names import is_image
 
-__all__ = ["Dockerfile", "DockerfileRefused", "check_triggers"]
-
 _PLAIN = re.compile(r"(?!git@)[\w./*?@+~=,%-]+")
 """No colon, so no address; nothing that the engine would replace, so nothing that becomes one."""
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")

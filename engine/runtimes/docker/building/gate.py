@@ -18,8 +18,6 @@ from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.serving_containers import created, entered, entry, hardened, removed
 from engine.runtimes.sandbox.egress import Opening, SandboxNetwork
 
-__all__ = ["Gate", "opened_gate"]
-
 _PORT = 1
 """Nothing serves there: that somebody listens for us says that the proxy is up."""
 _UP_S = 15.0

@@ -26,8 +26,6 @@ from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 
-__all__ = ["Build", "ImageBuilds"]
-
 _TOLD_LINES = 30
 _TOLD_BYTES = 8192
 _END_TRIES = 20

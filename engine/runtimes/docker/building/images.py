@@ -20,8 +20,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import DockerSource
 from toolagent_service.calls.container_names import is_image
 
-__all__ = ["Images", "failure_of", "usable"]
-
 _TOOLS = f"{OWN_IMAGES}tool/"
 _YOUNG = timedelta(hours=1)
 

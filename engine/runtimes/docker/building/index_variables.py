@@ -5,8 +5,6 @@ from collections.abc import Mapping
 
 from engine.runtimes.environments.indexes import Index
 
-__all__ = ["index_variables"]
-
 _PIP = {"PIP_INDEX_URL": ("UV_DEFAULT_INDEX", "UV_INDEX_URL"), "PIP_EXTRA_INDEX_URL": ("UV_INDEX", "UV_EXTRA_INDEX_URL")}
 _NAMED = re.compile(r"^[\w.-]+=")
 """uv lets an index have a name."""

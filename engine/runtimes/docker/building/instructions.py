@@ -5,8 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["DockerfileRefused", "Instruction", "read_instructions", "written"]
-
 _BLANK = " \t"
 """What counts as space within an instruction; builders strip and split at more, and not all at the same."""
 _SPACE = re.compile(r"[ \t]+")

@@ -10,8 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from engine.runtimes.docker_engine.labels import digest
 
-__all__ = ["Note", "Notes", "Wishes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Wishes:

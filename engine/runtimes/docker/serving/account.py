@@ -8,8 +8,6 @@ from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxLevel
 from toolagent.contracts.sources import DockerSource
 from toolagent_service.calls.sandbox import granted
 
-__all__ = ["account_of", "serving_limits"]
-
 _NANO = 1_000_000_000
 
 _ELSEWHERE = {

@@ -10,8 +10,6 @@ from engine.runtimes.failures import StartFailed
 from toolagent.contracts.calls import ErrorType
 from toolagent_service.calls.container_names import is_container
 
-__all__ = ["Given", "GivenContainers"]
-
 _UP = ("running", "restarting")
 
 

@@ -43,8 +43,6 @@ from toolagent_service.calls.sandbox import granted
 from toolagent_service.calls.shared_processes import name_inside, place_of
 from toolagent_service.contracts.containers import ContainerInfo
 
-__all__ = ["DockerRuntime"]
-
 _FIRST_LOOK_S = 0.02
 _SLOWEST_LOOK_S = 0.2
 _ASK_S = 2.0

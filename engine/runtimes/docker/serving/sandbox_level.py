@@ -29,8 +29,6 @@ from engine.runtimes.sandbox.levels.system_files import SystemFiles
 from engine.runtimes.sandbox.levels.watch import Watch
 from toolagent.contracts.sandbox import Difference, SandboxLevel
 
-__all__ = ["ContainerLevel"]
-
 _TMP = "/tmp"  # noqa: S108 - the container's own
 _FIRST = Path(inside.__file__)
 _FIRST_INSIDE = Path("/.tool-agent", _FIRST.name)

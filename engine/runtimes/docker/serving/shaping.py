@@ -16,8 +16,6 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
 from toolagent_service.calls.shared_processes import name_inside, place_of, process_key
 
-__all__ = ["mounts_of", "shape_of"]
-
 _PORT = 8000
 """For a server that is told by $PORT."""
 

@@ -11,8 +11,6 @@ from engine.runtimes.sandbox.identity import Identity
 from toolagent.contracts.calls import ErrorType
 from toolagent_service.calls.shared_processes import place_of_volumes
 
-__all__ = ["ContainerUser", "user_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class ContainerUser:

@@ -25,8 +25,6 @@ from engine.runtimes.sandbox.levels.system_files import SystemFiles
 from engine.runtimes.sandbox.levels.watch import Watch
 from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxLimits
 
-__all__ = ["Bubblewrap"]
-
 _APART = (
     "--unshare-ipc",
     "--unshare-pid",

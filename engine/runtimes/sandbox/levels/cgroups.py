@@ -14,8 +14,6 @@ from engine.runtimes.process.box import Ending
 from engine.runtimes.process.ownership import Owner
 from toolagent.contracts.sandbox import SandboxLimits
 
-__all__ = ["Cgroup", "Cgroups"]
-
 _ROOT = Path("/sys/fs/cgroup")
 _OURS = "tool-agent"
 _LEAF = "tool-agent-worker"

@@ -7,8 +7,6 @@ from collections.abc import Collection
 
 from toolagent.contracts.sandbox import SandboxLimits
 
-__all__ = ["Descriptors", "bounds_of", "memory_file", "readable"]
-
 
 class Descriptors:
     """Those of one run that are open here."""

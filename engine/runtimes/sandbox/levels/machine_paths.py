@@ -5,8 +5,6 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["opened"]
-
 
 def opened(path: Path) -> int:
     """A descriptor that only names it (O_PATH), to be closed. Raises OSError, ELOOP when there is a symbolic link on the way."""

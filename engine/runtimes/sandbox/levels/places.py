@@ -7,8 +7,6 @@ from pathlib import Path
 from engine.runtimes.process.box import LevelUnavailable, Mount
 from engine.runtimes.sandbox.identity import Identity
 
-__all__ = ["Places", "require_reachable"]
-
 _TMP = Path("/tmp")  # noqa: S108 - of a sandbox that has one
 _SEARCH = 0o001
 

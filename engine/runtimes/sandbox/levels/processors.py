@@ -6,8 +6,6 @@ import random
 
 from toolagent.contracts.sandbox import SandboxLimits
 
-__all__ = ["processors"]
-
 
 def processors(limits: SandboxLimits) -> list[int]:
     """As many of ours as are asked for, part of one counted as one; any of them, so that runs spread."""

@@ -27,8 +27,6 @@ from engine.runtimes.sandbox.levels.system_files import SystemFiles
 from engine.runtimes.sandbox.levels.watch import Watch
 from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxLimits
 
-__all__ = ["RLimits"]
-
 _PROGRAM = Path(confine.__file__)
 _PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")

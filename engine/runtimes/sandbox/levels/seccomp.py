@@ -12,8 +12,6 @@ import pyseccomp
 
 from engine.runtimes.sandbox.levels.holding import memory_file
 
-__all__ = ["filter_fd"]
-
 T = TypeVar("T")
 
 _REFUSED = (

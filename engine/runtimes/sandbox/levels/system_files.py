@@ -9,8 +9,6 @@ from pathlib import Path
 from engine.runtimes.process.box import Mount
 from engine.runtimes.sandbox.identity import GROUP, OURS
 
-__all__ = ["SystemFiles", "shown_to_all"]
-
 _ROOTS = [Path("/", name) for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32")]
 _ETC = ("alternatives", "ld.so.cache", "localtime", "mime.types", "ssl/certs", "ssl/openssl.cnf")
 """Not all of ssl: its private keys are open to groups that the worker may be in."""

@@ -18,8 +18,6 @@ import structlog
 from engine.runtimes.process.box import MOST_LEVELS, Ending
 from toolagent.contracts.sandbox import SandboxLimits
 
-__all__ = ["Watch"]
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _LOOK_S = 0.5

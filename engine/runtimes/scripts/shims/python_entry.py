@@ -11,8 +11,6 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["main"]
-
 
 def main() -> None:
     _, script, name = sys.argv

@@ -1,6 +1,9 @@
 """Which tools can be mended here: those whose files we have."""
 
+from functools import reduce
+
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.core.calls.masking import shortened
 
 __all__ = ["content_of", "unmendable"]
 
@@ -12,7 +15,8 @@ def unmendable(entry: ToolEntry) -> str:
         return f"The tool {tool_id!r} has no source: nothing says where it runs from. Register it with one."
     source = entry.sources[0]
     if source.remedy:
-        return f"The tool {tool_id!r} {source.remedy}"
+        told = reduce(lambda text, server: text.replace(server, shortened(server)), source.traits.servers, source.remedy)
+        return f"The tool {tool_id!r} {told}"
     if source.archive:
         return ""
     folder = source.folder or ""

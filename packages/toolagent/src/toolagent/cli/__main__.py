@@ -6,6 +6,8 @@ from io import TextIOWrapper
 
 __all__ = ["main"]
 
+_WRONG_USAGE = 2
+
 
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
@@ -13,9 +15,11 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        import_module("toolagent.cli.app").app(prog_name="toolagent")
+        app = import_module("toolagent.cli.app").app
     except ModuleNotFoundError as error:
-        sys.exit(f"The command toolagent needs {error.name}. Install toolagent[cli].")
+        sys.stderr.write(f"The command toolagent needs {error.name}. Install toolagent[cli].\n")
+        sys.exit(_WRONG_USAGE)
+    app(prog_name="toolagent")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ class McpSource(PackedSource):
     @property
     def traits(self) -> Traits:
         if self.url is not None:
-            return Traits(BackendRuntime.REMOTE, servers=(self.url,), only_public=self.only_public)
+            shown = (self.remote_api_key or "", self.url)
+            return Traits(BackendRuntime.REMOTE, servers=(self.url,), shown=shown, only_public=self.only_public)
         return Traits(BackendRuntime.LOCAL, on_host=True, stays_up=True, apart=True)
 
     @property

@@ -41,12 +41,13 @@ class RemoteSource(HttpSource):
     @property
     def traits(self) -> Traits:
         servers = (self.remote_url, *([self.token_url] if self.token_url else []))
-        return Traits(BackendRuntime.REMOTE, servers=servers, only_public=self.only_public)
+        shown = (self.remote_api_key or "", self.endpoint_path, self.remote_path, self.remote_url)
+        return Traits(BackendRuntime.REMOTE, servers=servers, shown=shown, only_public=self.only_public)
 
     @property
     def remedy(self) -> str:
         remedy = "tell whoever runs it; if it has moved, register the tool with its new address"
-        return f"is a service at {self.remote_url:.500}, and its code is not here: {remedy}."
+        return f"is a service at {self.remote_url}, and its code is not here: {remedy}."
 
     @model_validator(mode="after")
     def _says_where_tokens_and_cookies_go(self) -> Self:

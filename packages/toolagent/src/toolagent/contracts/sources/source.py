@@ -77,6 +77,8 @@ class Traits:
     """The sandbox holds all that it does: made-up input reaches nothing that it does not declare."""
     servers: tuple[str, ...] = ()
     """Those of others, as URLs: first the one that calls go to, then who else is shown its secrets. Empty: it is started here."""
+    shown: tuple[str, ...] = ()
+    """What of it these servers see, where secrets are named."""
     only_public: bool = False
     """These may be reached at public addresses only."""
     of_engine: bool = False

@@ -18,7 +18,7 @@ from engine.calling.joined_call import JoinedCall
 from engine.calling.lane import Flight, Lane
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
-from engine.store.claims import Claim
+from engine.store.claims import Claim, ClaimTable
 from engine.upkeep.doors import DoorKeeper, held_door
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent_service.calls.lanes import LaneUnreachableError, door_queue
@@ -32,38 +32,54 @@ _JOINED_AT_ONCE = 256
 _BATCHES_AT_ONCE = 4
 
 
+class _Workflows:
+    """What a door asks of Temporal for its calls. All of it may be repeated."""
+
+    def __init__(self, client: Client, calls: PromptCalls, claims: ClaimTable, door: str) -> None:
+        self._client, self._calls, self._claims, self._door = client, calls, claims, door
+
+    async def move(self, flight: Flight) -> None:
+        """What moves is claimed first: from here on it survives us. Raises LaneUnreachableError, StoreUnavailableError."""
+        if flight.claim is None:
+            _, flight.claim = await self._claims.take(Claim(flight.call_id, flight.fingerprint, self._door), flight.call)
+        try:
+            await self._calls.start(flight.call, flight.call_id)
+        except AnswerPendingError as error:
+            raise LaneUnreachableError(str(error)) from error
+
+    async def adopt(self, claim: Claim) -> None:
+        """A workflow that was started for it before is good enough."""
+        if claim.call is not None:
+            with suppress(AnswerPendingError, CallRefusedError):
+                await self._calls.start(claim.call, claim.call_id)
+
+    async def end_lane(self, of: str) -> None:
+        """Of a door that is gone."""
+        with suppress(LaneUnreachableError):
+            await LaneWorkflow(self._client, of).terminate()
+
+    async def is_over(self, call_id: str) -> bool:
+        try:
+            view = await self._calls.task(call_id)
+        except AnswerPendingError:
+            return False
+        return view is None or view.ended_at is not None
+
+
 @asynccontextmanager
 async def running_door(
     settings: Settings, store: Store, host: str | None, client: Client, calls: PromptCalls, making: LaneMaking, queued: QueuedCall
 ) -> AsyncGenerator[LaneCalls]:
     """Until the block ends, and its lane with it."""
     door = secrets.token_hex(8)
+    workflows = _Workflows(client, calls, store.claims, door)
     workflow = LaneWorkflow(client, door)
-
-    async def move(flight: Flight) -> None:
-        """What moves is claimed first: from here on it survives us."""
-        if flight.claim is None:
-            _, flight.claim = await store.claims.take(Claim(flight.call_id, flight.fingerprint, door), flight.call)
-        try:
-            await calls.start(flight.call, flight.call_id)
-        except AnswerPendingError as error:
-            raise LaneUnreachableError(str(error)) from error
-
-    async def adopt(claim: Claim) -> None:
-        """A workflow that was started for it before is good enough."""
-        if claim.call is not None:
-            with suppress(AnswerPendingError, CallRefusedError):
-                await calls.start(claim.call, claim.call_id)
-
-    async def close_lane(of: str) -> None:
-        with suppress(LaneUnreachableError):
-            await LaneWorkflow(client, of).close()
-
-    lane = Lane(making, workflow.send, move)
+    lane = Lane(making, workflow.send, workflows.move)
     async with AsyncExitStack() as stack:
-        keeper = DoorKeeper(door, host, store.doors, store.claims, adopt, close_lane, lambda: lane.figures)
+        keeper = DoorKeeper(
+            door, host, store.doors, store.claims, workflows.adopt, workflows.end_lane, lambda: lane.figures, workflows.is_over
+        )
         await stack.enter_async_context(held_door(keeper, settings.host.host_heartbeat_s))
-        stack.push_async_callback(close_lane, door)
         executor = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="lane"))
         worker = Worker(
             client,
@@ -76,6 +92,12 @@ async def running_door(
             graceful_shutdown_timeout=_LAST,
         )
         await stack.enter_async_context(worker)
+        stack.push_async_callback(_closed, workflow)
         stack.push_async_callback(lane.close)
         tables = DoorTables(store.claims, store.calls, store.cached_tools, store.durations)
         yield LaneCalls(calls, Door(door, lane, making, tables, settings.calls.lanes))
+
+
+async def _closed(workflow: LaneWorkflow) -> None:
+    with suppress(LaneUnreachableError):
+        await workflow.close()

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -83,6 +84,13 @@ class ClaimTable:
         query = select(claims).where(claims.c.owner.not_in([*living, WORKFLOW])).order_by(claims.c.claimed_at).limit(most)
         async with self._database.read() as connection:
             return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
+
+    async def of_workflows(self, before: datetime, most: int) -> tuple[str, ...]:
+        """Calls that a workflow has had in hand since then or longer, the oldest first."""
+        old = and_(claims.c.owner == WORKFLOW, claims.c.claimed_at < timestamp(before))
+        query = select(claims.c.call_id).where(old).order_by(claims.c.claimed_at).limit(most)
+        async with self._database.read() as connection:
+            return tuple((await connection.execute(query)).scalars())
 
     async def take_over(self, claim: Claim, owner: str) -> bool:
         """Make it another owner's; False when somebody was quicker, or the call has ended."""

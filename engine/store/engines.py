@@ -146,7 +146,8 @@ def _make_storable(
     _connection: Connection, _cursor: object, statement: str, parameters: object, _context: object, executemany: bool
 ) -> tuple[str, object]:
     """Replace what no text in a database can hold, alike on both: a strange character must not keep a call from being recorded."""
-    if executemany:
+    # Where an INSERT of many rows is one statement, its parameters are one row of values.
+    if executemany and isinstance(parameters, list):
         return statement, [_storable(row) for row in cast("Sequence[Sequence[object]]", parameters)]
     return statement, _storable(cast("Sequence[object]", parameters))
 

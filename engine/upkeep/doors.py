@@ -1,17 +1,22 @@
 """Being a front door: a lease that says so, and care of calls that doors which are gone had accepted."""
 
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 
 import structlog
 
-from engine.store.claims import Claim, ClaimTable
+from engine.store.claims import WORKFLOW, Claim, ClaimTable
+from engine.store.clock import now
 from engine.store.doors import DoorTable
 from engine.upkeep.rounds import repeated
 from toolagent.contracts.lanes import LaneFigures
 from toolagent.core.failures import StoreUnavailableError
 
 _AT_ONCE = 64
+_OLD = timedelta(hours=1)
+_FORGET_EVERY_S = 60.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -19,7 +24,8 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class DoorKeeper:
     """Keeps the lease of one door, in a process that may be a `host` too.
 
-    `adopt` gives a call that nobody has in hand a workflow of its own, and `close_lane` ends the lane of a door; both may be repeated.
+    `adopt` gives a call that nobody has in hand a workflow of its own, `end_lane` ends the lane of a door; both may be repeated.
+    `is_over` says whether the workflow of a call has ended or is not there.
     """
 
     def __init__(
@@ -29,11 +35,13 @@ class DoorKeeper:
         doors: DoorTable,
         claims: ClaimTable,
         adopt: Callable[[Claim], Awaitable[None]],
-        close_lane: Callable[[str], Awaitable[None]],
+        end_lane: Callable[[str], Awaitable[None]],
         figures: Callable[[], LaneFigures],
+        is_over: Callable[[str], Awaitable[bool]],
     ) -> None:
         self._door, self._host, self._doors, self._claims = door, host, doors, claims
-        self._adopt, self._close_lane, self._figures = adopt, close_lane, figures
+        self._adopt, self._end_lane, self._figures, self._is_over = adopt, end_lane, figures, is_over
+        self._forget_at = 0.0
 
     async def open(self) -> None:
         """Raises StoreUnavailableError."""
@@ -50,6 +58,15 @@ class DoorKeeper:
             for claim in await self._claims.abandoned(living, _AT_ONCE):
                 _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
                 await self._adopt(claim)
+            if time.monotonic() >= self._forget_at:
+                self._forget_at = time.monotonic() + _FORGET_EVERY_S
+                await self._forget()
+
+    async def _forget(self) -> None:
+        """Claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes."""
+        for call_id in await self._claims.of_workflows(now() - _OLD, _AT_ONCE):
+            if await self._is_over(call_id):
+                await self._claims.withdraw(call_id, WORKFLOW)
 
     async def leave(self) -> None:
         """What is claimed still goes on by the next door that looks."""
@@ -58,7 +75,7 @@ class DoorKeeper:
 
     async def _clear(self, host: str | None) -> None:
         for gone in await self._doors.gone(host, self._door):
-            await self._close_lane(gone)
+            await self._end_lane(gone)
             await self._doors.leave(gone)
 
 

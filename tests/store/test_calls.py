@@ -53,6 +53,17 @@ async def test_of_many_attempts_at_once_one_may_send(database: Database) -> None
     assert sum(await asyncio.gather(*(calls.mark_sent(RECORD) for _ in range(20)))) == 1
 
 
+@pytest.mark.promise("sent-is-marked-first")
+async def test_many_calls_are_marked_at_once(database: Database) -> None:
+    calls = CallTable(database)
+    records = [RECORD.model_copy(update={"call_id": f"call-{number:08}", "params": {"strange": "a\x00b\ud800"}}) for number in range(30)]
+    assert await asyncio.gather(*(calls.mark_sent(record) for record in records)) == [1] * 30
+    assert await asyncio.gather(*(calls.mark_sent(record, again=True) for record in records)) == [2] * 30
+    kept = await calls.get("call-00000029")
+    assert kept is not None
+    assert (kept.tool_id, kept.caller) == (RECORD.tool_id, RECORD.caller)
+
+
 @pytest.mark.promise("never-twice")
 async def test_a_settled_call_may_not_be_sent_any_more(database: Database) -> None:
     calls = CallTable(database)

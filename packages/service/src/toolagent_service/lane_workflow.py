@@ -1,5 +1,8 @@
 """The workflow of a front door's lane, as its door sees it."""
 
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
 from datetime import timedelta
 
 from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
@@ -18,6 +21,7 @@ _TASK_TIMEOUT = timedelta(seconds=1)
 """So long the lane stands still after its worker was killed."""
 
 _PATIENCE = timedelta(seconds=10)
+_CLOSING_S = 2.0
 
 
 class LaneWorkflow:
@@ -48,14 +52,17 @@ class LaneWorkflow:
             raise LaneUnreachableError(f"Temporal did not take a batch ({error.status.name}).") from error
 
     async def close(self) -> None:
-        """Its door is closed. Raises LaneUnreachableError."""
-        if not self._is_started:
-            return
-        try:
-            await self._client.get_workflow_handle(self.workflow_id).signal(step_names.CLOSE, rpc_timeout=_PATIENCE)
-        except RPCError as error:
-            if error.status is not RPCStatusCode.NOT_FOUND:
-                raise LaneUnreachableError(f"Temporal did not close the lane ({error.status.name}).") from error
+        """Its door closes: it ends, while its worker is still there. Raises LaneUnreachableError."""
+        if self._is_started:
+            handle = self._client.get_workflow_handle(self.workflow_id)
+            await _told(handle.signal(step_names.CLOSE, rpc_timeout=_PATIENCE))
+            with suppress(TimeoutError, RPCError):
+                await asyncio.wait_for(handle.result(), _CLOSING_S)
+
+    async def terminate(self) -> None:
+        """Its door is gone, and with it the worker that could end it. Raises LaneUnreachableError."""
+        handle = self._client.get_workflow_handle(self.workflow_id)
+        await _told(handle.terminate(reason="Its front door is gone.", rpc_timeout=_PATIENCE))
 
     async def _start(self) -> None:
         await self._client.start_workflow(
@@ -68,3 +75,11 @@ class LaneWorkflow:
             rpc_timeout=_PATIENCE,
         )
         self._is_started = True
+
+
+async def _told(asked: Awaitable[None]) -> None:
+    try:
+        await asked
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise LaneUnreachableError(f"Temporal did not end a lane ({error.status.name}).") from error

@@ -1,0 +1,79 @@
+"""Keeping a front door: its lease, and calls that doors which are gone had accepted."""
+
+from datetime import timedelta
+
+import pytest
+
+from engine.store.claims import WORKFLOW, Claim, ClaimTable
+from engine.store.clock import now
+from engine.store.database import Database
+from engine.store.doors import DoorTable
+from engine.upkeep.doors import DoorKeeper
+from toolagent.contracts.calls import ToolCall
+from toolagent.contracts.lanes import LaneFigures
+
+CALL = ToolCall(tool_id="echo", params={"message": "hello"})
+
+
+class Round:
+    """A door, and what its keeper has done."""
+
+    def __init__(self, name: str, host: str | None, doors: DoorTable, claims: ClaimTable) -> None:
+        self.adopted: list[str] = []
+        self.closed: list[str] = []
+        self.over: set[str] = set()
+        self.keeper = DoorKeeper(name, host, doors, claims, self._adopt, self._close, lambda: LaneFigures(calls=3), self._is_over)
+
+    async def _adopt(self, claim: Claim) -> None:
+        assert claim.call == CALL
+        self.adopted.append(claim.call_id)
+
+    async def _close(self, door: str) -> None:
+        self.closed.append(door)
+
+    async def _is_over(self, call_id: str) -> bool:
+        return call_id in self.over
+
+
+@pytest.mark.promise("accepted-means-ended")
+async def test_calls_of_a_door_that_is_gone_are_adopted_and_those_of_one_that_lives_are_not(database: Database) -> None:
+    doors, claims = DoorTable(database, 60.0), ClaimTable(database)
+    living, own = Round("living", None, doors, claims), Round("own", None, doors, claims)
+    await living.keeper.open()
+    await own.keeper.open()
+    await claims.take(Claim("call-11111111", "f", "gone"), CALL)
+    await claims.take(Claim("call-22222222", "f", "living"), CALL)
+    await own.keeper.look()
+    assert (own.adopted, own.closed) == (["call-11111111"], [])
+    await living.keeper.leave()
+    await own.keeper.look()
+    assert own.adopted == ["call-11111111", "call-11111111", "call-22222222"]
+
+
+async def test_an_earlier_life_of_the_same_host_is_gone_at_once_and_another_door_when_its_lease_is_over(database: Database) -> None:
+    claims = ClaimTable(database)
+    long, short = DoorTable(database, 60.0), DoorTable(database, 0.0)
+    await long.beat("before", "h1", LaneFigures())
+    await long.beat("other", "h2", LaneFigures())
+    own = Round("own", "h1", long, claims)
+    await own.keeper.open()
+    assert own.closed == ["before"]
+    late = Round("own", "h1", short, claims)
+    await late.keeper.look()
+    assert late.closed == ["other"]
+
+
+async def test_the_claim_of_a_workflow_that_was_ended_from_outside_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    doors, claims = DoorTable(database, 60.0), ClaimTable(database)
+    own = Round("own", None, doors, claims)
+    for call_id in ("call-11111111", "call-22222222"):
+        await claims.take(Claim(call_id, "f", WORKFLOW), CALL)
+    own.over.add("call-11111111")
+    await own.keeper.look()
+    assert await claims.get("call-11111111") is not None
+    monkeypatch.setattr("engine.upkeep.doors._OLD", timedelta(0))
+    assert await claims.of_workflows(now(), 10) == ("call-11111111", "call-22222222")
+    again = Round("own", None, doors, claims)
+    again.over.add("call-11111111")
+    await again.keeper.look()
+    assert [await claims.get("call-11111111"), (await claims.get("call-22222222")) is not None] == [None, True]

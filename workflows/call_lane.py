@@ -4,6 +4,7 @@ from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
+from toolagent.contracts.calls import ErrorType
 from toolagent_service import step_names, stubs
 from toolagent_service.calls.lane_texts import details_of, summary_of
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
@@ -21,8 +22,10 @@ class CallLane:
         self._is_closed = False
 
     @workflow.run
-    async def run(self, *_: JsonValue) -> None:
+    async def run(self, *surplus: JsonValue) -> None:
         """Goes on as a new run when this one is long enough; ends when its door closes."""
+        if surplus:
+            raise ApplicationError("A lane takes no input.", type=ErrorType.VALIDATION_ERROR.value, non_retryable=True)
         await workflow.wait_condition(lambda: self._is_closed or self._is_full)
         await workflow.wait_condition(workflow.all_handlers_finished)
         if not self._is_closed:

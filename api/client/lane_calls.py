@@ -4,7 +4,7 @@ import asyncio
 
 from api.client.prompt_calls import PromptCalls
 from api.ports import LaneDoor
-from toolagent.client.failures import CallRefusedError
+from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.making import Making
 from toolagent.contracts.batches import BatchEnd, ToolBatch
@@ -12,7 +12,7 @@ from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent_service.calls.lanes import Elsewhere, LaneRefusedError
+from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
 
 _STARTED_S, _LOOK_S = 2.0, 0.05
 """How long a call that is to end may take to get the workflow that is told so, and how often it is looked for."""
@@ -35,6 +35,8 @@ class LaneCalls:
                 answer = await self._door.make(call, call_id)
         except LaneRefusedError as error:
             raise CallRefusedError(error.result) from error
+        except LanePendingError as error:
+            raise AnswerPendingError(error.result) from error
         match answer:
             case Elsewhere(call_id=str(begun), has_begun=True):
                 return await self._calls.result(begun, call.tool_id)

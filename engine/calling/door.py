@@ -4,6 +4,8 @@ import asyncio
 import uuid
 from datetime import UTC, datetime
 
+from pydantic import JsonValue
+
 from engine.calling.lane import Flight, Lane, LaneFullError
 from engine.calling.lane_call import LaneMaking
 from engine.calls.lookup import ToolLookup
@@ -16,9 +18,13 @@ from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
 from toolagent.core.calls.results import failed, key_conflict
 from toolagent.core.schemas import FILE_PATH, mentions_format
-from toolagent_service.calls.lanes import Elsewhere, LaneRefusedError
+from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
 from toolagent_service.calls.ways import WayFacts, way_of
 from toolagent_service.contracts.lanes import LaneMode, Way
+
+
+_PATIENCE_S = 5.0
+"""How long a caller waits for a lane that stands still, because Temporal is away."""
 
 
 class DoorTables:
@@ -35,7 +41,7 @@ class Door:
         self._name, self._lane, self._making, self._tables, self._mode = name, lane, making, tables, mode
 
     async def make(self, call: ToolCall, call_id: str | None = None) -> ToolResult | Elsewhere:
-        """The call's result, or by whom it is had. Raises LaneRefusedError, StoreUnavailableError."""
+        """The call's result, or by whom it is had. Raises LaneRefusedError, LanePendingError, StoreUnavailableError."""
         if call.idempotency_key is not None:
             call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
         size = len(call.model_dump_json(exclude_defaults=True)) if self._mode is not LaneMode.OFF else 0
@@ -102,14 +108,29 @@ class Door:
     async def _ended(self, known: Flight, asked: Flight) -> ToolResult | Elsewhere:
         if known.fingerprint != asked.fingerprint:
             raise _conflict(asked)
-        return await asyncio.shield(known.done) or Elsewhere(known.call_id, has_begun=True)
+        while not known.done.done():
+            await asyncio.wait((known.done,), timeout=_PATIENCE_S)
+            if not known.done.done() and not known.is_made:
+                self._require_answer(known)
+        return known.done.result() or Elsewhere(known.call_id, has_begun=True)
+
+    def _require_answer(self, flight: Flight) -> None:
+        """Have the caller of a call that stands still ask again later: one that was not accepted is taken back."""
+        if flight.claim is not None:
+            raise LanePendingError(_unavailable(flight, "Temporal is away. The call goes on when it is back; ask for it by its id."))
+        if self._lane.leave(flight):
+            raise LaneRefusedError(_unavailable(flight, "Temporal is away; ask again in a moment.", sent=False))
 
     def _require_room(self, flight: Flight) -> None:
         try:
             self._lane.require_room()
         except LaneFullError as error:
-            wrong = ToolError(type=ErrorType.UNAVAILABLE, message=f"{error} Come again in a moment.", details={"sent": False})
-            raise LaneRefusedError(failed(flight.call_id, flight.call.tool_id, wrong, datetime.now(UTC))) from error
+            raise LaneRefusedError(_unavailable(flight, f"{error} Come again in a moment.", sent=False)) from error
+
+
+def _unavailable(flight: Flight, message: str, **details: JsonValue) -> ToolResult:
+    wrong = ToolError(type=ErrorType.UNAVAILABLE, message=message, details=details)
+    return failed(flight.call_id, flight.call.tool_id, wrong, datetime.now(UTC))
 
 
 def _conflict(flight: Flight) -> LaneRefusedError:

@@ -45,6 +45,11 @@ class Flight:
     moving: "asyncio.Task[None] | None" = None
     is_cancelled: bool = False
 
+    @property
+    def is_made(self) -> bool:
+        """Whether its tool works on it."""
+        return self.task is not None and not self.task.done()
+
     def cancel(self) -> None:
         """Somebody wants the call to end. It ends with a result, which says how far it was."""
         self.is_cancelled = True
@@ -109,10 +114,11 @@ class Lane:
         return known
 
     def leave(self, flight: Flight) -> bool:
-        """Take a call back that no batch has taken; False when it is too late for that."""
-        if flight not in self._waiting:
+        """Take a call back that was not begun; False when it is too late for that. A batch that names it does nothing for it."""
+        if flight.task is not None or flight.moving is not None:
             return False
-        self._waiting.remove(flight)
+        if flight in self._waiting:
+            self._waiting.remove(flight)
         self._end(flight, None)
         return True
 

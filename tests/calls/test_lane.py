@@ -152,6 +152,17 @@ async def test_a_call_that_no_batch_has_taken_can_be_taken_back(stage: Stage) ->
     assert (waiting.done.result(), stage.made) == (None, [])
 
 
+async def test_a_call_of_a_batch_that_temporal_did_not_take_can_be_taken_back(stage: Stage) -> None:
+    stage.away = 1
+    asked = stage.lane.take(flight(1))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert stage.away == 0
+    assert stage.lane.leave(asked)
+    await stage.run(flight(2))
+    assert stage.made == ["call-00000002"]
+
+
 async def test_more_calls_than_may_wait_are_refused(stage: Stage) -> None:
     for number in range(100):
         stage.lane.require_room()

@@ -49,7 +49,7 @@ class CallSettings(Part):
     bucket_limits: dict[str, Annotated[int, Field(ge=1)]] = {"default": 16, "http": 5, "ai": 2, "database": 3}
     """Calls at once by bucket, for each of its queues on this host; JSON."""
 
-    lanes: LaneMode = LaneMode.OFF
+    lanes: LaneMode = LaneMode.HARMLESS
     """Short calls that share a lane: `off` (none), `harmless` (tools without side effects) or `all`."""
 
     queue_timeout_s: Seconds = 600.0

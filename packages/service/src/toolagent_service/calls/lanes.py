@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from toolagent.contracts.calls import ToolResult
 
-__all__ = ["Elsewhere", "LaneRefusedError", "LaneUnreachableError", "door_queue", "lane_id"]
+__all__ = ["Elsewhere", "LanePendingError", "LaneRefusedError", "LaneUnreachableError", "door_queue", "lane_id"]
 
 
 def lane_id(door: str) -> str:
@@ -27,6 +27,14 @@ class Elsewhere:
 
 class LaneRefusedError(Exception):
     """The call is not made; `result` says why."""
+
+    def __init__(self, result: ToolResult) -> None:
+        super().__init__(result.call_id)
+        self.result = result
+
+
+class LanePendingError(Exception):
+    """The call was accepted and goes on; `result` says why it has no answer yet."""
 
     def __init__(self, result: ToolResult) -> None:
         super().__init__(result.call_id)

@@ -76,9 +76,7 @@ async def running_door(
     workflow = LaneWorkflow(client, door)
     lane = Lane(making, workflow.send, workflows.move)
     async with AsyncExitStack() as stack:
-        keeper = DoorKeeper(
-            door, host, store.doors, store.claims, workflows.adopt, workflows.end_lane, lambda: lane.figures, workflows.is_over
-        )
+        keeper = DoorKeeper(door, host, store.doors, store.claims, workflows, lane)
         await stack.enter_async_context(held_door(keeper, settings.host.host_heartbeat_s))
         executor = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="lane"))
         worker = Worker(

@@ -17,11 +17,11 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
 from toolagent.core.calls.results import failed, key_conflict
+from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.schemas import FILE_PATH, mentions_format
 from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
 from toolagent_service.calls.ways import WayFacts, way_of
 from toolagent_service.contracts.lanes import LaneMode, Way
-
 
 _PATIENCE_S = 5.0
 """How long a caller waits for a lane that stands still, because Temporal is away."""
@@ -41,9 +41,15 @@ class Door:
         self._name, self._lane, self._making, self._tables, self._mode = name, lane, making, tables, mode
 
     async def make(self, call: ToolCall, call_id: str | None = None) -> ToolResult | Elsewhere:
-        """The call's result, or by whom it is had. Raises LaneRefusedError, LanePendingError, StoreUnavailableError."""
+        """The call's result, or by whom it is had. Raises LaneRefusedError, LanePendingError."""
         if call.idempotency_key is not None:
             call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
+        try:
+            return await self._make(call, call_id)
+        except StoreUnavailableError:
+            return Elsewhere(call_id)  # a workflow can wait for the database
+
+    async def _make(self, call: ToolCall, call_id: str | None) -> ToolResult | Elsewhere:
         size = len(call.model_dump_json(exclude_defaults=True)) if self._mode is not LaneMode.OFF else 0
         if await self._way(call, size) is Way.WORKFLOW:
             return Elsewhere(call_id)

@@ -99,6 +99,9 @@ class Lane:
     def flight(self, call_id: str) -> Flight | None:
         return self._flights.get(call_id)
 
+    def has(self, call_id: str) -> bool:
+        return call_id in self._flights
+
     def require_room(self) -> None:
         """Raises LaneFullError."""
         if len(self._waiting) >= self._most_waiting:

@@ -85,12 +85,12 @@ class ClaimTable:
         async with self._database.read() as connection:
             return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
 
-    async def of_workflows(self, before: datetime, most: int) -> tuple[str, ...]:
-        """Calls that a workflow has had in hand since then or longer, the oldest first."""
-        old = and_(claims.c.owner == WORKFLOW, claims.c.claimed_at < timestamp(before))
-        query = select(claims.c.call_id).where(old).order_by(claims.c.claimed_at).limit(most)
+    async def held_since(self, owner: str, before: datetime, most: int) -> tuple[Claim, ...]:
+        """What an owner has had in hand since then or longer, the oldest first, with the calls."""
+        old = and_(claims.c.owner == owner, claims.c.claimed_at < timestamp(before))
+        query = select(claims).where(old).order_by(claims.c.claimed_at).limit(most)
         async with self._database.read() as connection:
-            return tuple((await connection.execute(query)).scalars())
+            return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
 
     async def take_over(self, claim: Claim, owner: str) -> bool:
         """Make it another owner's; False when somebody was quicker, or the call has ended."""

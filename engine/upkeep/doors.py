@@ -1,9 +1,10 @@
 """Being a front door: a lease that says so, and care of calls that doors which are gone had accepted."""
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from typing import Protocol
 
 import structlog
 
@@ -16,57 +17,80 @@ from toolagent.core.failures import StoreUnavailableError
 
 _AT_ONCE = 64
 _OLD = timedelta(hours=1)
+_FORGOTTEN = timedelta(seconds=10)
 _FORGET_EVERY_S = 60.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+class Workflows(Protocol):
+    """What a door asks of Temporal. All of it may be repeated."""
+
+    async def adopt(self, claim: Claim) -> None:
+        """Give a call that no process has in hand a workflow of its own."""
+        ...
+
+    async def end_lane(self, of: str) -> None:
+        """Of a door that is gone."""
+        ...
+
+    async def is_over(self, call_id: str) -> bool:
+        """Whether the workflow of a call has ended, or is not there."""
+        ...
+
+
+class OwnLane(Protocol):
+    @property
+    def figures(self) -> LaneFigures: ...
+
+    def has(self, call_id: str) -> bool:
+        """Whether the call is on its way here."""
+        ...
+
+
 class DoorKeeper:
-    """Keeps the lease of one door, in a process that may be a `host` too.
+    """Keeps the lease of one door, in a process that may be a `host` too."""
 
-    `adopt` gives a call that nobody has in hand a workflow of its own, `end_lane` ends the lane of a door; both may be repeated.
-    `is_over` says whether the workflow of a call has ended or is not there.
-    """
-
-    def __init__(
-        self,
-        door: str,
-        host: str | None,
-        doors: DoorTable,
-        claims: ClaimTable,
-        adopt: Callable[[Claim], Awaitable[None]],
-        end_lane: Callable[[str], Awaitable[None]],
-        figures: Callable[[], LaneFigures],
-        is_over: Callable[[str], Awaitable[bool]],
-    ) -> None:
+    def __init__(self, door: str, host: str | None, doors: DoorTable, claims: ClaimTable, workflows: Workflows, lane: OwnLane) -> None:
         self._door, self._host, self._doors, self._claims = door, host, doors, claims
-        self._adopt, self._end_lane, self._figures, self._is_over = adopt, end_lane, figures, is_over
+        self._workflows, self._lane = workflows, lane
         self._forget_at = 0.0
+        self._remembered: set[str] = set()
 
     async def open(self) -> None:
         """Raises StoreUnavailableError."""
-        await self._doors.beat(self._door, self._host, self._figures())
+        await self._doors.beat(self._door, self._host, self._lane.figures)
         # An earlier life of this process needs no lease to run out: it is gone.
         await self._clear(self._host)
 
     async def look(self) -> None:
         """Renew the lease, and see to what doors that are gone have left."""
         with suppress(StoreUnavailableError):
-            await self._doors.beat(self._door, self._host, self._figures())
+            await self._doors.beat(self._door, self._host, self._lane.figures)
             await self._clear(None)
             living = [lane.door for lane in await self._doors.alive()]
             for claim in await self._claims.abandoned(living, _AT_ONCE):
                 _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
-                await self._adopt(claim)
+                await self._workflows.adopt(claim)
+            await self._remember()
             if time.monotonic() >= self._forget_at:
                 self._forget_at = time.monotonic() + _FORGET_EVERY_S
                 await self._forget()
 
+    async def _remember(self) -> None:
+        """Calls that were accepted here without our knowing it: the database was lost, or the caller, while they were claimed."""
+        held = await self._claims.held_since(self._door, now() - _FORGOTTEN, _AT_ONCE)
+        forgotten = [claim for claim in held if not self._lane.has(claim.call_id)]
+        for claim in forgotten:
+            if claim.call_id not in self._remembered:
+                await self._workflows.adopt(claim)
+        self._remembered = {claim.call_id for claim in forgotten}
+
     async def _forget(self) -> None:
         """Claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes."""
-        for call_id in await self._claims.of_workflows(now() - _OLD, _AT_ONCE):
-            if await self._is_over(call_id):
-                await self._claims.withdraw(call_id, WORKFLOW)
+        for claim in await self._claims.held_since(WORKFLOW, now() - _OLD, _AT_ONCE):
+            if await self._workflows.is_over(claim.call_id):
+                await self._claims.withdraw(claim.call_id, WORKFLOW)
 
     async def leave(self) -> None:
         """What is claimed still goes on by the next door that looks."""
@@ -75,7 +99,7 @@ class DoorKeeper:
 
     async def _clear(self, host: str | None) -> None:
         for gone in await self._doors.gone(host, self._door):
-            await self._end_lane(gone)
+            await self._workflows.end_lane(gone)
             await self._doors.leave(gone)
 
 

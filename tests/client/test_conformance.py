@@ -11,10 +11,13 @@ from tests.client.clients import OverHttp, OverTemporal
 from tests.system.service_process import ServiceProcess
 from tests.workflows.steps import Steps
 from toolagent.client import names
+from toolagent.client.failures import AnswerPendingError
 from toolagent.client.http import ToolAgentHttp
+from toolagent.client.http_calls import HttpCalls
+from toolagent.client.plugin import ToolAgentPlugin
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
-from toolagent.core.calls.results import failed
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed, reason_of
 from toolagent.testing.client_conformance import check_client
 from toolagent.testing.fake_client import FakeToolAgentClient, echo
 from toolagent_service.contracts.steps import CallRequest, Finished
@@ -56,3 +59,17 @@ async def test_the_client_over_temporal_keeps_the_promises(temporal: Client) -> 
 async def test_the_client_over_http_keeps_the_promises(service: ServiceProcess) -> None:
     with ToolAgentHttp(service.api_url) as http:
         await check_client(OverHttp(http), "echo")
+
+
+@pytest.mark.timeout(240)
+async def test_a_call_of_a_lane_has_one_result_for_who_reaches_temporal_alone(service: ServiceProcess) -> None:
+    temporal = await Client.connect(service.temporal_address, plugins=[ToolAgentPlugin()])
+    client = ToolAgentClient(temporal, patience_s=5)
+    call = ToolCall(tool_id="echo", params={"message": "by a lane"}, idempotency_key="both ways")
+    with ToolAgentHttp(service.api_url) as http:
+        made = await HttpCalls(http).run(call)
+    assert made.metadata["way"] == "lane"
+    with pytest.raises(AnswerPendingError, match=f"GET /tasks/{made.call_id}"):
+        await client.handle(made.call_id).result()
+    assert reason_of(await client.run(call.model_copy(update={"params": {"message": "another"}}))) == IDEMPOTENCY_CONFLICT
+    assert await client.run(call) == made

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from engine.calls.checks import earlier_result
 from engine.calls.checks.asked import AnsweredBefore, Asked, Check, Sources
 from engine.calls.endings import Refused
 from engine.store.claims import WORKFLOW, Claim
@@ -15,8 +16,8 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
         return asked
     ours = Claim(asked.call_id, asked.fingerprint, WORKFLOW)
     standing, found = await sources.claims.take(ours, asked.call)
-    if standing == "settled" and (record := await sources.calls.get(asked.call_id)) and record.result is not None:
-        raise AnsweredBefore(record.result)
+    if standing == "settled":
+        return await earlier_result.CHECK.run(asked, sources)
     if found.fingerprint != asked.fingerprint:
         raise AnsweredBefore(key_conflict(asked.call_id, asked.call.tool_id, now()))
     if found.is_cancelled:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.common import Priority, WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from toolagent.client.batches import Batches
@@ -80,7 +81,11 @@ class ToolAgentClient:
         return CallHandle(call_id, calls=self)
 
     async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
-        """Wait for the end of a call. Raises AnswerPendingError when Temporal is silent for `patience_s`."""
+        """Wait for the end of a call.
+
+        Raises AnswerPendingError when Temporal is silent for `patience_s`, or knows no workflow of the call: a front door may have
+        made it in its lane, and is to be asked.
+        """
         try:
             return await patiently(self._handle(call_id).result, is_away, self._patience_s)
         except SilenceError as error:
@@ -88,6 +93,13 @@ class ToolAgentClient:
             raise AnswerPendingError(_failed(call_id, tool_id, ErrorType.UNAVAILABLE, message)) from error
         except WorkflowFailureError as error:
             return _result_of_failure(call_id, tool_id, error)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            message = (
+                f"Temporal knows no workflow of {call_id}. If it was made in a lane, the service has its result: GET /tasks/{call_id}."
+            )
+            raise AnswerPendingError(_failed(call_id, tool_id, ErrorType.UNAVAILABLE, message)) from error
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
         """State of a call; None when Temporal does not know it. Raises AnswerPendingError.

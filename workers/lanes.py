@@ -42,6 +42,8 @@ class _Workflows:
         """What moves is claimed first: from here on it survives us. Raises LaneUnreachableError, StoreUnavailableError."""
         if flight.claim is None:
             _, flight.claim = await self._claims.take(Claim(flight.call_id, flight.fingerprint, self._door), flight.call)
+        if flight.is_cancelled:
+            await self._claims.cancel(flight.call_id)
         try:
             await self._calls.start(flight.call, flight.call_id)
         except AnswerPendingError as error:

@@ -69,7 +69,7 @@ class Door:
     def cancel(self, call_id: str) -> bool:
         """Have a call end that is made here; False when none is, or it has a workflow by now, which is to be told."""
         flight = self._lane.flight(call_id)
-        if flight is None or flight.moving is not None:
+        if flight is None or flight.is_moved:
             return False
         flight.cancel()
         return True
@@ -92,7 +92,7 @@ class Door:
                 params_bytes=size,
                 is_ready=self._making.is_ready(entry),
                 has_effects=manifest.side_effect_scope is not SideEffectScope.NONE,
-                usual_s=self._tables.durations.usual(manifest.tool_id, manifest.version),
+                quick_s=self._tables.durations.quick(manifest.tool_id, manifest.version),
             )
         )
 
@@ -115,8 +115,8 @@ class Door:
         if known.fingerprint != asked.fingerprint:
             raise _conflict(asked)
         while not known.done.done():
-            await asyncio.wait((known.done,), timeout=_PATIENCE_S)
-            if not known.done.done() and not known.is_made:
+            await asyncio.wait((known.done,), timeout=1.0)
+            if not known.done.done() and not known.is_made and self._lane.silent_s >= _PATIENCE_S:
                 self._require_answer(known)
         return known.done.result() or Elsewhere(known.call_id, has_begun=True)
 

@@ -15,7 +15,7 @@ class JoinedCall:
         self._lane, self._queued = lane, queued
 
     async def attempt(self, plan: CallPlan, turn: Turn) -> Finished:
-        """What was recorded stands, whatever is returned then. Raises as QueuedCall."""
+        """What was recorded stands, whatever is returned then. Raises as QueuedCall, and CancelledError."""
         flight = self._lane.flight(plan.call_id)
         if flight is None:
             return await self._queued.attempt(plan, turn)
@@ -25,5 +25,7 @@ class JoinedCall:
             if not turn.is_call_cancelled:
                 raise Interrupted from None
             flight.cancel()
-            result = await flight.done
+            if await flight.done is None:
+                raise  # it was not made
+            return Finished()
         return Finished() if result is not None else await self._queued.attempt(plan, turn)

@@ -5,7 +5,7 @@ A call is in flight from being taken until its result is recorded or a workflow 
 
 import asyncio
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,11 +18,17 @@ from toolagent_service.calls.lanes import LaneUnreachableError
 from toolagent_service.contracts.lanes import LaneBatch, LaneCall, LaneEnd, LaneStatus
 
 BUDGET_S = 0.1
-"""How long a batch waits for its calls; what is not over by then goes on with a workflow of its own."""
+"""How long a batch waits for its calls, and how long a call is made before it gets a workflow of its own."""
 
 MOST_CALLS = 64
 _MOST_BYTES = 256 * 1024
 _MOST_WAITING = 2048
+_AT_ONCE = 16
+"""Calls of one tool that are made at once. More would wait inside the tool, and look slow."""
+
+_MOVES_AT_ONCE = 2
+"""A call that ends while it waits to move needs no workflow: what looks slow because much is asked costs little more."""
+
 _PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 _LATELY_S = 10.0
 
@@ -43,7 +49,10 @@ class Flight:
     done: "asyncio.Future[ToolResult | None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     task: "asyncio.Task[None] | None" = None
     moving: "asyncio.Task[None] | None" = None
+    is_moved: bool = False
     is_cancelled: bool = False
+    is_settling: bool = False
+    """What the tool said is written down: nothing can end that any more."""
 
     @property
     def is_made(self) -> bool:
@@ -51,10 +60,10 @@ class Flight:
         return self.task is not None and not self.task.done()
 
     def cancel(self) -> None:
-        """Somebody wants the call to end. It ends with a result, which says how far it was."""
-        self.is_cancelled = True
-        if self.task is not None:
+        """Have the call end: with a result that says how far it was, or by a workflow that says that it was not made."""
+        if self.task is not None and not self.is_cancelled and not self.is_settling:
             self.task.cancel()
+        self.is_cancelled = True
 
 
 class LaneMaker(Protocol):
@@ -63,7 +72,7 @@ class LaneMaker(Protocol):
         ...
 
     async def make(self, flight: Flight, workflow_id: str, run_id: str) -> ToolResult | None:
-        """The recorded result; None where the call is to have a workflow of its own. Raises nothing but CancelledError."""
+        """The recorded result; None where the call is to have a workflow of its own. Raises CancelledError: so it is to have one."""
         ...
 
 
@@ -81,10 +90,14 @@ class Lane:
         self._maker, self._send, self._move_to_workflow = maker, send, move
         self._budget_s, self._most_waiting = budget_s, most_waiting
         self._flights: dict[str, Flight] = {}
+        self._slots = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_AT_ONCE))
+        self._moves = asyncio.Semaphore(_MOVES_AT_ONCE)
         self._waiting: deque[Flight] = deque()
         self._sender: asyncio.Task[None] | None = None
-        self._calls, self._moved, self._last_error = 0, 0, ""
+        self._calls, self._begun, self._moved, self._last_error = 0, 0, 0, ""
         self._lately: deque[tuple[float, int]] = deque()
+        self._asked_at: float | None = None
+        self._is_closed = False
 
     @property
     def figures(self) -> LaneFigures:
@@ -93,8 +106,17 @@ class Lane:
             self._lately.popleft()
         per_second = round(sum(calls for _, calls in self._lately) / _LATELY_S, 1)
         return LaneFigures(
-            calls=self._calls, moved=self._moved, waiting=len(self._waiting), per_second=per_second, last_error=self._last_error
+            calls=self._calls, moved=self._moved, waiting=self._not_begun, per_second=per_second, last_error=self._last_error
         )
+
+    @property
+    def _not_begun(self) -> int:
+        return len(self._waiting) + self._calls - self._begun
+
+    @property
+    def silent_s(self) -> float:
+        """How long Temporal has not answered."""
+        return time.monotonic() - self._asked_at if self._asked_at is not None else 0.0
 
     def flight(self, call_id: str) -> Flight | None:
         return self._flights.get(call_id)
@@ -104,8 +126,8 @@ class Lane:
 
     def require_room(self) -> None:
         """Raises LaneFullError."""
-        if len(self._waiting) >= self._most_waiting:
-            raise LaneFullError(f"{len(self._waiting)} calls wait for their turn already.")
+        if self._not_begun >= self._most_waiting:
+            raise LaneFullError(f"{self._not_begun} calls wait for their turn already.")
 
     def take(self, flight: Flight) -> Flight:
         """The flight of this call id: this one, or the one that is on its way."""
@@ -131,17 +153,15 @@ class Lane:
         if flights:
             self._lately.append((time.monotonic(), len(flights)))
             await self._prepared()
-        begun = [self._begun(flight, workflow_id, run_id) for flight in flights]
-        if begun:
-            await asyncio.wait(begun, timeout=self._budget_s)
-        for flight in flights:
-            if not flight.done.done():
-                self._move_later(flight)
+        tasks = [self._task_of(flight, workflow_id, run_id) for flight in flights]
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._budget_s)
         known = {flight.call_id: flight for flight in flights}
         return tuple(LaneEnd(call_id=call.call_id, status=_status(known.get(call.call_id))) for call in asked)
 
     async def close(self) -> None:
         """Calls that no batch has taken end without a result; those that are made are waited for by nobody."""
+        self._is_closed = True
         flights = [*self._flights.values()]
         known = (self._sender, *(flight.task for flight in flights), *(flight.moving for flight in flights))
         tasks = [task for task in known if task is not None]
@@ -156,13 +176,19 @@ class Lane:
         while self._waiting:
             batch = self._next_batch()
             try:
-                await self._send(LaneBatch(calls=tuple(map(_as_sent, batch))))
+                await self._answered(self._send(LaneBatch(calls=tuple(map(_as_sent, batch)))))
                 pause_s = _PAUSE_S
             except LaneUnreachableError as error:
                 self._last_error = str(error)
                 self._waiting.extendleft(flight for flight in reversed(batch) if flight.task is None and not flight.done.done())
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    async def _answered(self, asking: Awaitable[None]) -> None:
+        if self._asked_at is None:
+            self._asked_at = time.monotonic()
+        await asking
+        self._asked_at = None
 
     def _next_batch(self) -> list[Flight]:
         batch: list[Flight] = []
@@ -178,36 +204,57 @@ class Lane:
         except StoreUnavailableError as error:
             self._last_error = str(error)
 
-    def _begun(self, flight: Flight, workflow_id: str, run_id: str) -> "asyncio.Task[None]":
+    def _task_of(self, flight: Flight, workflow_id: str, run_id: str) -> "asyncio.Task[None]":
         if flight.task is None:
             self._calls += 1
             flight.task = asyncio.create_task(self._fly(flight, workflow_id, run_id), name=flight.call_id)
+            flight.task.add_done_callback(lambda _: self._landed(flight))
         return flight.task
 
     async def _fly(self, flight: Flight, workflow_id: str, run_id: str) -> None:
-        result = await self._maker.make(flight, workflow_id, run_id)
-        if result is not None:
-            self._end(flight, result)
-        elif self._move_later(flight).done():
-            self._end(flight, None)
+        slots = self._slots[flight.call.tool_id]
+        try:
+            await slots.acquire()
+        finally:
+            self._begun += 1
 
-    def _move_later(self, flight: Flight) -> "asyncio.Task[None]":
+        def late() -> None:
+            slots.release()
+            self._move_later(flight)
+
+        timer = asyncio.get_running_loop().call_later(self._budget_s, late)
+        try:
+            if (result := await self._maker.make(flight, workflow_id, run_id)) is not None:
+                self._end(flight, result)
+        finally:
+            if timer.when() > asyncio.get_running_loop().time():
+                timer.cancel()
+                slots.release()
+
+    def _landed(self, flight: Flight) -> None:
+        """It was made; or has a workflow; or has to get one, whatever ended it."""
+        if not flight.done.done() and (flight.is_moved or self._is_closed):
+            self._end(flight, None)
+        elif not flight.done.done():
+            self._move_later(flight)
+
+    def _move_later(self, flight: Flight) -> None:
         """Give the call a workflow of its own. The lane does not wait for that; the call does."""
-        if flight.moving is None:
-            self._moved += 1
+        if flight.moving is None and not flight.done.done():
             flight.moving = asyncio.create_task(self._move(flight), name=f"move {flight.call_id}")
-        return flight.moving
 
     async def _move(self, flight: Flight) -> None:
-        pause_s = _PAUSE_S
-        while not flight.done.done():
-            try:
-                await self._move_to_workflow(flight)
-                break
-            except (LaneUnreachableError, StoreUnavailableError) as error:
-                self._last_error = str(error)
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        async with self._moves:
+            pause_s = _PAUSE_S
+            while not flight.done.done() and not flight.is_moved:
+                try:
+                    await self._answered(self._move_to_workflow(flight))
+                    flight.is_moved = True
+                    self._moved += 1
+                except (LaneUnreachableError, StoreUnavailableError) as error:
+                    self._last_error = str(error)
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         if flight.task is None or flight.task.done():
             self._end(flight, None)
 
@@ -226,6 +273,6 @@ def _status(flight: Flight | None) -> LaneStatus:
     if flight is None:
         return "unknown"
     if not flight.done.done():
-        return "moved"
+        return "moved" if flight.is_moved else "running"
     result = flight.done.result()
     return result.status if result is not None else "moved"

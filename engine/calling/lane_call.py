@@ -63,7 +63,7 @@ class LaneMaking:
             call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id, is_new=True
         )
         try:
-            decision = await self._admissions.admit(request)
+            decision = await self._admissions.admit(request, self._host)
             if isinstance(decision.admission, Answered) or decision.entry is None:
                 return decision.admission.result if isinstance(decision.admission, Answered) else None
             plan = decision.admission.plan.model_copy(update={"way": Way.LANE})
@@ -80,6 +80,7 @@ class LaneMaking:
 
     async def _made(self, attempt: Attempt, turn: Turn, flight: Flight) -> ToolResult | None:
         outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
+        flight.is_settling = True
         settling = SettleRequest.model_construct(plan=attempt.plan, outcome=outcome, workflow_id=turn.workflow_id, run_id=turn.run_id)
         return await self._settlements.settle_with(attempt.entry, settling, flight.claim)
 

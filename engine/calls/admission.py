@@ -33,9 +33,9 @@ class Admissions:
     def __init__(self, sources: Sources, placements: Placements, places: Places) -> None:
         self._sources, self._placements, self._places = sources, placements, places
 
-    async def admit(self, request: AdmitRequest) -> Decision:
-        """A plan for the call, or its answer: an earlier one under the same id, or why it is refused."""
-        asked = Asked(request.call_id, request.call, fingerprint(request.call), request.call.params, is_new=request.is_new)
+    async def admit(self, request: AdmitRequest, door: str | None = None) -> Decision:
+        """A plan for the call, or its answer: an earlier one under the same id, or why it is refused. `door` makes it, if one asks."""
+        asked = Asked(request.call_id, request.call, fingerprint(request.call), request.call.params, is_new=request.is_new, door=door)
         try:
             for check in CHECKS:
                 asked = await check.run(asked, self._sources)

@@ -102,7 +102,7 @@ async def test_a_batch_that_comes_twice_makes_nothing_twice(stage: Stage) -> Non
     await running
     after = await stage.lane.perform(batch.calls, "lane-1", "run-1")
     assert stage.made == ["call-00000001"]
-    assert [end.status for end in (*again, *after)] == ["moved", "unknown"]
+    assert [end.status for end in (*again, *after)] == ["running", "unknown"]
 
 
 @pytest.mark.promise("lanes-make-nothing-twice")
@@ -125,7 +125,77 @@ async def test_a_slow_call_moves_and_is_not_made_again_and_its_neighbours_do_not
     assert result is not None
     assert stage.moved == ["call-00000001"]
     assert sorted(stage.made) == ["call-00000001", "call-00000002"]
-    assert {end.call_id: end.status for ends in stage.ends for end in ends} == {"call-00000001": "moved", "call-00000002": "success"}
+    assert {end.call_id: end.status for ends in stage.ends for end in ends} == {"call-00000001": "running", "call-00000002": "success"}
+
+
+async def test_calls_of_one_tool_wait_for_each_other_and_what_waits_does_not_move(stage: Stage) -> None:
+    made_at_once, most = 0, 0
+
+    async def make(_flight: Flight) -> bool:
+        nonlocal made_at_once, most
+        made_at_once += 1
+        most = max(most, made_at_once)
+        await asyncio.sleep(0.03)
+        made_at_once -= 1
+        return True
+
+    stage.make_call = make
+    results = await stage.run(*map(flight, range(64)))
+    assert all(results)
+    assert (most, stage.moved) == (16, [])
+
+
+async def test_calls_that_end_while_they_wait_to_move_get_no_workflow(stage: Stage) -> None:
+    released, may_move = asyncio.Event(), asyncio.Event()
+
+    async def make(_flight: Flight) -> bool:
+        return await released.wait()
+
+    async def move(flight: Flight) -> None:
+        stage.moved.append(flight.call_id)
+        stage.has_moved.set()
+        await may_move.wait()
+
+    stage.make_call, lane = make, Lane(stage, stage.send, move, budget_s=0.02)
+    stage.lane = lane
+    running = asyncio.create_task(stage.run(*map(flight, range(10))))
+    await asyncio.wait_for(stage.has_moved.wait(), 10)
+    released.set()
+    assert all(await running)
+    may_move.set()
+    await lane.close()
+    assert len(stage.moved) <= 2
+
+
+async def test_a_call_that_is_cancelled_before_it_is_made_ends_by_a_workflow(stage: Stage) -> None:
+    begun = asyncio.Event()
+
+    async def make(_flight: Flight) -> bool:
+        begun.set()
+        return await asyncio.Event().wait()
+
+    stage.make_call = make
+    asked = stage.lane.take(flight(1))
+    await begun.wait()
+    asked.cancel()
+    assert await asyncio.wait_for(asked.done, 10) is None
+    assert stage.moved == [asked.call_id]
+
+
+async def test_a_call_whose_answer_is_written_down_is_not_cancelled(stage: Stage) -> None:
+    begun = asyncio.Event()
+
+    async def settle(flight: Flight) -> bool:
+        flight.is_settling = True
+        begun.set()
+        await asyncio.sleep(0.01)
+        return True
+
+    stage.make_call = settle
+    asked = stage.lane.take(flight(1))
+    await begun.wait()
+    asked.cancel()
+    assert await asyncio.wait_for(asked.done, 10) is not None
 
 
 async def test_what_cannot_be_made_here_gets_a_workflow(stage: Stage) -> None:

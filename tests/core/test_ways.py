@@ -18,13 +18,13 @@ HOLDS: dict[str, WayFacts] = {
     "files": replace(QUICK, names_files=True),
     "large": replace(QUICK, params_bytes=64 * 1024 + 1),
     "not_ready": replace(QUICK, is_ready=False),
-    "slow": replace(QUICK, usual_s=0.2),
+    "slow": replace(QUICK, quick_s=0.2),
 }
 
 
 def test_a_short_call_without_side_effects_takes_the_lane() -> None:
     assert way_of(QUICK) is Way.LANE
-    assert way_of(replace(QUICK, usual_s=0.1, params_bytes=64 * 1024)) is Way.LANE
+    assert way_of(replace(QUICK, quick_s=0.1, params_bytes=64 * 1024)) is Way.LANE
 
 
 def test_what_acts_takes_it_where_all_do() -> None:

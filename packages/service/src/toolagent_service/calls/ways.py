@@ -11,12 +11,13 @@ MOST_BYTES = 64 * 1024
 """Of parameters; what is larger would make its batch a burden to the others of it."""
 
 SLOW_S = 0.1
-"""What is mostly longer than this delays the others of its batch."""
+"""What is always longer than this needs no lane. What is sometimes longer moves: that costs little more than a workflow at once. Under
+load every tool is slow now and then, and must come back to its lane."""
 
 
 @dataclass(frozen=True, slots=True)
 class WayFacts:
-    """What is known of a call before it is made. `usual_s`: nine of ten calls of its tool were over by then; None: none was seen."""
+    """What is known of a call before it is made. `quick_s`: one in ten calls of its tool was over by then; None: none was seen."""
 
     lanes: LaneMode
     is_waited_for: bool
@@ -25,7 +26,7 @@ class WayFacts:
     params_bytes: int
     is_ready: bool
     has_effects: bool
-    usual_s: float | None = None
+    quick_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("files", "a parameter may name a file", lambda facts: facts.names_files),
     Reason("large", "the parameters are larger than 64 KiB", lambda facts: facts.params_bytes > MOST_BYTES),
     Reason("not_ready", "the tool is not up in this process", lambda facts: not facts.is_ready),
-    Reason("slow", "one in ten of its last calls took longer than 0.1 s", lambda facts: (facts.usual_s or 0.0) > SLOW_S),
+    Reason("slow", "nine in ten of its last calls took longer than 0.1 s", lambda facts: (facts.quick_s or 0.0) > SLOW_S),
 )
 """In the order of asking; a call for which none holds takes the lane."""
 

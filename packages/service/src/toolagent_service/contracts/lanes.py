@@ -10,8 +10,8 @@ from toolagent.contracts.lanes import LaneFigures
 
 __all__ = ["LaneBatch", "LaneCall", "LaneEnd", "LaneEnds", "LaneMode", "LaneStatus", "Way"]
 
-LaneStatus = Literal["success", "error", "moved", "unknown"]
-"""`moved`: to a workflow of its own; `unknown`: its door does not know it (any more)."""
+LaneStatus = Literal["success", "error", "running", "moved", "unknown"]
+"""`running`: its door makes it; `moved`: to a workflow of its own; `unknown`: its door does not know it (any more)."""
 
 
 class LaneMode(StrEnum):

@@ -80,13 +80,38 @@ def values_of_format(schema: JsonSchema, value: JsonValue, name: str) -> Iterato
 
 
 def mentions_format(schema: JsonValue, name: str) -> bool:
-    """Whether any part of the schema has that `format`."""
-    return mentions(schema, lambda part: part.get("format") == name)
+    """Whether any part of the schema, which nobody changes any more, has that `format`."""
+    return _mentions_format(_Identity(schema), name)
 
 
 def mentions_secrets(schema: JsonValue) -> bool:
-    """Whether any part of the schema makes a secret of what it describes."""
-    return mentions(schema, _is_secret)
+    """Whether any part of the schema, which nobody changes any more, makes a secret of what it describes."""
+    return _mentions_secrets(_Identity(schema))
+
+
+class _Identity:
+    """Equal to itself alone: every call asks the same of the schemas of its tool, and walking them takes longer than the tool."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: JsonValue) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.schema is self.schema
+
+
+@lru_cache(1024)
+def _mentions_format(of: _Identity, name: str) -> bool:
+    return mentions(of.schema, lambda part: part.get("format") == name)
+
+
+@lru_cache(1024)
+def _mentions_secrets(of: _Identity) -> bool:
+    return mentions(of.schema, _is_secret)
 
 
 def mentions(schema: JsonValue, is_meant: Callable[[JsonSchema], bool]) -> bool:

@@ -57,7 +57,7 @@ class Settlements:
     async def _honest(self, plan: CallPlan, outcome: Finished) -> Finished:
         """Whoever says that a call failed may not know whether an earlier attempt had sent it; the mark does.
 
-        A caller who reads `sent: false` may safely call again. On the fast path nothing is marked, and nothing has effects.
+        A caller who reads `sent: false` may safely call again.
         """
         if outcome.error is None or outcome.started_at is not None or plan.fast:
             return outcome

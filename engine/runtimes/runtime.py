@@ -104,7 +104,7 @@ class Mortal(Protocol):
 
 @runtime_checkable
 class Installing(Protocol):
-    """A runtime that leaves no process, but whose start may take minutes: the fast path is only for what has been started."""
+    """A runtime that leaves no process, but whose start may take minutes: until then its tools are not ready."""
 
     installs: Literal[True]
 

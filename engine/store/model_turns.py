@@ -12,11 +12,11 @@ from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.messages import MessageTable, key_of_position, write_message
 from engine.store.tables import model_turns, tasks
-from engine.store.task_notes import NewNote, bounded, lock_of_conversation, write_notes
+from engine.store.task_notes import bounded, lock_of_conversation, write_notes
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.failures import ContentMissingError
 from toolagent.core.texts import well_formed
-from toolagent_service.agents.coding_log import turn_cost_line
+from toolagent_service.agents.coding_log import NewNote, turn_cost_line
 from toolagent_service.contracts.model import Message, ModelTurn, Usage
 
 _LOST = "/lost/"

@@ -3,8 +3,6 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 
 from pydantic import JsonValue
@@ -18,20 +16,10 @@ from engine.store.tables import task_notes
 from engine.store.upserts import dialect_insert
 from toolagent.contracts.making import TaskNote, TaskNoteKind
 from toolagent.core.texts import well_formed
+from toolagent_service.agents.coding_log import NewNote
 
 _AT_ONCE = 500
 _LONGEST_KEY = 200
-
-
-@dataclass(frozen=True, slots=True)
-class NewNote:
-    """What happened. `key` says which happening of the task it is: noted twice, it is there once."""
-
-    key: str
-    kind: TaskNoteKind
-    text: str
-    payload: JsonValue = None
-    at: datetime | None = None
 
 
 class TaskNoteTable:

@@ -11,7 +11,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from api.app import create_app
 from engine.store.database import Database
-from engine.store.task_notes import NewNote
 from engine.store.tasks import TaskTable
 from tests.api.conftest import BASE_URL, House, browse, with_doors
 from tests.api.requests_for_tools import ASKED, made
@@ -19,6 +18,7 @@ from tests.api.serving import reached
 from toolagent.contracts.making import Evidence, Stage, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing
 from toolagent.contracts.tasks import TaskState
+from toolagent_service.agents.coding_log import NewNote
 from toolagent_service.agents.loop import MOST_HEARD
 
 BOUND_S = 20.0

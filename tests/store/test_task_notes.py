@@ -3,8 +3,9 @@
 import asyncio
 
 from engine.store.database import Database
-from engine.store.task_notes import NewNote, TaskNoteTable
+from engine.store.task_notes import TaskNoteTable
 from toolagent.contracts.making import TaskNoteKind
+from toolagent_service.agents.coding_log import NewNote
 
 TASK = "create_00000001"
 

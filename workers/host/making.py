@@ -40,6 +40,8 @@ from engine.roles.provider import ModelProvider
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers import PROVIDERS
 from engine.runtimes.docker.building.containers import BuildContainers
+from engine.tasks.log import TaskLog
+from engine.tasks.states import TaskStates
 from engine.upkeep.tasks import TaskSweep, sweeping_tasks
 from toolagent_service.contracts.agent import AgentLimits
 from workers.failures import CannotRun
@@ -105,8 +107,8 @@ async def running_making(
         transcript = Transcript(store.messages, store.outcomes, store.turns, store.notes, store.tasks)
         coding = CodingRole(benches, gate, Proposals(gate, locks, candidates, registration.is_anothers), store.tasks)
         yield MakingActivities(
-            FollowTask(store.tasks, store.hosts, state.host, most=settings.coding.max_coding_tasks),
-            MakeTool(maker, store.tasks, store.notes, store.events),
+            FollowTask(TaskStates(store.tasks, store.hosts, state.host, most=settings.coding.max_coding_tasks)),
+            MakeTool(maker, TaskLog(store.tasks, store.notes, store.events)),
             BriefAgent(Openings(models, transcript), coding, _allowed(settings.coding)),
             AskModel(models, transcript, (coding,)),
             UseTool(transcript, (coding,)),

@@ -69,7 +69,7 @@ from workers.settings.whole import Settings
 from workers.state.content import content_of
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
-from workers.temporal.host_workers import Activities
+from workers.temporal.activities import Activities
 
 
 class Store:

@@ -20,8 +20,9 @@ from engine.disk.leftovers import PROMPT_S, discard
 from engine.disk.removal import NotRemoved
 from engine.store.files import FileStore
 from toolagent.contracts.calls import ErrorType, ValidationIssue
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentDamagedError, ContentMissingError, FileTooLargeError
 from toolagent.core.schemas import FILE_PATH, map_values, mentions_format, values_of_format

@@ -8,7 +8,8 @@ from pydantic import JsonValue
 from engine.calls.long_values import walked
 from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType, ToolResult
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import CallRecord, Event, EventType
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.schemas import mask_secrets, mentions_secrets

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from engine.registry.registry import ToolRegistry
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffectScope, ToolManifest, ToolStatus
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolManifest, ToolStatus
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy
 from toolagent.core.schemas import FILE_PATH, mentions_format, with_defaults

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.core.schemas import FILE_PATH, FOLLOWED, MASK, mask_secrets, mentions_format, values_of_format, with_defaults
 
 Place: TypeAlias = tuple[str, ...]

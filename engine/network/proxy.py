@@ -10,7 +10,8 @@ import h11
 
 from engine.network.addresses import Address
 from engine.network.proxy_greeting import Greeting, greeted
-from engine.network.proxy_rules import Asked, Asks, Refused, Rules
+from engine.network.proxy_refusal import Refused
+from engine.network.proxy_rules import Asked, Asks, Rules
 from engine.network.proxy_streams import Stream, Target, forward, next_event, tunnel
 from engine.network.proxy_target import target_of
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from engine.network.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
-from toolagent_service.calls.sandbox import host_matches
+from engine.network.proxy_refusal import Refused
+from toolagent_service.calls.hosts import host_matches
 
 _MAX_ASKS = 1000
 _MOST_HEARD = 100
@@ -39,14 +40,6 @@ class Asks:
             self.left_out += 1
         if self.tell is not None:
             self.tell(asked)
-
-
-class Refused(Exception):
-    """The proxy does not do it; the message is for whoever asked. `error` is one of RFC 9209 §2.3."""
-
-    def __init__(self, status: int, error: str, message: str, reason: str = "") -> None:
-        super().__init__(message)
-        self.status, self.error, self.message, self.reason = status, error, message, reason or message
 
 
 class Rules:

@@ -4,7 +4,7 @@ import re
 
 import h11
 
-from engine.network.proxy_rules import Refused
+from engine.network.proxy_refusal import Refused
 from engine.network.proxy_streams import HTTP, Target
 
 _AUTHORITY = re.compile(

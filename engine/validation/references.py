@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 from pydantic import JsonValue
 
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.core.schemas import FOLLOWED, has_meaning
 
 _MAX_PARTS = 20_000

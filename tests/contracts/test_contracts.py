@@ -3,12 +3,12 @@
 import pytest
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolResult
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest, ToolStatus
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sources import (
-    BackendRuntime,
     BuiltinSource,
     DockerSource,
     LocalSource,

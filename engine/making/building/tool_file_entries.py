@@ -7,8 +7,8 @@ from pathlib import Path
 
 from engine.disk.removal import remove
 from engine.making.failures import LeftOut
-from engine.making.openapi.names import unused
 from engine.making.openapi.tools import Described
+from engine.making.openapi.unused_names import unused
 from engine.making.recognisers.tool_file import recognise_tool_files
 from engine.making.repositories.trees import Tree
 from engine.registry.archives import MAX_BYTES, MAX_FILES

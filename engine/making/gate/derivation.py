@@ -15,7 +15,8 @@ from typing import Self, TypeAlias
 import structlog
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.validation.schemas import issues_of
 
 Cases: TypeAlias = tuple[dict[str, JsonValue], ...]

@@ -14,8 +14,9 @@ from engine.making.openapi.schemas import Schemas
 from engine.making.openapi.selection import fitting, wanted
 from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffectScope, ToolGroup, ToolManifest
+from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolGroup, ToolManifest
 from toolagent.contracts.sources import PackedSource, ToolSource, backend_runtime_of
 from toolagent.validation.schemas import schema_faults
 

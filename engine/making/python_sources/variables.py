@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 from engine.making.python_sources.modules import parsed
 from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
+from toolagent.contracts.identifiers import OWNED_VARIABLES
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.sandbox import OWNED_VARIABLES
 from toolagent.contracts.sources import ToolSource
 
 _EXAMPLES = (".env.example", ".env.sample", ".env.template", ".env.dist", "env.example", "example.env", ".env.local.example")

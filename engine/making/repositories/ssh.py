@@ -11,7 +11,8 @@ from pathlib import Path
 
 from engine.making.repositories.addresses import CloneFailed, CloneFailure, RepositoryAddress
 from engine.network.addresses import Address, Resolve, resolve
-from engine.network.proxy_rules import Refused, Rules
+from engine.network.proxy_refusal import Refused
+from engine.network.proxy_rules import Rules
 from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.process.launching import launched
 from engine.runtimes.process.processes import Launcher, Process

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from engine.runtimes.docker_engine.binds import bind
 from engine.runtimes.docker_engine.carried import INSIDE, Carried
 from engine.runtimes.docker_engine.engine import Document, Engine, EngineFailure, EngineUnavailable
 from engine.runtimes.docker_engine.image import Image
 from engine.runtimes.docker_engine.labels import IMAGE, SEAL, Marks
 from engine.runtimes.docker_engine.limits import ContainerLimits
-from engine.runtimes.docker_engine.volumes import bind
 from engine.runtimes.sandbox.egress import SandboxNetwork
 from engine.runtimes.variables import GIVEN
 from toolagent_service.contracts.containers import ContainerInfo

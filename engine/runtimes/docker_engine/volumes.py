@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import structlog
 
+from engine.runtimes.docker_engine.binds import bind
 from engine.runtimes.docker_engine.engine import Document
 from engine.runtimes.docker_engine.image import Image
 from engine.runtimes.docker_engine.limits import ContainerLimits
@@ -26,10 +27,6 @@ _EVERYBODYS = 0o777
 _MOST_OF_AN_IMAGE = 16
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-def bind(source: Path, target: str, *, writable: bool = False) -> Document:
-    return {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": not writable}
 
 
 def calls_of(tool: ToolManifest, source: DockerSource, settings: DockerSettings) -> Path | None:

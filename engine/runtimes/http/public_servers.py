@@ -8,7 +8,7 @@ import httpx
 from engine.network.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
 from engine.runtimes.failures import NotSent
 from toolagent.contracts.calls import ErrorType
-from toolagent_service.calls.sandbox import host_matches
+from toolagent_service.calls.hosts import host_matches
 
 _LOOKUPS = 8
 _MAX_PORT = 65_535

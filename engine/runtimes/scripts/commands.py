@@ -14,7 +14,8 @@ from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.sandbox.sandbox import run_name
 from engine.runtimes.scripts.access import access_of
 from toolagent.contracts.calls import Caller
-from toolagent.contracts.manifest import JsonSchema, SecurityContext
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxGrant
 from toolagent.contracts.sources import ScriptLanguage
 

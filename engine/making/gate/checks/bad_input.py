@@ -10,8 +10,8 @@ from engine.making.gate.checks.derived_cases import as_probed
 from engine.making.gate.subject import Came, Params, Reply, Subject
 from engine.making.gate.wording import listed, quoted
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import CheckResult
-from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.sources import HttpSource
 
 NAME = "bad input"

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from engine.making.gate.subject import Came, Params, Subject, is_of_others
 from engine.making.gate.wording import listed, quoted
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import CheckResult
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.schemas import FILE_PATH, mentions_format
 
 NAME = "derived cases"

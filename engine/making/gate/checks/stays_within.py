@@ -3,7 +3,7 @@
 from engine.making.gate.subject import Account, Subject
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.sandbox import SandboxLevel
-from toolagent_service.calls.sandbox import host_matches
+from toolagent_service.calls.hosts import host_matches
 
 NAME = "stays within"
 _FIELD = "securityContext.networkAccess.allowHosts"

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part
 from engine.network.addresses import Resolve, bounded, carried, is_ours, is_public
-from toolagent_service.calls.sandbox import host_matches
+from toolagent_service.calls.hosts import host_matches
 
 _HERE = ("localhost", "127.0.0.1", "::1")
 _NONE = "It names no server by an absolute address (`servers: [{url: https://…}]`). Say in the task's `server_url` where it is served."

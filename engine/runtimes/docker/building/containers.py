@@ -20,6 +20,7 @@ from engine.runtimes.docker.building.index_variables import index_variables
 from engine.runtimes.docker.building.wishes import Note, Notes, Wishes
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.unused import UnusedTimer
+from engine.runtimes.docker_engine.binds import bind
 from engine.runtimes.docker_engine.carried import INSIDE, Carried
 from engine.runtimes.docker_engine.commands import Command, Executed, begin, run_within
 from engine.runtimes.docker_engine.engine import Api, Document, EngineFailure, Missing
@@ -27,7 +28,7 @@ from engine.runtimes.docker_engine.image import Image
 from engine.runtimes.docker_engine.labels import OWN_IMAGES, STATE, Kind, Marks
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.serving_containers import created, inspected, removed
-from engine.runtimes.docker_engine.volumes import bind, image_mounts, volume_mounts
+from engine.runtimes.docker_engine.volumes import image_mounts, volume_mounts
 from engine.runtimes.environments.indexes import Index
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress

@@ -8,12 +8,11 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field
 
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import GroupId
-from toolagent.contracts.sandbox import EnvironmentName
+from toolagent.contracts.identifiers import EnvironmentName, GroupId
 
 __all__ = [
-    "BackendRuntime",
     "Environment",
     "PackedSource",
     "ScriptLanguage",
@@ -48,14 +47,6 @@ def _without_user(url: str) -> str:
 
 
 WithoutUser = AfterValidator(_without_user)
-
-
-class BackendRuntime(StrEnum):
-    """A source in one of three words."""
-
-    LOCAL = "local"
-    DOCKER = "docker"
-    REMOTE = "remote"
 
 
 class ScriptLanguage(StrEnum):

@@ -2,9 +2,9 @@
 
 from pydantic import JsonValue
 
+from engine.calls.effects import EFFECTS
 from engine.calls.effects.ended import Ended, Places
 from engine.calls.endings import as_not_sent, as_sent, faulty_step, lost_step, misfit
-from engine.calls.following import settled
 from engine.calls.lookup import ToolLookup
 from engine.calls.records import LEFT_BEHIND, record_of
 from engine.store.claims import Claim
@@ -64,6 +64,13 @@ class Settlements:
         record = await self._places.calls.get(plan.call_id)
         sent = record is not None and record.sent_at is not None
         return outcome.model_copy(update={"error": as_sent(outcome.error) if sent else as_not_sent(outcome.error)})
+
+
+async def settled(ended: Ended, places: Places) -> ToolResult:
+    """The result that stands after all effects, in their order."""
+    for effect in EFFECTS:
+        ended = await effect.run(ended, places)
+    return ended.result
 
 
 def _known(outcome: Finished) -> str:

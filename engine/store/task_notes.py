@@ -28,19 +28,8 @@ class TaskNoteTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, task_id: str, key: str, kind: TaskNoteKind, text: str, payload: JsonValue = None) -> TaskNote:
-        """Note one thing, and return what stands under its key."""
-        return (await self.add_all(task_id, (NewNote(key, kind, text, payload),)))[0]
-
-    async def add_all(self, task_id: str, notes: Sequence[NewNote]) -> tuple[TaskNote, ...]:
-        """Note several things in this order, and return what stands under their keys. May be repeated."""
-        await self.write(task_id, notes)
-        query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.key.in_([bounded(note.key) for note in notes]))
-        found = {row["key"]: _note(row) for row in await self._database.mappings(query)}
-        return tuple(found[bounded(note.key)] for note in notes)
-
     async def write(self, task_id: str, notes: Sequence[NewNote]) -> None:
-        """The same for who has no use for what stands."""
+        """Write several notes in this order. May be repeated: of two with one key the first stands."""
         async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             await write_notes(connection, task_id, notes)
 

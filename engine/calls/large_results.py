@@ -1,4 +1,4 @@
-"""Outputs that are too large for a result: they are checked, kept as files, and a reference stands for them."""
+"""Outputs that are too large for a result: they are checked and stored as files, and the result holds a reference."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

@@ -46,7 +46,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def is_harmless(entry: ToolEntry) -> bool:
-    """Whether it may be called on a guess: it changes nothing, costs nothing, asks nobody, and tells nobody what it is given."""
+    """Whether it may be called on a guess: it changes nothing, costs nothing, needs no confirmation, and sends its input nowhere."""
     manifest = entry.manifest
     context = manifest.security_context
     return (

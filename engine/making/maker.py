@@ -146,7 +146,7 @@ class Maker:
         except NotASuccessor as refused:
             return await self._refused(step, whole, _SUCCESSION, str(refused))
         given, held_back = divided(step.task_id, step.spec.examples)
-        # Who was shown nothing was built without a model: all examples speak for what was built.
+        # A build without a model was shown no examples, so all of them count.
         async with on_trial(
             candidate.entries, parts.runtimes, task_id=step.task_id, files=parts.files, progress=progress, is_patient=is_patient
         ) as trial:
@@ -208,7 +208,7 @@ class Maker:
         entry = await self._parts.repairs.successor(step.task_id, step.spec.tool_id, step.mends, candidate)
         # Only what was mended: other sources of the tool would answer in its place.
         own = entry.model_copy(update={"sources": entry.sources[:1]})
-        # Who wrote it in the first place is not known, and a repair need not add what others' tools may lack.
+        # The first author is not known, and a repair need not add what tools of others may lack.
         mended = candidate.model_copy(update={"entries": (own,), "written_by_us": False})
         replay = await self._parts.repairs.replay(step.spec, step.mends)
         return mended, with_check(replay)

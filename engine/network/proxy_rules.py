@@ -93,7 +93,7 @@ def _listed(patterns: Sequence[str]) -> str:
 
 
 class Refusals:
-    """What the proxy refuses to one server, for whoever listens. What nobody listened to is kept for the next who does."""
+    """What the proxy refuses to one server, for its listeners. Refusals without a listener are kept for the next one."""
 
     def __init__(self) -> None:
         self._unheard: dict[str, None] = {}
@@ -106,13 +106,13 @@ class Refusals:
                     heard[f"{asked.host}:{asked.port}: {asked.reason}"] = None
 
     def unheard(self) -> tuple[str, ...]:
-        """What nobody listened to so far. It is told once."""
+        """Refusals without a listener so far. Returned once."""
         told, self._unheard = tuple(self._unheard), {}
         return told
 
     @contextlib.contextmanager
     def heard(self) -> Generator[dict[str, None]]:
-        """Grows while the block lasts. May be another call's doing: both have it."""
+        """Grows while the block lasts. Parallel calls both get a refusal."""
         heard, self._unheard = self._unheard, {}
         self._listening.append(heard)
         try:

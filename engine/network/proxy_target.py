@@ -1,4 +1,4 @@
-"""What a request to the proxy names, read strictly: what could be understood in two ways is refused."""
+"""The target of a request to the proxy, read strictly: ambiguous requests are refused."""
 
 import re
 

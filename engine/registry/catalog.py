@@ -90,7 +90,7 @@ class CatalogImport:
         reading = await asyncio.to_thread(read_catalog, data_dir, self._vault, expected=expected)
         prepared = await self._prepare(reading, data_dir, builtin)
         loaded = await self._tool_files.load(_taken(builtin, reading), _needing(reading)) if self._tool_files else None
-        # Those that went go first: an id may come back under another file's entry.
+        # Remove first: another file may use the same id now.
         await self._forget_missing(reading)
         if self._tool_files and loaded:
             await self._tool_files.leave(loaded)
@@ -180,7 +180,7 @@ class CatalogImport:
         mine = before[self._catalog].entry_ids if self._catalog in before else await self._entries.list_unmarked(FILES_ORIGIN)
         mentioned = tuple(reading.tools.mentioned)
         if not set(mentioned) <= set(mine):
-            # Said before it is written: so nobody who had these too, and has them no more, takes them away again.
+            # Announced before it is written, so that another catalog which had these tools before does not remove them.
             claimed = tuple(dict.fromkeys((*mentioned, *mine)))
             await self._files.save(self._catalog, registry_json.FILE_NAME, CatalogFile(reading.tools.envelope, claimed))
         gone = [tool_id for tool_id in mine if tool_id not in reading.tools.mentioned]
@@ -199,7 +199,7 @@ class CatalogImport:
             await self._containers.bring_in([(entry, json.dumps(raws[key])) for key, entry in containers.entries.items()], gone)
 
     async def _gone(self, file: str, parsed: Parsed[Any], otherwise: Iterable[str]) -> set[str]:
-        """What this catalog's file had and has no more, and nobody else's has."""
+        """What was removed from this catalog's file and is in no other catalog."""
         before = await self._files.of_file(file)
         kept = {entry for catalog, one in before.items() if catalog != self._catalog for entry in one.entry_ids}
         mine = before[self._catalog].entry_ids if self._catalog in before else (otherwise if not before else ())

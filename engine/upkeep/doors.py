@@ -1,4 +1,4 @@
-"""Being a front door: a lease that says so, and care of calls that doors which are gone had accepted."""
+"""Being a front door: its lease, and taking over calls that dead doors had accepted."""
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -24,7 +24,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class DoorKeeper:
     """Keeps the lease of one door, in a process that may be a `host` too.
 
-    `adopt` gives a call that nobody has in hand a workflow of its own, `end_lane` ends the lane of a door; both may be repeated.
+    `adopt` gives an abandoned call a workflow of its own, `end_lane` ends the lane of a door; both may be repeated.
     `is_over` says whether the workflow of a call has ended or is not there.
     """
 
@@ -46,11 +46,11 @@ class DoorKeeper:
     async def open(self) -> None:
         """Raises StoreUnavailableError."""
         await self._doors.beat(self._door, self._host, self._figures())
-        # An earlier life of this process needs no lease to run out: it is gone.
+        # The lease of an earlier life of this process need not expire: that process is gone.
         await self._clear(self._host)
 
     async def look(self) -> None:
-        """Renew the lease, and see to what doors that are gone have left."""
+        """Renew the lease, and take over what dead doors have left."""
         with suppress(StoreUnavailableError):
             await self._doors.beat(self._door, self._host, self._figures())
             await self._clear(None)
@@ -63,14 +63,14 @@ class DoorKeeper:
                 await self._forget()
 
     async def _forget(self) -> None:
-        """Claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes."""
+        """Claims of workflows that were terminated, so that the call was never settled: its request is deleted."""
         for call_id in await self._claims.of_workflows(now() - _OLD, _AT_ONCE):
             if await self._is_over(call_id):
                 await self._claims.withdraw(call_id, WORKFLOW)
 
     async def leave(self) -> None:
         """What is claimed still goes on by the next door that looks."""
-        with suppress(StoreUnavailableError):  # the lease ends by itself
+        with suppress(StoreUnavailableError):  # the lease expires
             await self._doors.leave(self._door)
 
     async def _clear(self, host: str | None) -> None:

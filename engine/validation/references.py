@@ -1,4 +1,4 @@
-"""Schemas whose references are written out, so that whoever walks a value along its schema meets every part of it."""
+"""Schemas with their references resolved, so that a walk of a value along its schema reaches every part."""
 
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote

@@ -28,7 +28,7 @@ _NOT_IN_AN_ID = re.compile(r"[^a-z0-9_-]+")
 def tool_file_candidate(repository: Path, paths: Sequence[str], about: Described, work: Path) -> tuple[Candidate, dict[str, Path]]:
     """The tools, and the folder of each one's script, below `work` where that names its files. Raises OSError, ValueError. Blocks.
 
-    Their ids are the task's: a repository takes nobody's place.
+    Their ids begin with the task's name, so a repository cannot replace another tool.
     """
     tree = Tree.read(repository)
     read = [_read(tree, path) for path in paths]

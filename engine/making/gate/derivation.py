@@ -1,4 +1,4 @@
-"""Cases derived from an input schema, by a program of their own: a schema can make that take for ever."""
+"""Cases derived from an input schema, in a separate process: some schemas make it run for ever."""
 
 import asyncio
 import contextlib

@@ -226,7 +226,7 @@ def _form(value: JsonValue) -> str:
 
 
 def _different(before: JsonValue, now: JsonValue) -> Iterator[tuple[str, JsonValue, JsonValue]]:
-    """What is new counts, too: whoever reads the result may not expect it."""
+    """New fields count, too: a reader of the result may not expect them."""
     places = {path: (path, one, other) for path, one, other in unexpected(before, now)}
     yield from places.values()
     yield from ((path, other, one) for path, one, other in unexpected(now, before) if path not in places)

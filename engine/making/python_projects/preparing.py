@@ -49,7 +49,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`files` are those that say to whoever starts it what it depends on; `notes` what failed, and what was chosen instead."""
+    """`files` declare its dependencies to what starts it; `notes` what failed, and what was chosen instead."""
 
     files: Mapping[str, str]
     environment: Environment

@@ -256,7 +256,7 @@ def _require_installed(declared: Sequence[str], installed: set[str]) -> None:
 
 
 def _require_tried(lock: str, installed: set[str]) -> None:
-    """An extra brings packages that nobody asked the gate for."""
+    """An extra brings packages that the gate has not seen."""
     for asked in map(Requirement, pinned(lock)):
         if canonicalize_name(asked.name) not in installed and (asked.marker is None or asked.marker.evaluate()):
             raise BenchRefused(

@@ -1,4 +1,4 @@
-"""Which addresses a server may be at that somebody else's document names, judged each time it is connected to."""
+"""Which addresses are allowed for a server that a document of others names; checked at each connection."""
 
 from collections.abc import Sequence
 from ipaddress import ip_address
@@ -18,7 +18,7 @@ _PORTS = {"http": 80, "https": 443}
 class PublicServers:
     """Public addresses that are not this machine's own; those of `private_hosts` may be anywhere.
 
-    It is not enough to have looked once: whoever owns the name may have it lead elsewhere later (DNS rebinding).
+    One check is not enough: the owner of the name may change its address later (DNS rebinding).
     """
 
     def __init__(self, private_hosts: Sequence[str] = (), resolve: Resolve = resolve) -> None:

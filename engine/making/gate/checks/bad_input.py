@@ -54,7 +54,7 @@ async def _tried(subject: Subject, entry: ToolEntry, source: HttpSource) -> tupl
                 if len(faults) == subject.limits.told:
                     break
     except TimeoutError:
-        if not over.expired():  # somebody else's
+        if not over.expired():  # not this one
             raise
         faults += [f"{entry.manifest.tool_id!r} was given bad input, which took all of {subject.limits.cases_s:g} s."] if not done else []
     return done, faults

@@ -120,7 +120,7 @@ async def _tried(subject: Subject, entry: ToolEntry, cases: tuple[Params, ...]) 
         async with over:
             await _try(subject, name, cases, tried)
     except TimeoutError:
-        if not over.expired():  # somebody else's
+        if not over.expired():  # not this one
             raise
         tried.faults += [f"{name!r} was given a case, which took all of {subject.limits.cases_s:g} s."] if not tried.done else []
     if tried.done and tried.refused == tried.done:
@@ -137,7 +137,7 @@ async def _try(subject: Subject, tool_id: str, cases: tuple[Params, ...], tried:
         if reply.came is Came.UNSENDABLE:
             continue
         if reply.came in (Came.KEYLESS, Came.SPARED):
-            # Who makes a tool need not trust its server with a key yet.
+            # The server need not be trusted with a key yet.
             tried.said.append(f"{tool_id!r} {reply.came}: {reply.message}")
             return
         tried.done += 1

@@ -125,7 +125,7 @@ class BuildContainers:
             labels = " ".join(f"{label}={value}" for label, value in self._settings.image_labels.items())
             kept = await self._asked(
                 site.container,
-                # With its container's labels a container that somebody makes of it would be ours.
+                # With its container's labels, any container made from the image would count as ours.
                 lambda api: api.commit(site.container, _COMMITTED, tag, changes=[f"LABEL {labels}"]),
                 self._settings.build_timeout_s,
             )
@@ -150,7 +150,7 @@ class BuildContainers:
         await asyncio.to_thread(self._notes.forget_others, [marks.name for marks in left.values()])
         for container, marks in left.items():
             if container not in self._sites:
-                with contextlib.suppress(StartFailed):  # one that cannot be had back is no reason to do without the others
+                with contextlib.suppress(StartFailed):  # one that cannot be recovered must not keep us from the others
                     await self._take_on(container, marks)
         images = await self._asked("", lambda api: api.images(filters=wanted))
         for image in [image for image in images if seals.image(image.get("Labels"))]:
@@ -166,7 +166,7 @@ class BuildContainers:
             await site.way.aclose()
 
     async def _destroyed(self, site: _Site) -> ContainerInfo:
-        """Written down first: should we die in between, `find` finds it and corrects that; the other way round nobody would."""
+        """Recorded first: after a crash in between, `find` corrects the record. In the other order the container would be lost."""
         async with AsyncExitStack() as stack:
             self._sites.pop(site.info.container_id, None)
             stack.callback(self._sites.__setitem__, site.info.container_id, site)  # when it cannot be written down
@@ -188,7 +188,7 @@ class BuildContainers:
         try:
             await self._engine.ask(ending.execute)
         finally:
-            ending.leave()  # whoever is root in there may have stopped it
+            ending.leave()  # root in the container may have stopped it
 
     async def _make(self, wishes: Wishes, image: str, image_id: str) -> _Site:
         settings = self._settings
@@ -258,7 +258,7 @@ class BuildContainers:
         raise AssertionError("The block returns or raises.")
 
     def _touch(self, name: str) -> None:
-        """Who is called by its ports is in use."""
+        """A container with traffic on its ports is in use."""
         for site in self._sites.values():
             if site.name == name:
                 site.used = time.monotonic()
@@ -276,7 +276,7 @@ class BuildContainers:
                 await self._asked(container, lambda api: api.start(container))
             created_at = datetime.fromisoformat(str(found["Created"])[:19]).replace(tzinfo=UTC)
             info = build_info(self._settings, container, note, published, created_at, await self._limits(note.wishes))
-            await self._book.note(info)  # its ports may be others now, or somebody died who was about to remove it
+            await self._book.note(info)  # its ports may be others now, or its removal was interrupted by a crash
             stack.pop_all()
         self._kept(_Site(info, marks.name, note.wishes, opened, audited))
 

@@ -19,7 +19,7 @@ class Descriptors:
         return fd
 
     def close(self, *fds: int) -> None:
-        """Each once: a number that was closed may be somebody else's by now. Without any named, all."""
+        """Each once: a closed number may be reused by now. Without any named, all."""
         for fd in self._open.intersection(fds or self._open):
             self._open.discard(fd)
             os.close(fd)

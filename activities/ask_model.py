@@ -11,18 +11,18 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.agents.models import Models, refusal
 from activities.agents.role import AnyRole
-from activities.agents.transcript import Transcript
 from activities.faults import Faults
 from activities.heartbeats import attempt_key, beating
 from engine.roles.provider import BusyKind, ModelBusy, ModelProvider, ModelRefused, TurnCancelled
-from engine.store.model_turns import Asked, Lost, RecordedTurn
 from engine.tasks.progress import Progress, telling
+from engine.tasks.transcript import Transcript
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.texts import well_formed_contract
 from toolagent_service import step_names
 from toolagent_service.agents.coding_log import NewNote, log_line, shown_text, text_line
 from toolagent_service.agents.conversation import OPENING, next_message, opening_message, sendable
+from toolagent_service.agents.ledger import Asked, Lost, RecordedTurn
 from toolagent_service.agents.model_cost import Exhausted, next_attempt_budget
 from toolagent_service.agents.model_notes import note_of
 from toolagent_service.agents.tool_uses import key_of_use
@@ -108,7 +108,7 @@ class AskModel:
 
     def _affordable(self, ask: ModelAsk, provider: ModelProvider, lost: Lost) -> int:
         """How many tokens the answer may have. What broke off was paid for, and may have used up what there was for this turn."""
-        budget = next_attempt_budget(ask, self._models.prices.of(provider.model), lost.attempts, lost.usage, lost.cost_usd)
+        budget = next_attempt_budget(ask, self._models.prices.of(provider.model), lost)
         if isinstance(budget, Exhausted):
             raise refusal(budget.reason, budget.end.value)
         return budget

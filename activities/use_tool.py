@@ -10,9 +10,9 @@ from temporalio import activity
 
 from activities.agents.role import AnyRole, PendingUse
 from activities.agents.tool import AgentToolRefused, AgentToolUnavailable, Used
-from activities.agents.transcript import Transcript
 from activities.heartbeats import attempt_key, beating
 from engine.tasks.progress import telling
+from engine.tasks.transcript import Transcript
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.texts import well_formed
 from toolagent_service import step_names

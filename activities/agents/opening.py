@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from activities.agents.models import Models
 from activities.agents.role import AnyRole
-from activities.agents.transcript import Transcript
+from engine.tasks.transcript import Transcript
 from toolagent.contracts.making import TaskNoteKind
 from toolagent_service.agents.coding_log import NewNote, start_line
 from toolagent_service.agents.conversation import OPENING

@@ -1,4 +1,4 @@
-"""What builds put down: candidates, kept in the content store by their task until they are registered or forgotten."""
+"""Candidates, the output of builds: kept in the content store by their task until they are registered or forgotten."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping

@@ -88,7 +88,7 @@ class Maker:
         return self._parts.folder / task_id
 
     async def inspect(self, step: TaskStep, progress: Progress) -> Inspected:
-        """Is there such a tool already, or some that may do it? What does the repository hold?"""
+        """Find the tool if it exists, or others that may do, and what the repository holds."""
         there = await self._parts.registration.made_already(step.spec)
         if there:
             return Inspected(answered_by=subject_of(step.spec), tool_ids=there)
@@ -122,7 +122,7 @@ class Maker:
         await bench.bring(_REPOSITORY, await asyncio.to_thread(self._clone_of, step.task_id, step.spec), self._parts.cloner.room)
 
     async def build(self, step: BuildStep, progress: Progress, *, is_patient: bool = False) -> BuildOutcome:
-        """Without a model. When it `is_patient`, it raises Outage for what of ours is away; else that is why nothing was built."""
+        """Build without a model. With `is_patient` an outage of our own services raises Outage; else nothing is built."""
         try:
             built = await self._built(step, progress)
             candidate = built.candidate.model_copy(update={"left_out": built.told, "notes": built.notes})
@@ -134,7 +134,7 @@ class Maker:
             return BuildOutcome(reason=str(failure), told="" if isinstance(failure, NotPackedError) else failure.told[-_TOLD:])
 
     async def verify(self, step: VerifyStep, progress: Progress, *, is_patient: bool = False) -> Assessed:
-        """Ask the gate. When it `is_patient`, it raises Outage for what of ours is away; else the candidate is judged by it."""
+        """Ask the gate. With `is_patient` an outage of our own services raises Outage; else it counts against the candidate."""
         parts = self._parts
         whole = await parts.candidates.load(step.candidate)
         if told := await asyncio.to_thread(unnamed_files, whole.entries):

@@ -26,7 +26,7 @@ _BUSY = (
 
 @dataclass(frozen=True, slots=True)
 class ProxyLimits:
-    """Of one run. `idle_s`: how long nothing may move on a connection."""
+    """Of one run. `idle_s`: the longest silence on a connection."""
 
     connections: int = 128
     header_bytes: int = 32 * 1024

@@ -1,1 +1,1 @@
-"""Tasks that make or repair tools, as the database has them: their turn to run, their stages, progress and log."""
+"""Tasks that make or repair tools, and conversations of agents, as the database has them."""

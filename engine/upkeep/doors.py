@@ -69,7 +69,7 @@ class DoorKeeper:
                 await self._claims.withdraw(call_id, WORKFLOW)
 
     async def leave(self) -> None:
-        """What is claimed still goes on by the next door that looks."""
+        """The next door that looks takes over what is still claimed."""
         with suppress(StoreUnavailableError):  # the lease expires
             await self._doors.leave(self._door)
 

@@ -45,7 +45,7 @@ def test_every_kind_of_source_is_read_and_means_a_backend(written: JsonValue, me
 
 def test_every_type_of_source_has_an_example_above() -> None:
     types: tuple[type[Source], ...] = get_args(get_args(ToolSource)[0])
-    assert {written["type"] for written, _ in SOURCES} == {type_.model_fields["type"].default for type_ in types}
+    assert {str(written["type"]) for written, _ in SOURCES} == {type_.model_fields["type"].default for type_ in types}
 
 
 @pytest.mark.parametrize("authority", ["user:pass@host", "user@host", "key@host:80/path", ":@host", "a\\@host", "u:p@host?x"])

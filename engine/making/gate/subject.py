@@ -31,10 +31,10 @@ class Came(StrEnum):
     SILENCE = "did not answer in time"
     NOT_SENT = "could not be asked"
     UNSENDABLE = "could not be given that"
-    """Our own client does not write it: no fault of the tool's, and nothing that a caller could send."""
+    """Our own client cannot send it: no fault of the tool's, and no caller could send it either."""
     KEYLESS = "wants a secret that is not set"
     SPARED = "was asked for nothing more"
-    """It is at a server of others, which has had all the requests that it gets."""
+    """The number of requests allowed to this remote server is used up."""
 
     @property
     def was_sent(self) -> bool:

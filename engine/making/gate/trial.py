@@ -169,7 +169,7 @@ class Trial:
         return await answered(entry.manifest.output_schema, reply.output)
 
     async def _post(self, entry: ToolEntry, body: bytes) -> Reply:
-        """What no call can be, so it takes no way of calls."""
+        """A request that no call can produce, so it does not go through the runtime."""
         try:
             route = await self._supervisor.start(entry, self._progress)
             target = _target(entry, route)

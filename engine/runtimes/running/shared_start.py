@@ -24,7 +24,7 @@ class SharedStart(Generic[S, T]):
 
     @property
     def is_open(self) -> bool:
-        """Whether one may still join."""
+        """Whether more waiters may join."""
         return not self._cancelled and not self._task.done()
 
     @property

@@ -1,4 +1,4 @@
-"""How one call of a script is put to the sandbox: command, files, variables."""
+"""One call of a script, as the sandbox runs it: command, files, variables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

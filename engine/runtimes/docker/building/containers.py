@@ -237,7 +237,7 @@ class BuildContainers:
     async def _opened(
         self, name: str, wishes: Wishes, before: Mapping[int, int], index: Index, audited: BuildAudit
     ) -> tuple[SandboxNetwork, AsyncExitStack, dict[int, int]]:
-        """The ways into and out of the container, what closes our end of them, and its ports here: those of `before` if they are free."""
+        """Connections into and out of the container, what closes our end, and its ports here: those of `before` if they are free."""
         hosts, _ = granted(SandboxGrant(hosts=wishes.hosts), self._settings.policy)
         opening = Opening(
             hosts=(*index.hosts, *hosts.hosts),

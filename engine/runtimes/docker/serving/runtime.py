@@ -216,7 +216,7 @@ class DockerRuntime:
     async def _opened(
         self, name: str, port: int, hosts: tuple[str, ...], audited: Audited, identity: Identity | None
     ) -> tuple[SandboxNetwork, AsyncExitStack]:
-        """The ways into and out of the container of this name, and what closes our end of them. Raises OSError."""
+        """The connections into and out of the container of this name, and what closes our end of them. Raises OSError."""
         stack = AsyncExitStack()
         tell, observed = audited.refusals.tell, self._settings.observed
         opening = Opening(hosts=hosts, port=port, tell=tell, lasting=True, python=INSIDE, observed=observed, identity=identity)

@@ -139,7 +139,7 @@ def _forget_environment() -> None:
 
 
 def _become(order: Mapping[str, Any], rules: bytes, marks: Mapping[str, str], blocked: set[signal.Signals]) -> None:
-    """Does not come back."""
+    """Does not return."""
     try:
         os.setsid()
         for number in (signal.SIGPIPE, signal.SIGXFSZ):

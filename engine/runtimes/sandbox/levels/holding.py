@@ -1,4 +1,4 @@
-"""By what both levels of our own hold a run before its first instruction: bounds, descriptors, files in memory."""
+"""What both of our own levels share to set up a run before its first instruction: limits, descriptors, files in memory."""
 
 import asyncio
 import os

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
 from toolagent.contracts.catalog import ToolEntry
-from toolagent_service.calls.dispatch import placement_of
-from toolagent_service.calls.placement import best_host, hosts_with_bucket
+from toolagent_service.calls.dispatch import best_host, hosts_with_bucket, placement_of
 from toolagent_service.contracts.steps import Placement
 
 _FRESH_S = 1.0

@@ -29,7 +29,7 @@ from engine.store.version_rows import NewVersion
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.records import CatalogFault
-from toolagent.contracts.sources import PackedSource, ToolSource, backend_runtime_of
+from toolagent.contracts.sources import PackedSource, ToolSource
 from toolagent.core.catalog.dependencies import Node
 
 FILES_ORIGIN = "catalog"
@@ -127,7 +127,7 @@ class CatalogImport:
             entry, faults = await self._with_content(other, data_dir, contents)
             prepared.faults += [fault.model_copy(update={"file": versions_json.FILE_NAME}) for fault in faults]
             if entry.sources:
-                runtime = {"backend_runtime": backend_runtime_of(entry.sources[0])}
+                runtime = {"backend_runtime": entry.sources[0].traits.runtime}
                 entry = entry.model_copy(update={"manifest": entry.manifest.model_copy(update=runtime)})
             raw = reading.versions.raws[name]
             source_raws = raw.get("sources") if isinstance(raw, dict) else None
@@ -262,7 +262,7 @@ def _reconcile(entry: ToolEntry, *, sources_known: bool) -> tuple[ToolEntry, lis
             return entry, []
         reason = f"The tool has no usable source in {sources_json.FILE_NAME}; calls of it will fail."
         return entry, [_fault(registry_json.FILE_NAME, manifest, "tool_id", reason)]
-    actual = backend_runtime_of(entry.sources[0])
+    actual = entry.sources[0].traits.runtime
     if "backend_runtime" not in manifest.model_fields_set or manifest.backend_runtime is actual:
         return entry.model_copy(update={"manifest": manifest.model_copy(update={"backend_runtime": actual})}), []
     reason = f"It says {manifest.backend_runtime.value!r}, but the source means {actual.value!r}; the source was followed."

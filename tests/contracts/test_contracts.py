@@ -15,7 +15,6 @@ from toolagent.contracts.sources import (
     RemoteSource,
     Source,
     ToolSource,
-    backend_runtime_of,
 )
 
 SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
@@ -39,7 +38,7 @@ SOURCES: tuple[tuple[dict[str, JsonValue], BackendRuntime], ...] = (
 @pytest.mark.parametrize(("written", "meant"), SOURCES)
 def test_every_kind_of_source_is_read_and_means_a_backend(written: JsonValue, meant: BackendRuntime) -> None:
     source = SOURCE.validate_python(written)
-    assert backend_runtime_of(source) is meant
+    assert source.traits.runtime is meant
     assert SOURCE.validate_json(SOURCE.dump_json(source)) == source
 
 

@@ -16,7 +16,7 @@ from engine.registry.formats import tool_json
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
-from toolagent.contracts.sources import ScriptSource, backend_runtime_of
+from toolagent.contracts.sources import ScriptSource
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
 from toolagent.validation.tool_folders import NoScriptError, Script, anothers_scripts, find_script
 
@@ -86,7 +86,7 @@ def _entry(file: ToolFile, script: Script, tool_id: str, groups: tuple[str, ...]
     if not isinstance(handler, ExternalScript):
         raise TypeError(f"{file.tool_id} is no script.")
     source = ScriptSource(script_path=script.name, language=handler.language, entry_point=handler.entry_point)
-    told = {"tool_id": tool_id, "group_ids": groups, "status": ToolStatus.ACTIVE, "backend_runtime": backend_runtime_of(source)}
+    told = {"tool_id": tool_id, "group_ids": groups, "status": ToolStatus.ACTIVE, "backend_runtime": source.traits.runtime}
     return ToolEntry(manifest=ToolManifest.model_validate(tool_json.manifest_in(file).model_copy(update=told)), sources=(source,))
 
 

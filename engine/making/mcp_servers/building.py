@@ -24,7 +24,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import NetworkAccess, PermissionClass, SecurityContext, SideEffectScope, ToolManifest
-from toolagent.contracts.sources import McpSource, backend_runtime_of
+from toolagent.contracts.sources import McpSource
 from toolagent_service.contracts.plans import McpBuild, Over
 from toolagent_service.making.wildcards import chosen, meaningless
 
@@ -201,7 +201,7 @@ def _candidate(tools: Sequence[tuple[ListedTool, JsonSchema, JsonSchema]], job: 
             tool_id=tool_id,
             name=tool.name[:LONGEST_NAME],
             description=said[:LONGEST_DESCRIPTION],
-            backend_runtime=backend_runtime_of(source),
+            backend_runtime=source.traits.runtime,
             group_ids=groups,
             input_schema=asked,
             output_schema=answered,

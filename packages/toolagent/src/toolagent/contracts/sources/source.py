@@ -20,7 +20,6 @@ __all__ = [
     "Source",
     "Traits",
     "WithoutUser",
-    "backend_runtime_of",
 ]
 
 SharedProcess = Annotated[
@@ -132,8 +131,3 @@ class PackedSource(Source):
     @property
     def folder(self) -> str | None:
         return getattr(self, "host_dir", None)
-
-
-def backend_runtime_of(source: Source) -> BackendRuntime:
-    """The backend runtime that a source means."""
-    return source.traits.runtime

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -11,20 +11,18 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.agents.models import Models, refusal
 from activities.agents.role import AnyRole
-from activities.agents.transcript import Transcript
 from activities.faults import Faults
-from activities.heartbeats import beating
-from activities.task_progress import telling
+from activities.heartbeats import attempt_key, beating
 from engine.roles.provider import BusyKind, ModelBusy, ModelProvider, ModelRefused, TurnCancelled
-from engine.store.clock import now
-from engine.store.model_turns import Asked, Lost, RecordedTurn
-from engine.store.task_notes import NewNote
+from engine.tasks.progress import Progress, telling
+from engine.tasks.transcript import Transcript
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.texts import well_formed_contract
 from toolagent_service import step_names
-from toolagent_service.agents.coding_log import log_line, shown_text, text_line
+from toolagent_service.agents.coding_log import NewNote, log_line, shown_text, text_line
 from toolagent_service.agents.conversation import OPENING, next_message, opening_message, sendable
+from toolagent_service.agents.ledger import Asked, Lost, RecordedTurn
 from toolagent_service.agents.model_cost import Exhausted, next_attempt_budget
 from toolagent_service.agents.model_notes import note_of
 from toolagent_service.agents.tool_uses import key_of_use
@@ -71,10 +69,10 @@ class AskModel:
 
         async def lose(usage: Usage, kind: BusyKind) -> None:
             spent = self._models.prices.priced(_unanswered(provider.model, kind, usage), provider.model)
-            await turns.record_lost(ask.conversation_id, key, _attempt(), spent, began, datetime.now(UTC), position=answer, asked=asked)
+            await turns.record_lost(ask.conversation_id, key, attempt_key(), spent, began, datetime.now(UTC), position=answer, asked=asked)
 
         try:
-            async with beating() as attempt, telling(self._kept.tasks, ask.conversation_id, attempt.say, line_s=_LINE_S) as tell:
+            async with beating() as attempt, self._telling(ask, attempt.say) as tell:
                 turn = self._models.prices.priced(well_formed_contract(await provider.ask(request, tell)), provider.model)
         except ModelBusy as busy:
             if busy.usage is not None:
@@ -93,11 +91,14 @@ class AskModel:
         ended, question = datetime.now(UTC), messages[-1]
         notes = _said(ask, turn, ended)
         record = partial(turns.record, ask.conversation_id, key, turn, began, ended, position=answer, asked=asked)
-        return await _surely(partial(record, question=question, notes=notes, attempt=_attempt()))
+        return await _surely(partial(record, question=question, notes=notes, attempt=attempt_key()))
+
+    def _telling(self, ask: ModelAsk, say: Progress) -> AbstractAsyncContextManager[Progress]:
+        return telling(self._kept.tasks, ask.conversation_id, attempt_key(), say, line_s=_LINE_S)
 
     async def _tell_busy(self, ask: ModelAsk, busy: ModelBusy) -> None:
         """The progress says so each time; the log ever more seldom: a model may be away for as long as the agent has time."""
-        attempt, at = activity.info().attempt, now()
+        attempt, at = activity.info().attempt, datetime.now(UTC)
         then = f"in {busy.retry_after_s:.0f} s" if busy.retry_after_s else "soon"
         told = shown_text(f"turn {ask.turn}: {busy.message}", _LONGEST_BUSY) + f" (attempt {attempt}; it is asked again {then})"
         line = NewNote(f"busy:{ask.turn}:{attempt}", TaskNoteKind.PROGRESS, log_line(at, f"[PROGRESS] {told}"), None, at)
@@ -107,7 +108,7 @@ class AskModel:
 
     def _affordable(self, ask: ModelAsk, provider: ModelProvider, lost: Lost) -> int:
         """How many tokens the answer may have. What broke off was paid for, and may have used up what there was for this turn."""
-        budget = next_attempt_budget(ask, self._models.prices.of(provider.model), lost.attempts, lost.usage, lost.cost_usd)
+        budget = next_attempt_budget(ask, self._models.prices.of(provider.model), lost)
         if isinstance(budget, Exhausted):
             raise refusal(budget.reason, budget.end.value)
         return budget
@@ -140,12 +141,6 @@ async def _surely(record: Callable[[], Awaitable[RecordedTurn]]) -> RecordedTurn
 def _said(ask: ModelAsk, turn: ModelTurn, at: datetime) -> tuple[NewNote, ...]:
     said = " ".join(block.text for block in turn.content if isinstance(block, Text)).strip()
     return (NewNote(f"said:{ask.turn}", TaskNoteKind.TEXT, text_line(at, said), None, at),) if said else ()
-
-
-def _attempt() -> str:
-    """This one among all there may ever be at the turn."""
-    info = activity.info()
-    return f"{info.workflow_run_id}:{info.activity_id}:{info.attempt}"
 
 
 def _unanswered(model: str, kind: BusyKind, usage: Usage) -> ModelTurn:

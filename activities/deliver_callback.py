@@ -1,4 +1,4 @@
-"""Delivering a callback, and writing down how that ended."""
+"""Delivering a callback, and recording how that ended."""
 
 from datetime import timedelta
 
@@ -7,11 +7,9 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.faults import Faults
-from engine.callbacks.posting import CallbackNotTaken, CallbackPoster
-from engine.store.clock import now
-from engine.store.events import EventTable
-from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote, CallbackState
-from toolagent.core.calls.callbacks import callback_event
+from engine.callbacks.deliveries import Deliveries
+from engine.callbacks.posting import CallbackNotTaken
+from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote
 from toolagent_service import step_names
 
 _LONGEST = timedelta(minutes=15)
@@ -20,35 +18,30 @@ _DOUBLINGS = 32
 
 
 class DeliverCallback:
-    def __init__(self, poster: CallbackPoster, events: EventTable) -> None:
-        self._poster = poster
-        self._events = events
+    def __init__(self, deliveries: Deliveries) -> None:
+        self._deliveries = deliveries
         self._faults = Faults()
 
     @activity.defn(name=step_names.DELIVER_CALLBACK)
     async def deliver_callback(self, callback: Callback) -> CallbackEnd:
         """Raises ApplicationError when it is worth another attempt, which Temporal makes."""
-        attempt = activity.info().attempt
         try:
-            status = await self._poster.post(callback)
+            return await self._deliveries.attempt(callback, activity.info().attempt)
         except CallbackNotTaken as refusal:
-            if refusal.is_final:
-                return CallbackEnd(state=CallbackState.FAILED, attempts=attempt, status_code=refusal.status_code, reason=str(refusal))
             wait = None if refusal.wait_s is None else max(timedelta(seconds=refusal.wait_s), _backoff(activity.info()))
             # Without its causes, whose traces can be more than Temporal keeps of a failure: then the reason would be lost.
             raise ApplicationError(
                 str(refusal), type=step_names.CALLBACK_NOT_TAKEN, category=ApplicationErrorCategory.BENIGN, next_retry_delay=wait
             ) from None
-        return CallbackEnd(state=CallbackState.DELIVERED, attempts=attempt, status_code=status)
 
     @activity.defn(name=step_names.NOTE_CALLBACK)
     async def note_callback(self, note: CallbackNote) -> None:
         with self._faults.bounded():
-            await self._events.add((callback_event(note, now()),))
+            await self._deliveries.record(note)
 
 
 def _backoff(info: activity.Info) -> timedelta:
-    """What Temporal would wait by itself. A receiver may ask for more patience, not for a post each second."""
+    """What Temporal would wait by itself. A receiver may ask for a longer pause, not for a shorter one."""
     policy = info.retry_policy or RetryPolicy()
     longest = policy.maximum_interval or _LONGEST
     return min(policy.initial_interval * policy.backoff_coefficient ** min(info.attempt - 1, _DOUBLINGS), longest)

@@ -42,6 +42,12 @@ def _turn(info: activity.Info) -> Turn:
     return Turn(info.attempt, earlier, lambda told: activity.heartbeat(*told), _is_call_cancelled, *ids)
 
 
+def attempt_key() -> str:
+    """Identifies this attempt among all attempts at all steps."""
+    info = activity.info()
+    return f"{info.workflow_run_id}:{info.activity_id}:{info.attempt}"
+
+
 def is_stopped() -> bool:
     """Whether somebody stopped the worker or the attempt: no fault of the call. A time-out, or a heartbeat that was not sent, may be."""
     details = activity.cancellation_details()

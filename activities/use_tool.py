@@ -3,21 +3,20 @@
 import asyncio
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from pydantic import JsonValue
 from temporalio import activity
 
 from activities.agents.role import AnyRole, PendingUse
 from activities.agents.tool import AgentToolRefused, AgentToolUnavailable, Used
-from activities.agents.transcript import Transcript
-from activities.heartbeats import beating
-from activities.task_progress import telling
-from engine.store.clock import now
-from engine.store.task_notes import NewNote
+from activities.heartbeats import attempt_key, beating
+from engine.tasks.progress import telling
+from engine.tasks.transcript import Transcript
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.texts import well_formed
 from toolagent_service import step_names
-from toolagent_service.agents.coding_log import shown_text, tool_result_line, tool_use_line
+from toolagent_service.agents.coding_log import NewNote, shown_text, tool_result_line, tool_use_line
 from toolagent_service.agents.model_notes import digest_of
 from toolagent_service.agents.tool_uses import key_of_use
 from toolagent_service.contracts.agent import ToolNote, ToolRun
@@ -44,10 +43,10 @@ class UseTool:
         known, given = await asyncio.gather(self._known(run.conversation_id, key), self._given(run))
         if known is not None:
             return known
-        begun = now()
+        begun = datetime.now(UTC)
         line = tool_use_line(begun, run.name, given)
         await self._kept.notes.write(run.conversation_id, (NewNote(f"{key}:begun", TaskNoteKind.TOOL_USE, line, None, begun),))
-        async with beating() as turn, telling(self._kept.tasks, run.conversation_id, turn.say) as tell:
+        async with beating() as turn, telling(self._kept.tasks, run.conversation_id, attempt_key(), turn.say) as tell:
             used, is_error = await self._done(given, PendingUse(run, key, _remaining_s(run), tell))
         return await self._told(run, key, used, is_error=is_error)
 
@@ -89,7 +88,7 @@ class UseTool:
             key: ToolOutcome(tool_use_id=run.tool_use_id, content=content, is_error=is_error),
             _of_note(key): ToolOutcome(tool_use_id=run.tool_use_id, content=note.model_dump_json()),
         }
-        ended = now()
+        ended = datetime.now(UTC)
         line = tool_result_line(ended, run.name, note.summary, is_error=is_error)
         noted = NewNote(f"{key}:ended", TaskNoteKind.TOOL_RESULT, line, None, ended)
         stands = await self._kept.outcomes.put(run.conversation_id, outcomes, (noted,))

@@ -9,9 +9,11 @@ from activities.control_tool import ControlTool
 from activities.deliver_callback import DeliverCallback
 from activities.settle import Settle
 from api.ports import Calls, Check, Dependencies, Limits
+from engine.callbacks.deliveries import Deliveries
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
+from engine.calling.host_tools import HostTools
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
 from engine.calls.admission import Admissions
@@ -67,7 +69,7 @@ from workers.settings.whole import Settings
 from workers.state.content import content_of
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
-from workers.temporal.host_workers import Activities
+from workers.temporal.activities import Activities
 
 
 class Store:
@@ -170,8 +172,10 @@ def activities_of(
         call=CallTool(queued),
         queued=queued,
         settle=Settle(settlements, steps),
-        control=ControlTool(store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes"),
-        callbacks=DeliverCallback(poster_of(settings.calls, state), store.events),
+        control=ControlTool(
+            HostTools(store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes")
+        ),
+        callbacks=DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events)),
         lane=LaneMaking(
             store.cached_tools,
             Admissions(Sources(store.cached_tools, store.calls, files, limits, store.claims, store.doors), store.placements, places),

@@ -4,13 +4,10 @@ from typing import Annotated, cast
 
 from pydantic import Field, JsonValue
 
+from activities.agent_tools.arguments import MemLimit, NanoCpus, Ports
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
 from engine.runtimes.docker.building.wishes import Wishes
-
-MemLimit = Annotated[str | None, Field(pattern=r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$", description="Such as 512m or 2g.")]
-NanoCpus = Annotated[int | None, Field(ge=1, description="Billionths of a core.")]
-Ports = Annotated[tuple[Annotated[int, Field(ge=1, le=65_535)], ...], Field(max_length=16, description="Ports of the container.")]
 
 
 class CreateDockerEnv(Arguments):

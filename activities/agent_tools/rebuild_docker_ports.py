@@ -4,7 +4,7 @@ from typing import Annotated, cast
 
 from pydantic import Field, JsonValue
 
-from activities.agent_tools.create_docker_env import MemLimit, NanoCpus, Ports
+from activities.agent_tools.arguments import MemLimit, NanoCpus, Ports
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from activities.agent_tools.run_in_uv import LONGEST_S, USUAL_S
+from activities.agent_tools.arguments import LONGEST_S, USUAL_S
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
 from engine.making.workbench.commands import outputs_shown

@@ -4,12 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
+from activities.agent_tools.arguments import LONGEST_S, USUAL_S
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
 from toolagent_service.agents.coding_log import shown_text
 
-USUAL_S = 120.0
-LONGEST_S = 1_800.0
 Timeout = Annotated[
     float | None,
     Field(gt=0, le=LONGEST_S, description=f"Seconds that it may take; {USUAL_S:g} where none are said, in the background any."),

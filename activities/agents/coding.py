@@ -11,35 +11,27 @@ from engine.making.workbench.proposals import Judge, Proposals
 from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.failures import StartFailed
-from engine.store.tasks import TaskTable
+from engine.tasks.subjects import Subjects
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.task_specs import RepairTool
-from toolagent.core.failures import UnknownTaskError
 from toolagent_service.agents import coding
 from toolagent_service.contracts.agent import CODING
-
-_REPAIR = RepairTool.model_fields["type"].default
 
 
 class CodingRole(AgentRole[Site]):
     """Its conversations are named as their tasks."""
 
-    def __init__(self, benches: Workbenches, gate: Judge, proposals: Proposals, tasks: TaskTable) -> None:
+    def __init__(self, benches: Workbenches, gate: Judge, proposals: Proposals, subjects: Subjects) -> None:
         super().__init__(CODING, coding.CODING, CODING_TOOLS)
-        self._benches, self._gate, self._proposals, self._tasks = benches, gate, proposals, tasks
+        self._benches, self._gate, self._proposals, self._subjects = benches, gate, proposals, subjects
 
     async def site(self, use: PendingUse) -> Site:
         task_id = use.run.conversation_id
-        task = await self._tasks.listed(task_id)
-        if task is None:
-            raise UnknownTaskError(task_id)
-        # Looked up where it counts: with its examples a specification may be large.
-        whole = await self._tasks.get(task_id) if use.run.name == self.rules.final_tool else None
+        subject = await self._subjects.of(task_id)
         return Site(
             task_id=task_id,
-            own_tool=task.tool_id,
-            is_repair=task.type == _REPAIR,
-            runtime=None if whole is None or isinstance(whole.spec, RepairTool) else whole.spec.runtime,
+            own_tool=subject.tool_id,
+            is_repair=subject.is_repair,
+            runtime=await self._subjects.runtime(task_id) if use.run.name == self.rules.final_tool else None,
             use=use.key,
             remaining_s=use.remaining_s,
             bench=await self._benches.of(task_id),

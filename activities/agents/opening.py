@@ -4,10 +4,9 @@ from datetime import UTC, datetime
 
 from activities.agents.models import Models
 from activities.agents.role import AnyRole
-from activities.agents.transcript import Transcript
-from engine.store.task_notes import NewNote
+from engine.tasks.transcript import Transcript
 from toolagent.contracts.making import TaskNoteKind
-from toolagent_service.agents.coding_log import start_line
+from toolagent_service.agents.coding_log import NewNote, start_line
 from toolagent_service.agents.conversation import OPENING
 from toolagent_service.contracts.agent import AgentLimits, AgentRequest
 from toolagent_service.contracts.model import Message, Price, Text

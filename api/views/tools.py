@@ -12,12 +12,13 @@ from api.ports import Dependencies
 from api.reading.bodies import SearchToolsBody
 from api.views.found_tools import found_tool
 from toolagent.client.failures import ControlFailedError
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.http import FoundTool, ListedTool, Matches, Parameter, RuntimeCount, ToolDetail, ToolListing, ToolStates
-from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
-from toolagent.contracts.sources import BackendRuntime, HttpSource
+from toolagent.contracts.sources import HttpSource
 from toolagent.core.catalog.namespaces import is_among
 from toolagent_service.calls.reachability import port_of
 

@@ -1,4 +1,4 @@
-"""Posting a signed callback to a URL that a stranger has chosen."""
+"""Posting a signed callback to a URL from a request. The URL is not trusted."""
 
 import asyncio
 import ssl
@@ -33,7 +33,7 @@ _UNSIGNED = (
 
 
 class CallbackNotTaken(Exception):
-    """The receiver did not take it. `is_final`: it never will; `wait_s`: how long it asked us to wait."""
+    """The receiver refused the callback. `is_final`: another attempt is useless; `wait_s`: how long it asked us to wait."""
 
     def __init__(self, reason: str, *, is_final: bool = False, status_code: int | None = None, wait_s: float | None = None) -> None:
         super().__init__(reason)
@@ -48,7 +48,7 @@ def callback_destinations(allow: Sequence[str]) -> Destinations:
 
 
 class CallbackPoster:
-    """Each post has a connection of its own, to an address that was judged; redirects are not followed."""
+    """Each post has its own connection, to a checked address; redirects are not followed."""
 
     def __init__(self, destinations: Destinations, secret: Callable[[], str | None], *, timeout_s: float = 10.0) -> None:
         self._destinations = destinations
@@ -57,7 +57,7 @@ class CallbackPoster:
         self._tls = ssl.create_default_context()
 
     async def refusal(self, url: str) -> str | None:
-        """Why nothing would ever be posted there, as far as that is known now; a name that cannot be resolved now may be later."""
+        """Why this URL can never be posted to, as far as is known now. A name that cannot be resolved now may be later."""
         if not self._secret():
             return _UNSIGNED
         try:
@@ -75,7 +75,7 @@ class CallbackPoster:
         return None
 
     async def post(self, callback: Callback) -> int:
-        """The status that it was taken with, 2xx. Raises CallbackNotTaken."""
+        """The 2xx status of the receiver. Raises CallbackNotTaken."""
         if not (secret := self._secret()):
             raise CallbackNotTaken(_UNSIGNED)
         body = to_json({"type": callback.type, "timestamp": callback.at.isoformat(), "data": callback.data})

@@ -18,7 +18,7 @@ from engine.runtimes.running.supervisor import Aftermath, Reply, Supervisor
 from engine.runtimes.runtime import ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.core.failures import StoreFullError, StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.shared_processes import place_of_calls

@@ -28,6 +28,9 @@ class ForTheQueue(Exception):
 
 
 class FastAttempt(Attempt):
+    def __init__(self, plan: CallPlan, entry: ToolEntry, host: str) -> None:
+        super().__init__(plan.model_copy(update={"fast": True}), entry, host)
+
     def after_failure(self, failure: RuntimeFailure) -> Finished:
         if isinstance(failure, NoSlot) or (is_lost(failure) and self.plan.repeatable):
             raise ForTheQueue(self.plan.tool_id) from failure
@@ -46,9 +49,9 @@ class FastCall:
 
     async def make(self, plan: CallPlan, entry: ToolEntry, request: AdmitRequest, turn: Turn) -> ToolResult | None:
         """Its result; None where it is to wait in its queue like any other call. Raises Interrupted, StoreUnavailableError."""
-        plan = plan.model_copy(update={"fast": True})
+        attempt = FastAttempt(plan, entry, self._host)
         try:
-            outcome = await self._exchange.make(self._supervisor.call_running, FastAttempt(plan, entry, self._host), turn)
+            outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
         except ForTheQueue:
             return None
         except (Interrupted, StoreUnavailableError):
@@ -56,7 +59,7 @@ class FastCall:
         except Exception:  # noqa: BLE001 - whatever it is, nothing has happened, and the queue is there
             _log.warning("fast_call_failed", call_id=plan.call_id, then="it is made as an ordinary one", exc_info=True)
             return None
-        settling = SettleRequest(plan=plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
+        settling = SettleRequest(plan=attempt.plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
         return await self._settlements.settle_with(entry, settling)
 
 

@@ -68,7 +68,7 @@ class LaneMaking:
                 return decision.admission.result if isinstance(decision.admission, Answered) else None
             plan = decision.admission.plan.model_copy(update={"way": Way.LANE})
             if decision.entry.manifest.side_effect_scope is SideEffectScope.NONE:
-                return await self._made(FastAttempt(plan.model_copy(update={"fast": True}), decision.entry, self._host), turn, flight)
+                return await self._made(FastAttempt(plan, decision.entry, self._host), turn, flight)
             with self._slot(bucket_of(decision.entry.manifest, self._slots)):
                 attempt = QueuedAttempt(plan, decision.entry, self._host, self._calls, turn, flight.claim)
                 return await self._made(attempt, turn, flight)

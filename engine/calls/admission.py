@@ -6,9 +6,9 @@ from engine.calls.checks import CHECKS
 from engine.calls.checks.asked import AnsweredBefore, Asked, Sources
 from engine.calls.effects.ended import Ended, Places
 from engine.calls.endings import Refused, lost_step
-from engine.calls.following import settled
 from engine.calls.placements import Placements
 from engine.calls.records import record_of_refused
+from engine.calls.settlement import settled
 from engine.store.clock import now
 from toolagent.contracts.calls import ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.catalog import ToolEntry

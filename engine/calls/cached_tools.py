@@ -9,7 +9,7 @@ _MOST = 10_000
 
 
 class CachedTools:
-    """A ToolLookup. What was asked after a `renew` is as the catalog was then, or later."""
+    """A ToolLookup. An answer after a `renew` is as new as the catalog at that time, or newer."""
 
     def __init__(self, tools: ToolLookup, state: CatalogState) -> None:
         self._tools, self._state = tools, state
@@ -17,7 +17,7 @@ class CachedTools:
         self._found: dict[tuple[str, str | None], ToolEntry] = {}
 
     async def renew(self) -> None:
-        """Forget what may have changed: one small read. Raises StoreUnavailableError."""
+        """Drop entries that may have changed: one small read. Raises StoreUnavailableError."""
         number = await self._state.number()
         if number != self._number or len(self._found) > _MOST:
             self._found.clear()

@@ -15,13 +15,13 @@ from toolagent.contracts.manifest import ToolManifest
 
 _SWEEP_S = 5.0
 _MOST = 10_000
-"""One sweep takes no more seconds, and finds no more; the next one goes on."""
+"""Bounds of one sweep; the next one continues."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class CallFolders:
-    """In `root`, which no other process has. Tools write beside the folders of their calls, and move them: what no call has goes."""
+    """In `root`, which no other process uses. Tools write beside the folders of their calls; what belongs to no running call is removed."""
 
     def __init__(self, root: Path, patience_s: float = PROMPT_S) -> None:
         self.root, self._patience_s = root.resolve(), patience_s
@@ -32,14 +32,14 @@ class CallFolders:
         return CallFolder(self.root, call_id, manifest, place, self._open, patience_s=self._patience_s)
 
     async def sweep(self) -> tuple[str, ...]:
-        """Remove what no call that runs has; the names of what was found."""
+        """Remove what belongs to no running call. Returns the names."""
         return await asyncio.to_thread(self._sweep)
 
     def _sweep(self) -> tuple[str, ...]:
         until = time.monotonic() + _SWEEP_S
         gone: list[str] = []
         for path in self._found():
-            # A call says that it has its folders before it makes them: what is found first and then not said is nobody's.
+            # A call registers its folders before it makes them: a folder that is found and then not registered belongs to no call.
             if path not in self._open:
                 discard(path, max(0.0, until - time.monotonic()))
                 gone.append(os.fsencode(path.relative_to(self.root)).decode("utf-8", "replace"))
@@ -58,7 +58,7 @@ class CallFolders:
 
 
 def _in(folder: Path) -> Iterator[Path]:
-    """Of a link nothing. It may go meanwhile."""
+    """Nothing for a link. The folder may disappear meanwhile."""
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as found:
         if not folder.is_symlink():
             yield from (folder / entry.name for entry in found)

@@ -1,4 +1,4 @@
-"""How it is put that a call has failed, and whether it had been sent."""
+"""Errors of calls, and whether the request had been sent."""
 
 from pydantic import JsonValue
 
@@ -41,7 +41,7 @@ def lost_step(doing: str, attempts: int, outcome: str) -> ToolError:
 
 
 def faulty_step(faults: int, told: str, outcome: str) -> ToolError:
-    """The error of a call that ended and whose end cannot be written down as it was. `told` is the fault."""
+    """The error of a call whose result cannot be recorded as it was. `told` is the fault."""
     message = f"Checking and recording the call's end failed {faults} times for a reason of ours: {told}. The service's log has more."
     return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"reason": STEP_FAULTY, "outcome": outcome})
 
@@ -64,6 +64,6 @@ def as_not_sent(error: ToolError) -> ToolError:
 
 
 def told_of(error: Exception) -> str:
-    """What anybody may read of it."""
+    """The part that any caller may read."""
     said = masked_text(str(error)[:_TOLD])
     return f"{type(error).__name__}{said and f': {said}'}"

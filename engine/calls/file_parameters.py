@@ -20,8 +20,9 @@ from engine.disk.leftovers import PROMPT_S, discard
 from engine.disk.removal import NotRemoved
 from engine.store.files import FileStore
 from toolagent.contracts.calls import ErrorType, ValidationIssue
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentDamagedError, ContentMissingError, FileTooLargeError
 from toolagent.core.schemas import FILE_PATH, map_values, mentions_format, values_of_format
@@ -66,7 +67,7 @@ class CallFolder:
         self.outputs = self._folder / "out"
         self._opened, self._patience_s = set[Path]() if opened is None else opened, patience_s
         self.left: NotRemoved | None = None
-        """Once it is closed: what of it could not be removed, which is tried again later."""
+        """After closing: what could not be removed. It is tried again later."""
 
     async def __aenter__(self) -> Self:
         if self._needed:
@@ -108,7 +109,7 @@ class CallFolder:
             with folder_below(self._root, *parents) as folder, contextlib.suppress(FileExistsError):
                 os.mkdir(name, 0o755, dir_fd=folder)
         with folder_below(self._root, tool, call, "out") as folder:
-            os.fchmod(folder, 0o777)  # for whoever the tool is; nobody else reaches it, as it is below a folder of ours alone
+            os.fchmod(folder, 0o777)  # for the user that the tool runs as; no other user reaches it below our private folder
 
     def _remove(self) -> NotRemoved | None:
         kept = [discard(folder, self._patience_s) for folder in (self.staged, self._folder)]

@@ -1,4 +1,4 @@
-"""Outputs that are too large for a result: they are checked, kept as files, and a reference stands for them."""
+"""Outputs that are too large for a result: they are checked and stored as files, and the result holds a reference."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from engine.calls.endings import Refused, misfit
 from engine.store.files import FileStore
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.references import ResultReference
 from toolagent.core.calls.json_size import Excess, excess_of
 from toolagent.core.texts import well_formed_value

@@ -1,4 +1,4 @@
-"""Values of a hundred thousand names, each of which is held against every pattern of a schema: that takes seconds."""
+"""Very large values: checking a hundred thousand names against every pattern of a schema takes seconds."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from toolagent.validation.weight import weight_of
 R = TypeVar("R")
 
 _AT_ONCE = 2_000
-"""Values that are walked through in milliseconds."""
+"""A walk through so many values takes milliseconds."""
 
 
 async def walked(value: JsonValue, walk: Callable[[], R]) -> R:
-    """What comes of a walk through the value; where that takes long, others are answered in between."""
+    """The result of the walk. A long walk runs in a thread, so that the event loop stays free."""
     return await asyncio.to_thread(walk) if weight_of(value, _AT_ONCE) > _AT_ONCE else walk()

@@ -6,16 +6,15 @@ from collections.abc import Callable, Collection, Mapping
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
 from toolagent.contracts.catalog import ToolEntry
-from toolagent_service.calls.dispatch import placement_of
-from toolagent_service.calls.placement import best_host, hosts_with_bucket
+from toolagent_service.calls.dispatch import best_host, hosts_with_bucket, placement_of
 from toolagent_service.contracts.steps import Placement
 
 _FRESH_S = 1.0
-"""For so long what is known of the hosts that are alive is good enough: a host that died meanwhile is noticed by its queue."""
+"""How long the list of live hosts may be cached: the queue of a host that died meanwhile times out."""
 
 
 class Placements:
-    """Decides on behalf of `host`, which is alive; without one, on behalf of somebody who runs no tools."""
+    """Decides on behalf of `host`, which is alive; without one, on behalf of a process that runs no tools."""
 
     def __init__(
         self,
@@ -40,7 +39,7 @@ class Placements:
         return placement if chosen is None else placement_of(entry, alive[chosen], chosen)
 
     async def host_for(self, entry: ToolEntry, avoid: str | None = None) -> str | None:
-        """The host that should run the tool; None when none is alive. Where there is but one, nothing is asked of the database."""
+        """The host that should run the tool; None when none is alive. With a single host no query is made."""
         return await self._best_of(await self._alive_now(anew=avoid is not None), entry, avoid)
 
     async def _best_of(self, alive: Mapping[str, Collection[str]], entry: ToolEntry, avoid: str | None) -> str | None:
@@ -52,7 +51,7 @@ class Placements:
 
     async def _alive_now(self, *, anew: bool) -> Mapping[str, Collection[str]]:
         if anew or self._clock() >= self._fresh_until:
-            # Whoever decides here is alive, whatever the table says.
+            # This host is alive, whatever the table says.
             own = {} if self._host is None else {self._host: self._buckets}
             self._alive = {**await self._hosts.list_alive(), **own}
             self._fresh_until = self._clock() + _FRESH_S

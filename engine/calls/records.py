@@ -1,4 +1,4 @@
-"""What is written down of a call besides its result: its record, and what happened."""
+"""What is recorded of a call besides its result: its record and its events."""
 
 from datetime import datetime
 from functools import partial
@@ -8,7 +8,8 @@ from pydantic import JsonValue
 from engine.calls.long_values import walked
 from engine.store.clock import now
 from toolagent.contracts.calls import ErrorType, ToolResult
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import CallRecord, Event, EventType
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.schemas import mask_secrets, mentions_secrets
@@ -64,6 +65,6 @@ def events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
     told = [event("started", EventType.EXECUTION_STARTED, result.executed_at)] if started else []
     told.append(event("ended", kind, now(), {"error_type": result.error_type.value} if result.error_type else None))
     if left := result.metadata.get(LEFT_BEHIND):
-        # Counted against the tool: repairs and whoever follows it read that.
+        # Counted against the tool: repairs and observers read that.
         told.append(event(LEFT_BEHIND, EventType.HEALTH_ALERT, now(), {"error": left}))
     return tuple(told)

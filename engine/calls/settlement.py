@@ -2,9 +2,9 @@
 
 from pydantic import JsonValue
 
+from engine.calls.effects import EFFECTS
 from engine.calls.effects.ended import Ended, Places
 from engine.calls.endings import as_not_sent, as_sent, faulty_step, lost_step, misfit
-from engine.calls.following import settled
 from engine.calls.lookup import ToolLookup
 from engine.calls.records import LEFT_BEHIND, record_of
 from engine.store.claims import Claim
@@ -28,13 +28,13 @@ class Settlements:
         return await self.settle_with(await self._lookup.entry(request.plan.tool_id, request.plan.version), request)
 
     async def settle_with(self, entry: ToolEntry | None, request: SettleRequest, claim: Claim | None = None) -> ToolResult:
-        """As `settle`, for whoever has just looked the tool up; None when it is gone. Raises OvertakenError."""
+        """As `settle`, with the tool that was just looked up; None when it is gone. Raises OvertakenError."""
         manifest = entry.manifest if entry else None
         result = await _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
         return await self._recorded(request, result, manifest, started=request.outcome.started_at is not None, claim=claim)
 
     async def give_up(self, request: SettleRequest, lost: int) -> ToolResult:
-        """The result of a call whose settlement was lost with its worker so often: without the output, which nobody has looked at."""
+        """The result of a call whose settlement was lost with its worker so often: without the output, which is unchecked."""
         outcome = await self._honest(request.plan, request.outcome)
         return await self._ended_as(request, outcome.error or lost_step("Checking and recording the tool's answer", lost, _known(outcome)))
 
@@ -50,20 +50,27 @@ class Settlements:
     async def _recorded(
         self, request: SettleRequest, result: ToolResult, manifest: ToolManifest | None, *, started: bool, claim: Claim | None = None
     ) -> ToolResult:
-        """The result that stands: somebody may have settled the call before."""
+        """The result that stands: the call may have been settled before."""
         record = await record_of(request.plan, manifest, request.workflow_id, request.run_id)
         return await settled(Ended(record, result, started, claim), self._places)
 
     async def _honest(self, plan: CallPlan, outcome: Finished) -> Finished:
-        """Whoever says that a call failed may not know whether an earlier attempt had sent it; the mark does.
+        """An attempt that fails may not know whether an earlier one had sent the request; the mark in the database does.
 
-        A caller who reads `sent: false` may safely call again. On the fast path nothing is marked, and nothing has effects.
+        A caller who reads `sent: false` may safely call again.
         """
         if outcome.error is None or outcome.started_at is not None or plan.fast:
             return outcome
         record = await self._places.calls.get(plan.call_id)
         sent = record is not None and record.sent_at is not None
         return outcome.model_copy(update={"error": as_sent(outcome.error) if sent else as_not_sent(outcome.error)})
+
+
+async def settled(ended: Ended, places: Places) -> ToolResult:
+    """The result that stands after all effects, in their order."""
+    for effect in EFFECTS:
+        ended = await effect.run(ended, places)
+    return ended.result
 
 
 def _known(outcome: Finished) -> str:
@@ -82,7 +89,7 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
     if outcome.left_behind:
         metadata[LEFT_BEHIND] = outcome.left_behind
     error, issues = outcome.error, outcome.validation_errors
-    # What a reference stands for was checked before it was stored.
+    # The file behind a reference was checked before it was stored.
     if error is None and manifest and manifest.output_schema and not outcome.is_reference:
         issues = await find_issues(manifest.output_schema, outcome.output)
         error = misfit(issues).error if issues else None

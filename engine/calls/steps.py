@@ -1,4 +1,4 @@
-"""Steps of calls that have killed or frozen their process, and are not taken up again as if nothing had been.
+"""Steps of calls that have killed or frozen their process, and are not simply repeated.
 
 An ordinary step leaves a trace in memory only. What a dead process was in is counted in the database by the next one on its state
 directory, where every host sees it; a step that its time-out ended while nothing else could happen either is counted at once.
@@ -19,7 +19,7 @@ MOST_LOST = 2
 
 _FRESH_S = 5.0
 FROZEN_S = 5.0
-"""For how long an event loop stands still that is called frozen; a step may take ten seconds at least."""
+"""An event loop that stands still so long counts as frozen. Every step may take at least ten seconds."""
 
 _BEAT_S = 1.0
 _SLOTS = 4096
@@ -79,8 +79,8 @@ class Steps:
     async def under_way(self, step: str, call_id: str) -> AsyncGenerator[int]:
         """Gives how many attempts at this step of this call were lost before.
 
-        One that was lost may have killed its process, or was beside the one that did: only one of them goes on at a time, so that
-        of those that were together once only that one is lost again.
+        A lost step may have killed its process, or only have run beside the one that did. Suspects run one at a
+        time, so that only the culprit is lost again.
         """
         key = f"{step} {call_id}"
         lost = (await self._counted()).get(key, 0)

@@ -1,1 +1,1 @@
-"""What lies on this host's disk and has to go from it, whoever wrote it."""
+"""Safe removal of files on this host's disk, whichever program wrote them."""

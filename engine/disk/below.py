@@ -26,7 +26,7 @@ def folder_below(root: Path, *names: str) -> Generator[int]:
 def open_below(root: Path, *names: str) -> BinaryIO:
     """The plain file. Raises OSError."""
     with folder_below(root, *names[:-1]) as folder:
-        # Of a pipe nobody writes to we would wait for ever.
+        # Opening a pipe without a writer would block for ever.
         file = os.open(names[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)

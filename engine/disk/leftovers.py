@@ -1,6 +1,6 @@
 """What could not be removed when it was to go, and is tried again until it is gone.
 
-There is one list for the process (`LEFTOVERS`): whoever fails to remove something may be anywhere, and must not have to tell.
+The process has one list (`LEFTOVERS`), so that code which fails to remove something need not report it.
 """
 
 import os
@@ -15,9 +15,9 @@ import structlog
 from engine.disk.removal import NotRemoved, remove
 
 SET_ASIDE = ".gone-"
-"""So begin the names of what is no more but could not be removed, beside where it was."""
+"""Prefix of the names of discarded folders that could not be removed; each lies beside its old place."""
 PROMPT_S = 5.0
-"""Whoever waits for a removal that may be finished later waits so long."""
+"""The longest wait for a removal that may be finished later."""
 _TURN_S = 2.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -35,7 +35,7 @@ class Leftovers:
         return tuple(self._known)
 
     def discard(self, path: Path, patience_s: float = PROMPT_S) -> NotRemoved | None:
-        """Remove it, now or later; what kept it from going now. Its name is free afterwards, where that can be had. Blocks."""
+        """Remove it, now or later; returns what prevented it now. Frees its name where possible. Blocks."""
         try:
             remove(path, patience_s)
         except NotRemoved as error:
@@ -91,5 +91,5 @@ LEFTOVERS = Leftovers()
 
 
 def discard(path: Path, patience_s: float = PROMPT_S) -> NotRemoved | None:
-    """Remove it, now or, by the sweep of this process, later; what kept it from going now. Blocks."""
+    """Remove it now, or later by the sweep of this process; returns what prevented it now. Blocks."""
     return LEFTOVERS.discard(path, patience_s)

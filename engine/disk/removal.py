@@ -19,7 +19,7 @@ _ITSELF = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 32
 """What lies deeper is moved up: a path has an end and descriptors are few, a tree has no end."""
 _FRUITLESS = 3
-"""So often nothing could be removed before it is given up: what was in the way may have been swapped meanwhile."""
+"""Attempts without progress before giving up: the obstacle may be exchanged meanwhile."""
 _LATER = (errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST)
 """Said of folders with something in them, and of what is not what it was a moment ago."""
 _FDINFO = 256
@@ -27,7 +27,7 @@ _TOO_MUCH = "it was more than could be removed in time, or a program still write
 
 
 class NotRemoved(OSError):
-    """Something stays of `path`; `reason` says what kept it."""
+    """`path` could not be removed completely; `reason` says why."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(errno.ENOTEMPTY, f"It could not be removed: {reason}", _shown(path))
@@ -92,7 +92,7 @@ class _Removal:
         return time.monotonic() > self._until
 
     def _is_gone(self) -> bool:
-        """Whether it is, after what takes one step: of a file, a link, an empty folder."""
+        """Remove it if one step suffices (a file, a link, an empty folder); whether it is gone."""
         for step in (os.unlink, os.rmdir):
             try:
                 step(self._path.name, dir_fd=self._parent)

@@ -140,7 +140,7 @@ class WayBuilder:
                 return await McpBuilder(self._projects, self._node, servers, variables.values).build(plan, job)
 
     def _variables(self, step: BuildStep) -> Variables:
-        """What it runs with. Raises BuildFailed for what an app or a server cannot do without, and nobody gives. Blocks."""
+        """The variables that it runs with. Raises BuildFailed when a required one has no value. Blocks."""
         is_python = True
         match step.plan:
             case (

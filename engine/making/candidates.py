@@ -1,4 +1,4 @@
-"""What builds put down: candidates, kept in the content store by their task until they are registered or forgotten."""
+"""Candidates, the output of builds: kept in the content store by their task until they are registered or forgotten."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -57,7 +57,7 @@ class Candidates:
         return Candidate.model_validate_json(content)
 
     async def forget(self, task_id: str) -> None:
-        """What nobody else holds is swept when its time comes."""
+        """Files without another holder are removed by the sweep."""
         async with self._database.write() as connection:
             await release_files(connection, holder_of_candidates(task_id))
 

@@ -77,7 +77,7 @@ def lock_of(folder: Path, source: ToolSource) -> str | None:
     try:
         found = _dependencies(folder, source)
     except ScriptFailure:
-        return None  # whoever starts it says what is wrong
+        return None  # starting it reports what is wrong
     return hashlib.sha256(found.lock).hexdigest() if found is not None and found.lock is not None else None
 
 

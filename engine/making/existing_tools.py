@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from engine.registry.registry import ToolRegistry
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffectScope, ToolManifest, ToolStatus
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolManifest, ToolStatus
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy
 from toolagent.core.schemas import FILE_PATH, mentions_format, with_defaults
@@ -45,7 +46,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def is_harmless(entry: ToolEntry) -> bool:
-    """Whether it may be called on a guess: it changes nothing, costs nothing, asks nobody, and tells nobody what it is given."""
+    """Whether it may be called on a guess: it changes nothing, costs nothing, needs no confirmation, and sends its input nowhere."""
     manifest = entry.manifest
     context = manifest.security_context
     return (

@@ -35,7 +35,7 @@ def inspect(tree: Tree) -> Inspection:
 
 
 def _found(kind: FindingKind, recognise: Recogniser, tree: Tree) -> Sequence[Finding]:
-    """What one recogniser finds; nothing where text that is made to harm is too much for it: there may be other ways."""
+    """What one recogniser finds; nothing where hostile text exceeds its limits."""
     try:
         return tuple(recognise(tree))
     except (ValueError, LookupError, RecursionError):

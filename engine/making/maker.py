@@ -88,7 +88,7 @@ class Maker:
         return self._parts.folder / task_id
 
     async def inspect(self, step: TaskStep, progress: Progress) -> Inspected:
-        """Is there such a tool already, or some that may do it? What does the repository hold?"""
+        """Find the tool if it exists, or others that may do, and what the repository holds."""
         there = await self._parts.registration.made_already(step.spec)
         if there:
             return Inspected(answered_by=subject_of(step.spec), tool_ids=there)
@@ -122,7 +122,7 @@ class Maker:
         await bench.bring(_REPOSITORY, await asyncio.to_thread(self._clone_of, step.task_id, step.spec), self._parts.cloner.room)
 
     async def build(self, step: BuildStep, progress: Progress, *, is_patient: bool = False) -> BuildOutcome:
-        """Without a model. When it `is_patient`, it raises Outage for what of ours is away; else that is why nothing was built."""
+        """Build without a model. With `is_patient` an outage of our own services raises Outage; else nothing is built."""
         try:
             built = await self._built(step, progress)
             candidate = built.candidate.model_copy(update={"left_out": built.told, "notes": built.notes})
@@ -134,7 +134,7 @@ class Maker:
             return BuildOutcome(reason=str(failure), told="" if isinstance(failure, NotPackedError) else failure.told[-_TOLD:])
 
     async def verify(self, step: VerifyStep, progress: Progress, *, is_patient: bool = False) -> Assessed:
-        """Ask the gate. When it `is_patient`, it raises Outage for what of ours is away; else the candidate is judged by it."""
+        """Ask the gate. With `is_patient` an outage of our own services raises Outage; else it counts against the candidate."""
         parts = self._parts
         whole = await parts.candidates.load(step.candidate)
         if told := await asyncio.to_thread(unnamed_files, whole.entries):
@@ -146,7 +146,7 @@ class Maker:
         except NotASuccessor as refused:
             return await self._refused(step, whole, _SUCCESSION, str(refused))
         given, held_back = divided(step.task_id, step.spec.examples)
-        # Who was shown nothing was built without a model: all examples speak for what was built.
+        # A build without a model was shown no examples, so all of them count.
         async with on_trial(
             candidate.entries, parts.runtimes, task_id=step.task_id, files=parts.files, progress=progress, is_patient=is_patient
         ) as trial:
@@ -208,7 +208,7 @@ class Maker:
         entry = await self._parts.repairs.successor(step.task_id, step.spec.tool_id, step.mends, candidate)
         # Only what was mended: other sources of the tool would answer in its place.
         own = entry.model_copy(update={"sources": entry.sources[:1]})
-        # Who wrote it in the first place is not known, and a repair need not add what others' tools may lack.
+        # The first author is not known, and a repair need not add what tools of others may lack.
         mended = candidate.model_copy(update={"entries": (own,), "written_by_us": False})
         replay = await self._parts.repairs.replay(step.spec, step.mends)
         return mended, with_check(replay)

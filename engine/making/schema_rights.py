@@ -7,7 +7,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.core.schemas import FILE_PATH, FOLLOWED, MASK, mask_secrets, mentions_format, values_of_format, with_defaults
 
 Place: TypeAlias = tuple[str, ...]
@@ -31,7 +31,7 @@ def unmasked(before: JsonSchema, now: JsonSchema) -> list[str]:
 
 
 def files_by_default(schema: JsonSchema) -> list[str]:
-    """The paths of values that name a file although nobody named it: their default does."""
+    """The paths of values that name a file by their default alone."""
     if not mentions_format(schema, FILE_PATH):
         return []
     objects = {place for place, _ in _places(schema) if _is_named(place)}
@@ -42,7 +42,7 @@ def files_by_default(schema: JsonSchema) -> list[str]:
 def unnamed_files(entries: Iterable[ToolEntry]) -> str:
     """Why these tools are not even tried, in words that a maker can act on; empty when nothing speaks against it.
 
-    A caller's files are handed to a tool that the caller hands them to. Whoever writes a schema must not choose among them.
+    A caller's files are handed to a tool that the caller hands them to. The author of a schema must not choose among them.
     """
     found = [(entry.manifest.tool_id, files) for entry in entries if (files := files_by_default(entry.manifest.input_schema))]
     told = "; ".join(f"{', '.join(files)} of {tool_id!r}" for tool_id, files in found)

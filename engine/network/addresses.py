@@ -33,7 +33,7 @@ async def resolve(host: str, port: int) -> Sequence[str]:
 
 
 def bounded(resolve: Resolve, *, at_once: int = 4, within_s: float = 10.0) -> Resolve:
-    """The same for one who may be hostile: so many look-ups at once, also of those that he does not wait for any more.
+    """The same for untrusted names: a bounded number of look-ups at once, abandoned ones included.
 
     Raises TimeoutError, an OSError, when there is no answer in `within_s` seconds.
     """
@@ -42,7 +42,7 @@ def bounded(resolve: Resolve, *, at_once: int = 4, within_s: float = 10.0) -> Re
     def ended(looking: asyncio.Future[Sequence[str]]) -> None:
         places.release()
         if not looking.cancelled():
-            looking.exception()  # nobody may be there any more to hear it
+            looking.exception()  # the waiter may be gone
 
     async def one(host: str, port: int) -> Sequence[str]:
         try:
@@ -79,7 +79,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_ours(address: Address) -> bool:
-    """Whether it is one of this machine's own: however public, there it is met as one of the house, past every firewall."""
+    """Whether it is one of this machine's own. Even a public one is reached locally, past every firewall."""
     with socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as one:
         try:
             one.bind((str(address), 0))

@@ -1,4 +1,4 @@
-"""HTTP clients for what others serve, and the one way to read their answers: whatever a peer sends, little of it is held at a time."""
+"""HTTP clients for other servers, and the one way to read their answers: only a bounded part of an answer is in memory at a time."""
 
 import asyncio
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -58,7 +58,7 @@ def peer_client(
         follow_redirects=max_redirects > 0,
         max_redirects=max_redirects,
         trust_env=False,
-        # One peer's cookies are none of another's business.
+        # Cookies of one peer must not reach another.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         event_hooks={"response": [BoundedAnswers(keeps_unknown=keeps_unknown)]},
     )

@@ -1,4 +1,4 @@
-"""Free ports of this machine, and who listens on one."""
+"""Free ports of this machine, and which process listens on one."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port(host: str = LOOPBACK) -> int:
-    """A port nobody listens on now. Somebody else may take it before it is used."""
+    """A port that is free now. Another program may take it before it is used."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])

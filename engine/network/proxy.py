@@ -10,7 +10,8 @@ import h11
 
 from engine.network.addresses import Address
 from engine.network.proxy_greeting import Greeting, greeted
-from engine.network.proxy_rules import Asked, Asks, Refused, Rules
+from engine.network.proxy_refusal import Refused
+from engine.network.proxy_rules import Asked, Asks, Rules
 from engine.network.proxy_streams import Stream, Target, forward, next_event, tunnel
 from engine.network.proxy_target import target_of
 
@@ -25,7 +26,7 @@ _BUSY = (
 
 @dataclass(frozen=True, slots=True)
 class ProxyLimits:
-    """Of one run. `idle_s`: how long nothing may move on a connection."""
+    """Of one run. `idle_s`: the longest silence on a connection."""
 
     connections: int = 128
     header_bytes: int = 32 * 1024
@@ -147,7 +148,7 @@ class Proxy:
         return True
 
     async def _request(self, connection: h11.Connection, near: Stream) -> h11.Request | None:
-        """None when they left without asking. Raises Refused."""
+        """None when the client closed without a request. Raises Refused."""
         try:
             async with asyncio.timeout(self._limits.header_s):
                 event = await next_event(connection, near, _nothing)
@@ -160,7 +161,7 @@ class Proxy:
         return event if isinstance(event, h11.Request) else None
 
     async def _connected(self, target: Target) -> Stream:
-        """To an address that was judged, whatever the name says a moment later. Raises Refused; either way it was asked for."""
+        """To a checked address, whatever the name resolves to later. Raises Refused; the request is counted in both cases."""
         try:
             pattern = self._rules.pattern_for(target.host, target.port)
             addresses = await self._rules.addresses(target.host, target.port)
@@ -208,7 +209,7 @@ class Proxy:
                 )
                 await near.send(connection.send(h11.Data(data=body)))
                 near.send_eof()
-                # Closing with something unread would reset the connection, and they would not see the answer.
+                # Closing with unread data would reset the connection, and the client would not see the answer.
                 while await near.reader.read(_CHUNK):
                     pass
 

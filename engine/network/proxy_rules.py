@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from engine.network.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
-from toolagent_service.calls.sandbox import host_matches
+from engine.network.proxy_refusal import Refused
+from toolagent_service.calls.hosts import host_matches
 
 _MAX_ASKS = 1000
 _MOST_HEARD = 100
@@ -39,14 +40,6 @@ class Asks:
             self.left_out += 1
         if self.tell is not None:
             self.tell(asked)
-
-
-class Refused(Exception):
-    """The proxy does not do it; the message is for whoever asked. `error` is one of RFC 9209 §2.3."""
-
-    def __init__(self, status: int, error: str, message: str, reason: str = "") -> None:
-        super().__init__(message)
-        self.status, self.error, self.message, self.reason = status, error, message, reason or message
 
 
 class Rules:
@@ -100,7 +93,7 @@ def _listed(patterns: Sequence[str]) -> str:
 
 
 class Refusals:
-    """What the proxy refuses to one server, for whoever listens. What nobody listened to is kept for the next who does."""
+    """What the proxy refuses to one server, for its listeners. Refusals without a listener are kept for the next one."""
 
     def __init__(self) -> None:
         self._unheard: dict[str, None] = {}
@@ -113,13 +106,13 @@ class Refusals:
                     heard[f"{asked.host}:{asked.port}: {asked.reason}"] = None
 
     def unheard(self) -> tuple[str, ...]:
-        """What nobody listened to so far. It is told once."""
+        """Refusals without a listener so far. Returned once."""
         told, self._unheard = tuple(self._unheard), {}
         return told
 
     @contextlib.contextmanager
     def heard(self) -> Generator[dict[str, None]]:
-        """Grows while the block lasts. May be another call's doing: both have it."""
+        """Grows while the block lasts. Parallel calls both get a refusal."""
         heard, self._unheard = self._unheard, {}
         self._listening.append(heard)
         try:

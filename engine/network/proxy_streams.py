@@ -15,7 +15,7 @@ _HTTP_1_1 = b"1.1"
 _SWITCHING = 101
 
 Touch = Callable[[], None]
-"""Told whenever something moves."""
+"""Called on all traffic."""
 
 HTTP = 80
 """The port that a Host header need not name."""
@@ -51,7 +51,7 @@ class Stream:
             await self.writer.drain()
 
     def send_eof(self) -> None:
-        """Nothing more is sent. Raises OSError."""
+        """End our side of the stream. Raises OSError."""
         self._require_open()
         self.writer.write_eof()
 
@@ -89,7 +89,7 @@ async def next_event(connection: h11.Connection, stream: Stream, touch: Touch) -
 
 
 async def tunnel(near: Stream, far: Stream, first: bytes, touch: Touch, judge: Callable[[bytes], bool]) -> None:
-    """Until both sides have said their last. `first` was read from `near` already. Raises OSError in a group.
+    """Until both sides have ended. `first` was read from `near` already. Raises OSError in a group.
 
     Nothing goes to `far` before `judge` has seen enough of it to let it go; it may raise OSError.
     """
@@ -133,7 +133,7 @@ async def _upload(connection: h11.Connection, near: Stream, onward: h11.Connecti
         event = await next_event(connection, near, touch)
         if not isinstance(event, h11.Data | h11.EndOfMessage):
             return
-        # Who does not want to hear the rest may still answer.
+        # A server that stops reading may still answer.
         with contextlib.suppress(OSError):
             await far.send(onward.send(event if isinstance(event, h11.Data) else h11.EndOfMessage()))
         if isinstance(event, h11.EndOfMessage):

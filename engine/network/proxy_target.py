@@ -1,10 +1,10 @@
-"""What a request to the proxy names, read strictly: what could be understood in two ways is refused."""
+"""The target of a request to the proxy, read strictly: ambiguous requests are refused."""
 
 import re
 
 import h11
 
-from engine.network.proxy_rules import Refused
+from engine.network.proxy_refusal import Refused
 from engine.network.proxy_streams import HTTP, Target
 
 _AUTHORITY = re.compile(

@@ -124,7 +124,7 @@ def _require_inside(link: Path, folder: Path) -> None:
     name = link.relative_to(folder)
     try:
         is_inside = link.resolve(strict=True).is_relative_to(folder.resolve())
-    except (OSError, RuntimeError) as error:  # a RuntimeError: it leads in a circle
+    except (OSError, RuntimeError) as error:  # a RuntimeError: a loop of links
         raise NotPackedError(f"{name} is a link that leads nowhere, or in a circle. Remove it, or put a file there.") from error
     if not is_inside:
         raise NotPackedError(f"{name} is a link that leads out of the folder. Put a copy there.")
@@ -170,7 +170,7 @@ def _is_kept(path: Path) -> bool:
 
 
 def _raise(error: OSError) -> None:
-    """A part that cannot be read must not be missing from the archive in silence."""
+    """An unreadable part must not be left out silently."""
     raise error
 
 
@@ -187,7 +187,7 @@ def _stamp_of(folder: Path, given: tuple[str, ...] | None) -> Stamp | None:
 
 
 def _is_folder(path: Path) -> bool:
-    """Raises OSError when it may not be looked at, or is a link in a circle."""
+    """Raises OSError without permission, and for a loop of links."""
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

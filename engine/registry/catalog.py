@@ -29,7 +29,7 @@ from engine.store.version_rows import NewVersion
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.records import CatalogFault
-from toolagent.contracts.sources import PackedSource, ToolSource, backend_runtime_of
+from toolagent.contracts.sources import PackedSource, ToolSource
 from toolagent.core.catalog.dependencies import Node
 
 FILES_ORIGIN = "catalog"
@@ -90,7 +90,7 @@ class CatalogImport:
         reading = await asyncio.to_thread(read_catalog, data_dir, self._vault, expected=expected)
         prepared = await self._prepare(reading, data_dir, builtin)
         loaded = await self._tool_files.load(_taken(builtin, reading), _needing(reading)) if self._tool_files else None
-        # Those that went go first: an id may come back under another file's entry.
+        # Remove first: another file may use the same id now.
         await self._forget_missing(reading)
         if self._tool_files and loaded:
             await self._tool_files.leave(loaded)
@@ -127,7 +127,7 @@ class CatalogImport:
             entry, faults = await self._with_content(other, data_dir, contents)
             prepared.faults += [fault.model_copy(update={"file": versions_json.FILE_NAME}) for fault in faults]
             if entry.sources:
-                runtime = {"backend_runtime": backend_runtime_of(entry.sources[0])}
+                runtime = {"backend_runtime": entry.sources[0].traits.runtime}
                 entry = entry.model_copy(update={"manifest": entry.manifest.model_copy(update=runtime)})
             raw = reading.versions.raws[name]
             source_raws = raw.get("sources") if isinstance(raw, dict) else None
@@ -180,7 +180,7 @@ class CatalogImport:
         mine = before[self._catalog].entry_ids if self._catalog in before else await self._entries.list_unmarked(FILES_ORIGIN)
         mentioned = tuple(reading.tools.mentioned)
         if not set(mentioned) <= set(mine):
-            # Said before it is written: so nobody who had these too, and has them no more, takes them away again.
+            # Announced before it is written, so that another catalog which had these tools before does not remove them.
             claimed = tuple(dict.fromkeys((*mentioned, *mine)))
             await self._files.save(self._catalog, registry_json.FILE_NAME, CatalogFile(reading.tools.envelope, claimed))
         gone = [tool_id for tool_id in mine if tool_id not in reading.tools.mentioned]
@@ -199,7 +199,7 @@ class CatalogImport:
             await self._containers.bring_in([(entry, json.dumps(raws[key])) for key, entry in containers.entries.items()], gone)
 
     async def _gone(self, file: str, parsed: Parsed[Any], otherwise: Iterable[str]) -> set[str]:
-        """What this catalog's file had and has no more, and nobody else's has."""
+        """What was removed from this catalog's file and is in no other catalog."""
         before = await self._files.of_file(file)
         kept = {entry for catalog, one in before.items() if catalog != self._catalog for entry in one.entry_ids}
         mine = before[self._catalog].entry_ids if self._catalog in before else (otherwise if not before else ())
@@ -262,7 +262,7 @@ def _reconcile(entry: ToolEntry, *, sources_known: bool) -> tuple[ToolEntry, lis
             return entry, []
         reason = f"The tool has no usable source in {sources_json.FILE_NAME}; calls of it will fail."
         return entry, [_fault(registry_json.FILE_NAME, manifest, "tool_id", reason)]
-    actual = backend_runtime_of(entry.sources[0])
+    actual = entry.sources[0].traits.runtime
     if "backend_runtime" not in manifest.model_fields_set or manifest.backend_runtime is actual:
         return entry.model_copy(update={"manifest": manifest.model_copy(update={"backend_runtime": actual})}), []
     reason = f"It says {manifest.backend_runtime.value!r}, but the source means {actual.value!r}; the source was followed."

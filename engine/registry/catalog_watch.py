@@ -67,7 +67,7 @@ async def imported_catalog(
 
 
 async def _kept_up(watch: "_Watch", faults: tuple[CatalogFault, ...], restart_s: float) -> None:
-    """For ever. The service runs its tools on meanwhile, so it is no reason to end it; but nobody would see that edits have no effect."""
+    """For ever. The service keeps running. Without the restart, edits would silently have no effect."""
     while True:
         watching = asyncio.create_task(watch.run(faults), name="watch the catalog")
         try:
@@ -124,7 +124,7 @@ class _Watch:
             ignore_permission_denied=True,
         )
         async with aclosing(watched) as changes:
-            # Comes when the watch stands, at the latest on its first time-out: what changed before that, it cannot tell.
+            # The first event means that the watch is set up. Earlier changes are not reported.
             changed = await anext(changes)
             seen = await asyncio.to_thread(_catalog_files, self._folder)
             if changed or await asyncio.to_thread(self._look) != self._noted:

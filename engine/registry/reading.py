@@ -20,7 +20,7 @@ _MAX_FAULTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CatalogReading:
-    """Each file, parsed. One that cannot be read says so, and what it said before stays."""
+    """Each file, parsed. An unreadable one is reported, and its earlier content stays."""
 
     tools: Parsed[ToolManifest]
     sources: Parsed[tuple[ToolSource, ...]]
@@ -38,7 +38,7 @@ def read_catalog(data_dir: Path, vault: SecretVault, *, expected: bool = True) -
 
     A whole folder that is missing where none is `expected` is no fault.
     """
-    # Whoever names the wrong folder does not mean to remove all tools and groups.
+    # A wrong folder in the settings must not remove all tools and groups.
     has_catalog = _is_there(data_dir / registry_json.FILE_NAME)
 
     def read(name: str, parse: Callable[[Path, SecretVault], Parsed[T]]) -> Parsed[T]:

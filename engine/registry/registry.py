@@ -8,7 +8,7 @@ from engine.validation.references import written_out
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Evidence
 from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
-from toolagent.contracts.sources import ToolSource, backend_runtime_of
+from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.versions import ToolVersion, ToolVersions
 from toolagent.validation.versions import NoSuchVersion, NotARangeError, best_of, is_exact, newest_first
 
@@ -130,7 +130,7 @@ def _as_registered(entry: ToolEntry) -> ToolEntry:
     tool = entry.manifest
     changes: dict[str, object] = {"input_schema": written_out(tool.input_schema), "output_schema": written_out(tool.output_schema)}
     if entry.sources:
-        changes["backend_runtime"] = backend_runtime_of(entry.sources[0])
+        changes["backend_runtime"] = entry.sources[0].traits.runtime
     return entry.model_copy(update={"manifest": tool.model_copy(update=changes)})
 
 

@@ -1,4 +1,4 @@
-"""Where a literal key that stood in a catalog file is put, so that only its name goes on."""
+"""Where a literal key from a catalog file is stored, so that only its name is passed on."""
 
 from typing import Protocol
 

@@ -131,7 +131,7 @@ def _without_anothers_scripts(found: FoundFiles) -> None:
 def without_doubles(found: FoundFiles, before: Mapping[str, Version], taken: Mapping[str, str]) -> None:
     """Refuse the files whose id, or id and version, another one has. What was there first stays.
 
-    `before` says which version came from which file, `taken` where ids are that nobody else may have.
+    `before` says which version came from which file, `taken` where ids are that no other file may use.
     """
     for tool in [*found.tools]:
         if (owner := taken.get(tool.file.tool_id)) is not None:

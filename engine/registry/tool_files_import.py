@@ -95,7 +95,7 @@ class ToolFilesImport:
                 found.refuse(tool, ("toolId",), f"A tool that came from elsewhere ({origin}) has this id.")
         claimed = tuple(dict.fromkeys((*loaded.versions().values(), *loaded.claimed)))
         if set(claimed) != set(loaded.claimed):
-            # Said before it is written: whoever has these no more does not take them away again.
+            # Announced before it is written, so that another host which lost these files does not remove the tools.
             await self._files.save(self._catalog, FILE_NAME, CatalogFile({_FILES: {**loaded.before}}, claimed))
         await self._write(loaded)
         await self._forget(loaded, loaded.gone())

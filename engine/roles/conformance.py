@@ -59,12 +59,6 @@ class Subject:
     asked: Callable[[Situation], int]
 
 
-async def check_provider(subject: Subject) -> None:
-    """Run all checks. Raises ConformanceFailure at the first that is not kept."""
-    for check in CHECKS.values():
-        await check(subject)
-
-
 def _options(subject: Subject, **changes: str | float | None) -> ProviderOptions:
     return replace(ProviderOptions(MODEL, subject.key, subject.endpoint), **changes)
 

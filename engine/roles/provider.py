@@ -2,7 +2,7 @@
 
 ModelFailure
 ├── ModelBusy      later it may work: the same request can be sent again
-└── ModelRefused   it will not work until somebody changes something; the message says what
+└── ModelRefused   repeating is useless until a setting changes; the message says which
 """
 
 import asyncio
@@ -20,7 +20,7 @@ class BusyKind(StrEnum):
     CONNECTION = "connection"
     TIMEOUT = "timeout"
     CUT = "cut"
-    """The stream ended before the answer did."""
+    """The stream ended before the answer was complete."""
     MALFORMED = "malformed"
     """What came is no answer of the protocol."""
 
@@ -62,7 +62,7 @@ class ModelRefused(ModelFailure):
 
 
 class TurnCancelled(asyncio.CancelledError):
-    """Part of an answer had come when it was cancelled. `usage` is what is known to be paid for all the same."""
+    """It was cancelled after part of an answer had come. `usage` is what is known to be paid for all the same."""
 
     def __init__(self, usage: Usage) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class ModelProvider(Protocol):
         ...
 
     async def ask(self, request: ModelRequest, beat: Callable[[str], None]) -> ModelTurn:
-        """One turn, asked for once: who wants it again asks again.
+        """One turn, without retries.
 
         While the answer comes, `beat` is told every second or so how far it is, in a few words. `cost_usd` of the turn is None: prices are
         not the provider's. Cancelling closes the connection. Raises ModelBusy or ModelRefused, or TurnCancelled.

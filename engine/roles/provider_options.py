@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class ProviderOptions:
     """Times are in seconds. The key is never shown, nor what may be one in the URL: not in `repr`, not in a message.
 
-    Without `base_url` it is the provider's own service, which takes nobody without a key; one's own endpoint may.
+    Without `base_url` it is the provider's own service, which requires a key; your own endpoint need not.
     """
 
     model: str
@@ -16,9 +16,9 @@ class ProviderOptions:
     base_url: str | None = None
     connect_s: float = 10.0
     silence_s: float = 300.0
-    """How long nothing may come. Services send a sign of life every few seconds; a local model reads its prompt in silence."""
+    """The longest silence. Services send an event every few seconds; a local model reads its prompt in silence."""
     beat_s: float = 1.0
-    """How often one is told of the progress."""
+    """Between two reports of progress."""
 
     @property
     def endpoint(self) -> str:

@@ -68,7 +68,7 @@ class CallFailed(RuntimeFailure):
 
 
 def stopped(message: str = "The tool was stopped while the call waited.") -> NotSent:
-    """The failure of a call that was there before somebody stopped the tool: it must not start it again."""
+    """The failure of a call that waited when the tool was stopped: it must not start the tool again."""
     return NotSent(ErrorType.UNAVAILABLE, message, {"reason": "stopped"})
 
 
@@ -77,5 +77,5 @@ def timed_out(timeout_s: float) -> CallFailed:
 
 
 def no_answer(message: str, error_type: ErrorType = ErrorType.EXECUTION_ERROR, **details: JsonValue) -> CallFailed:
-    """Nobody knows whether the tool acted."""
+    """It is not known whether the tool acted."""
     return CallFailed(error_type, message, {**details, "outcome": "unknown"}, outcome="unknown")

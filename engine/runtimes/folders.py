@@ -25,9 +25,9 @@ def entries(folder: Path) -> Generator[os.DirEntry[str]]:
 
 
 def seal(folder: Path) -> None:
-    """It and all below it become ours, and nobody may write to it: whoever made it may be another one's user next.
+    """It and all below it become ours and read-only: its maker's user may be another tool's next. Raises OSError.
 
-    Who uses it is not who made it: what its maker could read, everybody can who is shown it. Raises OSError.
+    Readers are other users than its maker, so what the maker could read becomes readable for all.
     """
     for entry in entries(folder):
         _take_back(Path(entry.path))
@@ -36,7 +36,7 @@ def seal(folder: Path) -> None:
             mode = entry.stat(follow_symlinks=False).st_mode
             # What is closed to ourselves could not be sealed inside.
             Path(entry.path).chmod(_sealed(mode | _LOOK if entry.is_dir() else mode))
-    _take_back(folder)  # last: who dies before that is found by whose it is
+    _take_back(folder)  # last: after a crash its owner shows that it is not sealed
     folder.chmod(_sealed(folder.stat().st_mode))
 
 

@@ -1,6 +1,6 @@
-"""Secrets that tools were given: what a tool writes may quote them, and nothing that we pass on may.
+"""Secrets that tools were given. A tool may write them; we remove them from what we pass on.
 
-Kept for the process, as a tool writes its log long before somebody asks why it ended.
+Kept as long as the process lives, as logs are read long after they were written.
 """
 
 import base64

@@ -15,7 +15,7 @@ from engine.runtimes.scripts.service import ScriptService
 
 @dataclass(frozen=True, slots=True)
 class RuntimeParts:
-    """Whoever makes the parts closes them: `http` with `aclose`, the launcher's guardian with `close`."""
+    """Their maker closes them: `http` with `aclose`, the launcher's guardian with `close`."""
 
     local: LocalSettings
     launcher: Launcher
@@ -26,6 +26,6 @@ class RuntimeParts:
     projects: Projects | None = None
     """Where projects come from that are not in the data folder."""
     scripts: ScriptService | None = None
-    """What executes scripts; without it there is nothing that does."""
+    """What executes scripts, if anything does."""
     docker: DockerParts | None = None
     """The engine for containers and what they are like; without it the local one, used as no setting says otherwise."""

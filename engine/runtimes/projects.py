@@ -122,7 +122,7 @@ class Projects:
 
 
 def _nameless(project: Path) -> Path:
-    """Under a name that nobody takes for a whole project: whoever dies while it is removed leaves half of it."""
+    """Under a name that does not look like a whole project: a crash during the removal leaves half of it."""
     return project if project.suffix == _PART else project.rename(_part_beside(project))
 
 

@@ -13,7 +13,7 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.manifest import ToolManifest
 
 Progress = Callable[[str], None]
-"""Told, in a few words, what is being done now; must not block."""
+"""Called with a few words on what is being done now; must not block."""
 
 
 def _unheard(_: str) -> None:
@@ -43,7 +43,7 @@ class ToolRequest:
     output_dir: Path
     """Where the tool may leave files for this call."""
     progress: Progress = _unheard
-    """Told what the tool itself says of its progress."""
+    """Called with the tool's own progress messages."""
     manifest: ToolManifest | None = None
     """The tool as it is now; what it was when it was started may be older."""
     caller: Caller = field(default_factory=Caller)
@@ -51,7 +51,7 @@ class ToolRequest:
 
 
 class Retired(str):
-    """How a tool ended that its runtime took down in good order, as nobody used it."""
+    """How a tool ended that its runtime stopped because it was unused."""
 
     __slots__ = ()
 
@@ -104,7 +104,7 @@ class Mortal(Protocol):
 
 @runtime_checkable
 class Installing(Protocol):
-    """A runtime that leaves no process, but whose start may take minutes: the fast path is only for what has been started."""
+    """A runtime that leaves no process, but whose start may take minutes: until then its tools are not ready."""
 
     installs: Literal[True]
 

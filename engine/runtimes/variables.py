@@ -24,7 +24,7 @@ _IN_A_QUERY = re.compile(r"(?<==)secret:([A-Z][A-Z0-9_]*)(?=[&#]|$)")
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """`plain` are those that the engine may show to everybody who has it."""
+    """`plain` are those that every user of the engine may see."""
 
     plain: Mapping[str, str]
     secret: Mapping[str, str] = field(repr=False)

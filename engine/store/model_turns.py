@@ -12,11 +12,12 @@ from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.messages import MessageTable, key_of_position, write_message
 from engine.store.tables import model_turns, tasks
-from engine.store.task_notes import NewNote, bounded, lock_of_conversation, write_notes
+from engine.store.task_notes import bounded, lock_of_conversation, write_notes
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.failures import ContentMissingError
 from toolagent.core.texts import well_formed
-from toolagent_service.agents.coding_log import turn_cost_line
+from toolagent_service.agents.coding_log import NewNote, turn_cost_line
+from toolagent_service.agents.ledger import Asked, Lost, RecordedTurn, TurnState
 from toolagent_service.contracts.model import Message, ModelTurn, Usage
 
 _LOST = "/lost/"
@@ -24,23 +25,6 @@ _LOST = "/lost/"
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 _TOKENS = model_turns.c.input_tokens + model_turns.c.output_tokens + model_turns.c.cache_read_tokens + model_turns.c.cache_write_tokens
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedTurn:
-    """A turn that was paid for. `position` is that of its message in the transcript."""
-
-    turn: ModelTurn
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Of whom a turn was asked, and with which prompt (`name@version`)."""
-
-    provider: str = ""
-    model: str = ""
-    prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +39,6 @@ class Spent:
     cost_usd: float
     unpriced: int
     lost: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """What attempts at one turn used that broke off, together."""
-
-    attempts: int
-    usage: Usage
-    cost_usd: float
-
-
-@dataclass(frozen=True, slots=True)
-class TurnState:
-    """What is known of a turn: itself, if it was had before, and what broke off."""
-
-    recorded: RecordedTurn | None
-    lost: Lost
 
 
 @dataclass(frozen=True, slots=True)

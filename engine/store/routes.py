@@ -10,7 +10,7 @@ from engine.store.hosts import database_time
 from engine.store.tables import hosts, routes
 from engine.store.upserts import insert_for
 from toolagent.contracts.routes import RunState, ToolRoute
-from toolagent_service.calls.placement import HostLoad
+from toolagent_service.calls.dispatch import HostLoad
 
 _UP = (RunState.RUNNING.value, RunState.STARTING.value)
 

@@ -5,10 +5,9 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from engine.store.task_notes import NewNote
 from toolagent.contracts.making import MakeTask, TaskNoteKind, Tried
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
-from toolagent_service.agents.coding_log import cost_line, done_line, log_line
+from toolagent_service.agents.coding_log import NewNote, cost_line, done_line, log_line
 from toolagent_service.making.task_reasons import tried_line
 
 

@@ -3,8 +3,6 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 
 from pydantic import JsonValue
@@ -18,20 +16,10 @@ from engine.store.tables import task_notes
 from engine.store.upserts import dialect_insert
 from toolagent.contracts.making import TaskNote, TaskNoteKind
 from toolagent.core.texts import well_formed
+from toolagent_service.agents.coding_log import NewNote
 
 _AT_ONCE = 500
 _LONGEST_KEY = 200
-
-
-@dataclass(frozen=True, slots=True)
-class NewNote:
-    """What happened. `key` says which happening of the task it is: noted twice, it is there once."""
-
-    key: str
-    kind: TaskNoteKind
-    text: str
-    payload: JsonValue = None
-    at: datetime | None = None
 
 
 class TaskNoteTable:
@@ -40,19 +28,8 @@ class TaskNoteTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, task_id: str, key: str, kind: TaskNoteKind, text: str, payload: JsonValue = None) -> TaskNote:
-        """Note one thing, and return what stands under its key."""
-        return (await self.add_all(task_id, (NewNote(key, kind, text, payload),)))[0]
-
-    async def add_all(self, task_id: str, notes: Sequence[NewNote]) -> tuple[TaskNote, ...]:
-        """Note several things in this order, and return what stands under their keys. May be repeated."""
-        await self.write(task_id, notes)
-        query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.key.in_([bounded(note.key) for note in notes]))
-        found = {row["key"]: _note(row) for row in await self._database.mappings(query)}
-        return tuple(found[bounded(note.key)] for note in notes)
-
     async def write(self, task_id: str, notes: Sequence[NewNote]) -> None:
-        """The same for who has no use for what stands."""
+        """Write several notes in this order. May be repeated: of two with one key the first stands."""
         async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             await write_notes(connection, task_id, notes)
 

@@ -14,7 +14,7 @@ from engine.store.database import Database
 from engine.store.file_references import holder_of_candidates, release_files
 from engine.store.tables import model_turns, tasks
 from engine.store.task_announcements import ended, requested, tried_notes
-from engine.store.task_notes import NewNote, lock_of_conversation, read_note, write_notes
+from engine.store.task_notes import lock_of_conversation, read_note, write_notes
 from engine.store.task_rows import LISTED, is_same_request, json_of, listed_of, stages_of, task_of, task_row
 from engine.store.task_slots import TaskSlots
 from engine.store.upserts import insert_new
@@ -23,7 +23,7 @@ from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTaskError
 from toolagent.core.texts import well_formed
-from toolagent_service.agents.coding_log import log_line
+from toolagent_service.agents.coding_log import NewNote, log_line
 
 Ending = Literal[TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED]
 _STATE_OF_LAST_STAGE: dict[TaskState, Literal["done", "failed", "cancelled"]] = {

@@ -1,1 +1,1 @@
-"""What a host does by itself while it serves: it keeps its lease, watches its loop, and clears what nobody needs any more."""
+"""What a host does by itself while it serves: it keeps its lease, watches its loop, and removes what is not needed any more."""

@@ -1,4 +1,4 @@
-"""The containers of this host: found again after a restart, swept of what nobody owns."""
+"""The containers of this host: found again after a restart; orphans are removed."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -81,7 +81,7 @@ class ImageSources:
 
 
 async def _restored(marks: Marks, supervisor: Supervisor, registry: ToolRegistry) -> None:
-    """What cannot be had back is swept, and started anew by the next call."""
+    """What cannot be recovered is removed, and started anew by the next call."""
     entry = await registry.entry(marks.tool, marks.version)
     sources = [index for index, source in enumerate(entry.sources) if isinstance(source, DockerSource)] if entry else []
     if entry is None or not sources:

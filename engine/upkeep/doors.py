@@ -1,4 +1,4 @@
-"""Being a front door: a lease that says so, and care of calls that doors which are gone had accepted."""
+"""Being a front door: its lease, and taking over calls that dead doors had accepted."""
 
 import time
 from collections.abc import AsyncGenerator
@@ -64,7 +64,7 @@ class DoorKeeper:
         await self._clear(self._host)
 
     async def look(self) -> None:
-        """Renew the lease, and see to what doors that are gone have left."""
+        """Renew the lease, and take over what dead doors have left."""
         with suppress(StoreUnavailableError):
             await self._doors.beat(self._door, self._host, self._lane.figures)
             await self._clear(None)
@@ -93,8 +93,8 @@ class DoorKeeper:
                 await self._claims.withdraw(claim.call_id, WORKFLOW)
 
     async def leave(self) -> None:
-        """What is claimed still goes on by the next door that looks."""
-        with suppress(StoreUnavailableError):  # the lease ends by itself
+        """The next door that looks takes over what is still claimed."""
+        with suppress(StoreUnavailableError):  # the lease expires
             await self._doors.leave(self._door)
 
     async def _clear(self, host: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Environments of tools that nobody needs any more."""
+"""Environments that no tool needs any more."""
 
 from contextlib import AbstractAsyncContextManager
 

@@ -1,4 +1,4 @@
-"""Being a host: claiming its id in the database, saying all the time that it is alive, and giving it back."""
+"""Being a host: claiming its id in the database, renewing the lease, and releasing it."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -22,7 +22,7 @@ class NotTheHostError(Exception):
 
 
 class HostLease:
-    """That this process is the host, for as long as nobody else has become it."""
+    """That this process is the host, until another one claims the id."""
 
     def __init__(self, hosts: HostTable, claim: HostClaim, every_s: float) -> None:
         self._hosts, self._claim, self._every_s = hosts, claim, every_s
@@ -33,15 +33,15 @@ class HostLease:
         await asyncio.shield(self._beats)
 
     async def end(self) -> None:
-        """Stop saying so, and give the id back."""
+        """Stop renewing, and release the id."""
         self._beats.cancel()
         with suppress(asyncio.CancelledError, NotTheHostError):
             await self._beats
-        with suppress(StoreUnavailableError):  # the database is away: the lease ends by itself
+        with suppress(StoreUnavailableError):  # the database is away: the lease expires
             await self._hosts.release(self._claim)
 
     async def _beat(self) -> None:
-        """A database that is away changes nothing: what runs goes on, and nobody else can become this host either."""
+        """A database that is away changes nothing: tools keep running, and no other process can claim the id either."""
         while True:
             await asyncio.sleep(self._every_s)
             try:

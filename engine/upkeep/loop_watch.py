@@ -1,6 +1,6 @@
 """How long the event loop stands still, and what runs meanwhile.
 
-Everything of a process is answered from one loop: while it stands still, nobody is.
+One loop serves the whole process: while it stands still, no request is answered.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _TICK_S = 0.1
 _LOOK_S = 0.25
 _WINDOW_S = 300.0
 _STUCK_S = 10.0
-"""A loop that stands for so long may never say so itself."""
+"""A loop that stands still so long may never report it itself."""
 
 _NOTED_S = 0.01
 _DEPTH = 8

@@ -11,7 +11,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def repeated(work: Callable[[], Awaitable[None]], every_s: float, name: str, *, at_once: bool = True) -> AsyncGenerator[None]:
-    """Every so many seconds until the block ends. A round that is cut off is gone on with by the next one."""
+    """Every so many seconds until the block ends. The next round continues one that was interrupted."""
     task = asyncio.create_task(_again_and_again(work, every_s, name, at_once=at_once), name=name)
     try:
         yield

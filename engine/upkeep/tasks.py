@@ -1,4 +1,4 @@
-"""Tasks that nobody works at any more: those whose workflow is gone end, and what ended or moved away leaves this host."""
+"""Abandoned tasks: those whose workflow is gone are ended; files of tasks that ended or moved are removed from this host."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -20,7 +20,7 @@ _NOTHING = "Nothing it made can be called. Ask for it again."
 WorkflowEnd = Callable[[str], Awaitable[tuple[Ending, str] | None]]
 """How the workflow of a task ended, and why; None while it goes on.
 
-Raises ConnectionError when nobody can say it now, UnreadableEndError when it cannot be said of this one.
+Raises ConnectionError when it cannot be known now, UnreadableEndError when it cannot be said of this one.
 """
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -46,12 +46,12 @@ class TaskSweep:
         self._benches, self._environments, self._host = benches, environments, host
 
     async def run(self) -> None:
-        """Once. Raises StoreUnavailableError, OSError: also when nobody can say how workflows are."""
+        """Once. Raises StoreUnavailableError, OSError: also when the state of workflows cannot be known."""
         for task_id in await self._tasks.unended():
             try:
                 await self._look_after(task_id)
             except (UnreadableEndError, ValidationError) as error:
-                # What is wrong with one is no reason to leave the others.
+                # A failure of one must not stop the others.
                 _log.warning("task_not_looked_after", task=task_id, reason=str(error))
         await self.clear()
 

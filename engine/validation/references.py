@@ -1,11 +1,11 @@
-"""Schemas whose references are written out, so that whoever walks a value along its schema meets every part of it."""
+"""Schemas with their references resolved, so that a walk of a value along its schema reaches every part."""
 
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
 from pydantic import JsonValue
 
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.core.schemas import FOLLOWED, has_meaning
 
 _MAX_PARTS = 20_000

@@ -11,7 +11,6 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.agents.models import Models
 from activities.agents.opening import Openings
-from activities.agents.transcript import Transcript
 from activities.ask_model import AskModel
 from activities.brief_agent import BriefAgent
 from engine.roles.prices import Prices
@@ -27,6 +26,7 @@ from engine.store.model_turns import ModelTurnTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
+from engine.tasks.transcript import Transcript
 from tests.activities.roles import OFFERED
 from tests.store.making import task
 from toolagent.contracts.task_specs import BuildTool, MakeLimits

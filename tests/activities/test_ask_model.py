@@ -15,7 +15,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities import ask_model
 from engine.store.database import Database
-from engine.store.model_turns import ModelTurnTable, RecordedTurn
+from engine.store.model_turns import ModelTurnTable
 from tests.activities import asking
 from tests.activities.asking import KEY, MODEL, PRICE, TASK, Agent, agent_of, scenario
 from toolagent.contracts.making import TaskNoteKind
@@ -23,6 +23,7 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent.testing.servers.model_server import ModelServer
 from toolagent_service import step_names
 from toolagent_service.agents import loop
+from toolagent_service.agents.ledger import RecordedTurn
 from toolagent_service.agents.model_cost import cost_of
 from toolagent_service.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote
 from toolagent_service.contracts.model import ModelRequest, ModelTurn, Text, ToolUse, Usage

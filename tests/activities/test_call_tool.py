@@ -35,7 +35,8 @@ from engine.store.routes import RouteTable
 from tests.parts import tool_registry
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.references import ResultReference
 from toolagent.contracts.sources import RemoteSource
 from toolagent.validation.checkers import CheckersBusyError

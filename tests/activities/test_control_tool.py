@@ -10,6 +10,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.control_tool import ControlTool
+from engine.calling.host_tools import HostTools
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.runtime import RemoteRuntime
@@ -44,13 +45,13 @@ class Host:
     registry: ToolRegistry
     routes: RouteTable
     witness: _Witness
-    control: ControlTool
+    tools: HostTools
     folders: Path
     calls: Path
     env: ActivityEnvironment = field(default_factory=ActivityEnvironment)
 
     async def obey(self, action: ControlAction, tool_id: str = "t") -> ToolRoute:
-        return await self.env.run(self.control.control_tool, ToolControl(tool_id=tool_id, action=action, host="h1"))
+        return await self.env.run(ControlTool(self.tools).control_tool, ToolControl(tool_id=tool_id, action=action, host="h1"))
 
 
 @pytest_asyncio.fixture
@@ -61,9 +62,8 @@ async def host(database: Database, tmp_path: Path) -> AsyncGenerator[Host]:
     witness = _Witness(http, registry)
     supervisor = Supervisor({"remote": witness}, routes, "h1")
     await registry.register(ToolManifest(tool_id="t", name="T"), (RemoteSource(remote_url="http://127.0.0.1:1"),))
-    yield Host(
-        registry, routes, witness, ControlTool(registry, supervisor, routes, (folders, calls), "h1", tmp_path / "volumes"), folders, calls
-    )
+    tools = HostTools(registry, supervisor, routes, (folders, calls), "h1", tmp_path / "volumes")
+    yield Host(registry, routes, witness, tools, folders, calls)
     await supervisor.close()
     await http.aclose()
 
@@ -138,6 +138,6 @@ async def test_the_folder_of_a_process_stays_that_comes_while_another_tool_goes(
             (host.folders / "n.shared").mkdir(parents=True)
             return entries
 
-    monkeypatch.setattr(host.control, "_registry", Registering(ToolTable(database), RouteTable(database)))
+    monkeypatch.setattr(host.tools, "_registry", Registering(ToolTable(database), RouteTable(database)))
     await host.obey(ControlAction.DESTROY)
     assert [folder.name for folder in host.folders.iterdir()] == ["n.shared"]

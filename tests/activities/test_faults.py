@@ -13,6 +13,7 @@ from activities.look_at_call import LookAtCall
 from engine.store.database import Database
 from engine.store.hosts import HostTable
 from engine.store.tasks import TaskTable
+from engine.tasks.states import TaskStates
 from tests.store.making import BUILD, task
 from toolagent.client.failures import AnswerPendingError
 from toolagent.client.temporal import ToolAgentClient
@@ -58,7 +59,7 @@ class Broken(TaskTable):
 
 
 async def test_a_note_of_a_task_that_fails_for_a_reason_of_ours_is_not_tried_for_ever(database: Database) -> None:
-    follow = FollowTask(Broken(database), HostTable(database, 10.0), "here")
+    follow = FollowTask(TaskStates(Broken(database), HostTable(database, 10.0), "here"))
 
     async def step() -> None:
         await follow.end_task(END)

@@ -15,6 +15,7 @@ from engine.store.database import Database
 from engine.store.hosts import HostClaim, HostTable, database_time
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
+from engine.tasks.states import TaskStates
 from tests.store.making import BUILD, task
 from toolagent.client import names
 from toolagent.contracts.making import MakeRequest, MakeTask
@@ -30,7 +31,7 @@ async def followed(database: Database, *hosts: str) -> tuple[FollowTask, TaskTab
     table, tasks = HostTable(database, 10.0), TaskTable(database)
     for host in ("here", *hosts):
         await table.claim(HostClaim(host, f"{host}-1", host, {}))
-    return FollowTask(tasks, table, "here"), tasks
+    return FollowTask(TaskStates(tasks, table, "here")), tasks
 
 
 async def dies(database: Database, *hosts: str) -> None:
@@ -67,7 +68,7 @@ def at_attempt(number: int) -> ActivityEnvironment:
 async def test_a_task_that_waits_is_written_down_once_and_told_when_to_ask_again(database: Database) -> None:
     _, others = await followed(database)
     tasks = Counting(database)
-    follow = FollowTask(tasks, HostTable(database, 10.0), "here", most=1)
+    follow = FollowTask(TaskStates(tasks, HostTable(database, 10.0), "here", most=1))
     await others.create(task(2))
     assert await others.claim_slot(task(2).task_id, 1)
     for number in (1, 2, 3):

@@ -11,13 +11,14 @@ from pydantic import JsonValue
 from temporalio.testing import ActivityEnvironment
 
 from activities.make_tool import MakeTool
-from activities.task_progress import telling
 from engine.making.maker import Maker
 from engine.runtimes.runtime import Progress
 from engine.store.database import Database
 from engine.store.events import EventTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
+from engine.tasks.log import TaskLog
+from engine.tasks.progress import telling
 from tests.store.making import task
 from toolagent.contracts.making import Inspection, TaskNote, TaskNoteKind
 from toolagent.contracts.records import Event, EventType
@@ -36,8 +37,8 @@ async def database(database: Database) -> Database:
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("activities.task_progress._QUIET_S", 0.01)
-    monkeypatch.setattr("activities.task_progress._TELL_S", 0.01)
+    monkeypatch.setattr("engine.tasks.progress._QUIET_S", 0.01)
+    monkeypatch.setattr("engine.tasks.progress._TELL_S", 0.01)
 
 
 async def _lines(database: Database) -> list[str]:
@@ -60,16 +61,14 @@ async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
 async def test_what_is_secret_in_progress_is_told_to_nobody(database: Database) -> None:
     said: list[str] = []
 
-    async def step() -> None:
-        async with telling(TaskTable(database), REPAIR.task_id, said.append, line_s=0) as tell:
-            tell(f"cloning https://me:hidden@host/x.git?private_token=hidden {'x' * 500}")
+    async with telling(TaskTable(database), REPAIR.task_id, "1", said.append, line_s=0) as tell:
+        tell(f"cloning https://me:hidden@host/x.git?private_token=hidden {'x' * 500}")
 
-            async def is_noted() -> bool:
-                return bool(await _lines(database))
+        async def is_noted() -> bool:
+            return bool(await _lines(database))
 
-            await _until(is_noted)
+        await _until(is_noted)
 
-    await ActivityEnvironment().run(step)
     told = (*said, await _progress(database), *await _lines(database))
     assert ["hidden" in text or len(text) > 200 for text in told] == [False] * 3
 
@@ -77,34 +76,30 @@ async def test_what_is_secret_in_progress_is_told_to_nobody(database: Database) 
 async def test_progress_is_told_at_once_and_noted_by_the_clock_without_a_line_for_each(database: Database) -> None:
     said: list[str] = []
 
-    async def step() -> None:
-        async with telling(TaskTable(database), REPAIR.task_id, said.append) as tell:
-            for number in range(500):
-                tell(f"step {number}")
+    async with telling(TaskTable(database), REPAIR.task_id, "1", said.append) as tell:
+        for number in range(500):
+            tell(f"step {number}")
 
-            async def is_noted() -> bool:
-                return await _progress(database) == "step 499"
+        async def is_noted() -> bool:
+            return await _progress(database) == "step 499"
 
-            await _until(is_noted)
+        await _until(is_noted)
 
-    await ActivityEnvironment().run(step)
     assert said == [f"step {number}" for number in range(500)]
     assert await _lines(database) == []
 
 
 async def test_what_takes_long_is_in_the_log_each_thing_once_also_in_the_next_attempt(database: Database) -> None:
-    async def step() -> None:
-        async with telling(TaskTable(database), REPAIR.task_id, lambda _: None, line_s=0.0) as tell:
-            for number in (1, 2):
-                for _ in range(50):
-                    tell(f"step {number}")
+    async with telling(TaskTable(database), REPAIR.task_id, "1", lambda _: None, line_s=0.0) as tell:
+        for number in (1, 2):
+            for _ in range(50):
+                tell(f"step {number}")
 
-                async def is_said(number: int = number) -> bool:
-                    return len(await _lines(database)) == number
+            async def is_said(number: int = number) -> bool:
+                return len(await _lines(database)) == number
 
-                await _until(is_said)
+            await _until(is_said)
 
-    await ActivityEnvironment().run(step)
     assert await _lines(database) == ["step 1", "step 2"]
 
 
@@ -123,7 +118,7 @@ class _Found:
 
 async def _alerts(database: Database, last_error: str) -> tuple[TaskNote, ...]:
     notes, tasks = TaskNoteTable(database), TaskTable(database)
-    make = MakeTool(cast("Maker", _Found(last_error)), tasks, notes, EventTable(database))
+    make = MakeTool(cast("Maker", _Found(last_error)), TaskLog(tasks, notes, EventTable(database)))
     for _ in range(2):  # as often as Temporal likes
         await ActivityEnvironment().run(make.diagnose, TaskStep(task_id=REPAIR.task_id, spec=REPAIR.spec))
     return tuple(note for note in await notes.after(REPAIR.task_id) if note.kind is TaskNoteKind.HEALTH_ALERT)
@@ -144,7 +139,7 @@ async def test_the_log_of_a_repair_has_the_alert_of_its_tool(database: Database)
 
 async def test_the_log_says_which_links_of_a_repository_were_taken_away(database: Database) -> None:
     notes = TaskNoteTable(database)
-    make = MakeTool(cast("Maker", _Found("")), TaskTable(database), notes, EventTable(database))
+    make = MakeTool(cast("Maker", _Found("")), TaskLog(TaskTable(database), notes, EventTable(database)))
     for _ in range(2):
         await ActivityEnvironment().run(make.inspect_task, TaskStep(task_id=REPAIR.task_id, spec=REPAIR.spec))
     told = [note.payload for note in await notes.after(REPAIR.task_id) if "leads out of the repository: etc, up" in note.text]

@@ -9,7 +9,6 @@ from temporalio.worker import Worker
 
 from activities.agents.models import Models
 from activities.agents.opening import Openings
-from activities.agents.transcript import Transcript
 from activities.ask_model import AskModel
 from activities.use_tool import UseTool
 from engine.roles.prices import Prices
@@ -24,6 +23,7 @@ from engine.store.model_turns import ModelTurnTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
+from engine.tasks.transcript import Transcript
 from tests.activities.asking import KEY, MODEL, PRICE, scenario
 from tests.activities.second_role.librarian import Librarian
 from tests.activities.second_role.workflow import LibraryDesk

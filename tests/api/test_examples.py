@@ -11,7 +11,7 @@ from api.reading.bodies import RunToolBody, SelectToolBody
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
 from toolagent.contracts.calls import ToolCall
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.validation.schemas import issues_of
 
 HERE = Path(__file__)

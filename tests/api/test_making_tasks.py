@@ -11,7 +11,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from api.app import create_app
 from engine.store.database import Database
-from engine.store.task_notes import NewNote
 from engine.store.tasks import TaskTable
 from tests.api.conftest import BASE_URL, House, browse, with_doors
 from tests.api.requests_for_tools import ASKED, made
@@ -19,6 +18,7 @@ from tests.api.serving import reached
 from toolagent.contracts.making import Evidence, Stage, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing
 from toolagent.contracts.tasks import TaskState
+from toolagent_service.agents.coding_log import NewNote
 from toolagent_service.agents.loop import MOST_HEARD
 
 BOUND_S = 20.0
@@ -211,7 +211,7 @@ async def test_a_task_is_followed_as_it_goes_on_until_it_has_ended(house: House)
                 case 2:
                     await house.tasks.claim_slot(task_id, 1)
                 case 3:
-                    await house.notes.add(task_id, "k", TaskNoteKind.TEXT, "漢\nline")
+                    await house.notes.write(task_id, (NewNote("k", TaskNoteKind.TEXT, "漢\nline"),))
                 case 4:
                     await house.tasks.settle(task_id, TaskState.COMPLETED, tool_ids=("word_counter",))
                 case _:
@@ -222,7 +222,7 @@ async def test_a_task_is_followed_as_it_goes_on_until_it_has_ended(house: House)
 
 async def test_who_comes_back_gets_what_followed_and_browsers_are_told_when_that_is_all(house: House) -> None:
     task_id = (await made(house)).task_id
-    await house.notes.add_all(task_id, [NewNote(str(number), TaskNoteKind.TEXT, "x") for number in range(3)])
+    await house.notes.write(task_id, [NewNote(str(number), TaskNoteKind.TEXT, "x") for number in range(3)])
     await house.tasks.settle(task_id, TaskState.FAILED, "No.")
     everything = [*map(str, range(1, 7)), None]
     for last, ids in (("2", everything[2:]), ("0", everything), ("", everything)):

@@ -10,6 +10,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.deliver_callback import DeliverCallback
+from engine.callbacks.deliveries import Deliveries
 from engine.store.database import Database
 from engine.store.events import EventTable
 from tests.callbacks.receiver import running_receiver
@@ -23,7 +24,7 @@ _KEPT = 2_000
 
 @pytest.mark.parametrize("answer", [0, 500])
 async def test_why_an_attempt_failed_is_small_enough_to_be_kept(database: Database, answer: int) -> None:
-    deliver = DeliverCallback(poster(timeout_s=0.2), EventTable(database))
+    deliver = DeliverCallback(Deliveries(poster(timeout_s=0.2), EventTable(database)))
     with running_receiver() as receiver:
         receiver.answers = [answer]
         with pytest.raises(ApplicationError) as caught:
@@ -40,8 +41,9 @@ async def test_a_receiver_may_ask_for_more_patience_and_not_for_less(database: D
     environment = ActivityEnvironment()
     policy = deliver_callback("call-12345678")["retry_policy"]
     environment.info = dataclasses.replace(environment.info, attempt=attempt, retry_policy=policy)
+    deliver = DeliverCallback(Deliveries(poster(), EventTable(database)))
     with running_receiver() as receiver:
         receiver.answers, receiver.retry_after = [429], asked
         with pytest.raises(ApplicationError) as caught:
-            await environment.run(DeliverCallback(poster(), EventTable(database)).deliver_callback, callback(receiver.url))
+            await environment.run(deliver.deliver_callback, callback(receiver.url))
     assert caught.value.next_retry_delay == timedelta(seconds=waits_s)

@@ -12,7 +12,8 @@ import pytest
 from engine.calls import file_parameters
 from engine.calls.file_parameters import CallFolder, FileRefused
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 
 if TYPE_CHECKING:
     from tests.calls.conftest import Desk

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 async def test_a_check_and_an_effect_are_a_file_and_a_line_each(desk: "Desk", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.calls.admission.CHECKS", (*CHECKS, second_check.CHECK))
-    monkeypatch.setattr("engine.calls.following.EFFECTS", (*EFFECTS, second_effect.EFFECT))
+    monkeypatch.setattr("engine.calls.settlement.EFFECTS", (*EFFECTS, second_effect.EFFECT))
     stranger: dict[str, JsonValue] = {"caller_id": "somebody-else"}
     admitted(await desk.admit("pure", {"a": 1}, "call-11111111"))
     result = refused(await desk.admit("pure", {"a": 1}, "call-22222222", caller=stranger))

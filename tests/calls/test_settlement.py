@@ -14,7 +14,8 @@ from engine.store.events import EventTable
 from tests.calls.test_admission import admitted
 from tests.validation.recursive import nested
 from toolagent.contracts.calls import ErrorType, ToolError
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import EventType
 from toolagent.core.schemas import MASK, mask_secrets
 from toolagent_service.contracts.steps import Admitted, CallPlan, Finished, SettleRequest

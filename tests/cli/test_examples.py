@@ -12,7 +12,7 @@ from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
 from toolagent.cli.calling import run
 from toolagent.cli.parameters import parse_parameters, with_uploads
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.validation.schemas import issues_of
 
 REGISTRY = Path(__file__).parents[2] / "data" / "registry.json"

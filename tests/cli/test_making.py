@@ -27,6 +27,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy, RepairTool
 from toolagent.contracts.tasks import TaskState
+from toolagent_service.agents.coding_log import NewNote
 
 SCRIPT = str(Path(sys.executable).with_name("toolagent"))
 Run = Callable[..., Result]
@@ -62,7 +63,7 @@ def end(door: FrontDoor, task_id: str, status: Ending = TaskState.COMPLETED, rea
     async def work(tasks: TaskTable, notes: TaskNoteTable) -> None:
         await tasks.claim_slot(task_id, 2)
         await tasks.enter_stage(task_id, Stage.BUILD)
-        await notes.add(task_id, "said", TaskNoteKind.TEXT, "[TEXT] Done. [bold]")
+        await notes.write(task_id, (NewNote("said", TaskNoteKind.TEXT, "[TEXT] Done. [bold]"),))
         await tasks.settle(task_id, status, reason)
 
     door.do(work)
@@ -261,7 +262,7 @@ def test_a_connection_that_breaks_is_made_again_where_it_broke(run: Run, door: F
     task_id, seen = begun(run), list[int]()
 
     async def note(_tasks: TaskTable, notes: TaskNoteTable) -> None:
-        await notes.add(task_id, f"k{len(seen)}", TaskNoteKind.TEXT, "x")
+        await notes.write(task_id, (NewNote(f"k{len(seen)}", TaskNoteKind.TEXT, "x"),))
 
     door.do(note)
     with ToolAgentHttp(door.url) as service:
@@ -293,7 +294,7 @@ def test_what_other_scripts_end_a_line_with_comes_as_it_was_written(run: Run, do
     task_id, strange = begun(run), "a\u2028b\u2029c\u0085d\ve"
 
     async def note(_tasks: TaskTable, notes: TaskNoteTable) -> None:
-        await notes.add(task_id, "strange", TaskNoteKind.TEXT, strange)
+        await notes.write(task_id, (NewNote("strange", TaskNoteKind.TEXT, strange),))
 
     door.do(note)
     end(door, task_id)

@@ -10,7 +10,8 @@ from pydantic import JsonValue
 
 from toolagent.cli.example import call_line
 from toolagent.cli.parameters import ParameterError, Upload, parse_json, parse_parameters, with_uploads
-from toolagent.contracts.manifest import JsonSchema, ToolExample, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolExample, ToolManifest
 
 FILES = {"a.txt": "from a file", "n.json": '{"deep": [1]}', "five.txt": "5\n"}
 SCHEMA: JsonSchema = {

@@ -1,55 +1,50 @@
 """The wire takes what the specifications write, and refuses what nobody meant."""
 
+from typing import get_args
+
 import pytest
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolResult
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest, ToolStatus
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sources import (
-    BackendRuntime,
-    BuiltinSource,
-    DockerSource,
     LocalSource,
-    McpSource,
     RemoteSource,
-    ScriptLanguage,
-    ScriptSource,
+    Source,
     ToolSource,
-    backend_runtime_of,
 )
 
 SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        (
-            {"type": "local", "host_dir": "tools/local/x", "endpoint_path": "/", "http_method": "POST", "internal_port": 0},
-            BackendRuntime.LOCAL,
-        ),
-        ({"type": "docker", "container_id": "25e8", "image": "ubuntu:22.04", "internal_port": 8080}, BackendRuntime.DOCKER),
-        ({"type": "remote", "remote_url": "https://api.example.com", "remote_path": "/v1/compress"}, BackendRuntime.REMOTE),
-        ({"type": "script", "script_path": "examples/echo.py", "language": "python"}, BackendRuntime.LOCAL),
-        ({"type": "builtin", "handler": "core:echo"}, BackendRuntime.LOCAL),
-        ({"type": "mcp", "tool_name": "x", "url": "http://127.0.0.1:1/mcp"}, BackendRuntime.REMOTE),
-        ({"type": "mcp", "tool_name": "x", "command": ["server"]}, BackendRuntime.LOCAL),
-    ],
+# What is written → the backend that it means.
+SOURCES: tuple[tuple[dict[str, JsonValue], BackendRuntime], ...] = (
+    (
+        {"type": "local", "host_dir": "tools/local/x", "endpoint_path": "/", "http_method": "POST", "internal_port": 0},
+        BackendRuntime.LOCAL,
+    ),
+    ({"type": "docker", "container_id": "25e8", "image": "ubuntu:22.04", "internal_port": 8080}, BackendRuntime.DOCKER),
+    ({"type": "remote", "remote_url": "https://api.example.com", "remote_path": "/v1/compress"}, BackendRuntime.REMOTE),
+    ({"type": "script", "script_path": "examples/echo.py", "language": "python"}, BackendRuntime.LOCAL),
+    ({"type": "builtin", "handler": "core:echo"}, BackendRuntime.LOCAL),
+    ({"type": "mcp", "tool_name": "x", "url": "http://127.0.0.1:1/mcp"}, BackendRuntime.REMOTE),
+    ({"type": "mcp", "tool_name": "x", "command": ["server"]}, BackendRuntime.LOCAL),
 )
+
+
+@pytest.mark.parametrize(("written", "meant"), SOURCES)
 def test_every_kind_of_source_is_read_and_means_a_backend(written: JsonValue, meant: BackendRuntime) -> None:
     source = SOURCE.validate_python(written)
-    assert backend_runtime_of(source) is meant
+    assert source.traits.runtime is meant
     assert SOURCE.validate_json(SOURCE.dump_json(source)) == source
 
 
-def test_the_union_of_sources_has_all_six_types() -> None:
-    kinds = {
-        kind.model_fields["type"].default for kind in (LocalSource, DockerSource, RemoteSource, ScriptSource, BuiltinSource, McpSource)
-    }
-    assert kinds == {"local", "docker", "remote", "script", "builtin", "mcp"}
-    assert {language.value for language in ScriptLanguage} == {"python", "nodejs", "bun"}
+def test_every_type_of_source_has_an_example_above() -> None:
+    types: tuple[type[Source], ...] = get_args(get_args(ToolSource)[0])
+    assert {str(written["type"]) for written, _ in SOURCES} == {type_.model_fields["type"].default for type_ in types}
 
 
 @pytest.mark.parametrize("authority", ["user:pass@host", "user@host", "key@host:80/path", ":@host", "a\\@host", "u:p@host?x"])

@@ -10,7 +10,8 @@ from pydantic import JsonValue
 from engine.calling.fast_call import is_fast
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema, SideEffectScope, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, McpSource, RemoteSource
 from toolagent.core.calls.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
 from toolagent.core.schemas import MASK, map_values, mask_secrets, mentions_format, values_of_format, with_defaults

@@ -9,11 +9,12 @@ import pytest
 
 from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.docker.building.wishes import Wishes
+from engine.runtimes.docker_engine.binds import bind
 from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.image import Image
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.docker_engine.volumes import bind, image_mounts, renamed_volumes, volume_mounts
+from engine.runtimes.docker_engine.volumes import image_mounts, renamed_volumes, volume_mounts
 from engine.runtimes.failures import StartFailed
 from tests.docker.conftest import containers_of, silent
 from tests.parts import container_parts

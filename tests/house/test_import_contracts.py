@@ -26,6 +26,7 @@ BREACHES: dict[str, tuple[str, str]] = {
     "runtimes-know-no-store": ("engine/runtimes/process", "import sqlalchemy"),
     "engine-knows-no-frameworks": ("engine/disk", "import fastapi"),
     "workflows-see-no-engine": ("workflows", "import engine.calls"),
+    "activities-know-no-store": ("activities", "import engine.store.calls"),
     "api-reads-the-registry": ("api/views", "import engine.store"),
     "pure-core": ("packages/toolagent/src/toolagent/core", "import asyncio"),
 }

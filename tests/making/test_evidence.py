@@ -12,13 +12,14 @@ from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
 from engine.store.messages import MessageTable
-from engine.store.model_turns import Asked, ModelTurnTable
+from engine.store.model_turns import ModelTurnTable
 from engine.store.tasks import TaskTable
 from tests.store.making import AT, BUILD, task
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, CheckResult
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, ScriptLanguage, ScriptSource, ToolSource
+from toolagent_service.agents.ledger import Asked
 from toolagent_service.contracts.making_steps import VerifyStep
 from toolagent_service.contracts.model import ModelTurn, Text, Usage
 

@@ -23,6 +23,7 @@ from engine.store.database import Database
 from engine.store.events import EventTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
+from engine.tasks.log import TaskLog
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent.core.failures import StoreUnavailableError
@@ -81,7 +82,7 @@ class Unbuilt(Maker):
 
 
 async def test_a_build_for_which_the_index_is_away_is_tried_again_before_it_is_said(database: Database) -> None:
-    make = MakeTool(Unbuilt(), TaskTable(database), TaskNoteTable(database), EventTable(database))
+    make = MakeTool(Unbuilt(), TaskLog(TaskTable(database), TaskNoteTable(database), EventTable(database)))
     environment = ActivityEnvironment()
     for attempt in (1, 2):
         environment.info = replace(environment.info, attempt=attempt)

@@ -6,7 +6,8 @@ import pytest
 
 from engine.making.schema_rights import files_by_default, more_files, unmasked, unnamed_files
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 
 SECRET: JsonSchema = {"type": "string", "writeOnly": True}
 FILE: JsonSchema = {"type": "string", "format": "file-path"}

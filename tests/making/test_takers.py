@@ -8,15 +8,8 @@ from engine.making.existing_tools import takers_of, words_of
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from tests.parts import tool_registry
-from toolagent.contracts.manifest import (
-    JsonSchema,
-    NetworkAccess,
-    PermissionClass,
-    SecurityContext,
-    SideEffectScope,
-    ToolManifest,
-    ToolStatus,
-)
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import NetworkAccess, PermissionClass, SecurityContext, SideEffectScope, ToolManifest, ToolStatus
 from toolagent.contracts.sources import LocalSource, RemoteSource, ToolSource
 from toolagent.contracts.task_specs import BuildTool, Example
 from toolagent_service.contracts.making_steps import Taker

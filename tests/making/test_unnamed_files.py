@@ -15,8 +15,9 @@ from engine.store.model_turns import ModelTurnTable
 from engine.store.tasks import TaskTable
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import BuildTool
 from toolagent_service.contracts.making_steps import VerifyStep

@@ -16,10 +16,11 @@ from engine.store.groups import GroupTable
 from tests.parts import tool_registry
 from tests.registry.importing import importer_of
 from tests.validation.recursive import TWICE
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import EventType
-from toolagent.contracts.sources import BackendRuntime, BuiltinSource
+from toolagent.contracts.sources import BuiltinSource
 from workers.parts import Store, catalog_of
 from workers.settings.kept import DatabaseSettings
 from workers.settings.tools import CatalogSettings

@@ -12,10 +12,11 @@ from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
 from engine.store.tools import ToolTable
 from tests.registry.importing import importer_of, write_catalog
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Evidence
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import BackendRuntime, RemoteSource
+from toolagent.contracts.sources import RemoteSource
 
 FOUND = Evidence(task_id="create_00000001", at=datetime(2026, 11, 21, tzinfo=UTC))
 MADE = ToolEntry(

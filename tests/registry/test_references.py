@@ -5,7 +5,7 @@ import json
 import pytest
 
 from engine.validation.references import SchemaNotFollowedError, written_out
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 
 FILE: JsonSchema = {"type": "string", "format": "file-path"}
 TREE: JsonSchema = {"type": "object", "properties": {"children": {"items": {"$ref": "#/$defs/tree"}}}}

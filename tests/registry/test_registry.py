@@ -6,9 +6,10 @@ from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from engine.store.routes import RouteTable
 from tests.parts import tool_registry
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.routes import RunState, ToolRoute
-from toolagent.contracts.sources import BackendRuntime, LocalSource, RemoteSource
+from toolagent.contracts.sources import LocalSource, RemoteSource
 
 COMPRESS = ToolManifest(
     tool_id="image_compress_api", name="图片压缩 API", category="cv", description="基于 PIL 的图片压缩", tags=("image",)

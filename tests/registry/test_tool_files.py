@@ -12,8 +12,9 @@ from pydantic import JsonValue
 from engine.store.database import Database
 from tests.registry.importing import files_of
 from tests.registry.tool_files import SCRIPT, ToolFiles, tool_file
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.manifest import ToolStatus
-from toolagent.contracts.sources import BackendRuntime, BuiltinSource, ScriptLanguage, ScriptSource
+from toolagent.contracts.sources import BuiltinSource, ScriptLanguage, ScriptSource
 from toolagent.contracts.tool_files import ExternalScript
 from toolagent.validation.tool_folders import NoScriptError, find_script
 

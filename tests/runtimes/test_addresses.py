@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from engine.network.addresses import bounded, resolve
-from engine.network.proxy_rules import Refused, Rules
+from engine.network.proxy_refusal import Refused
+from engine.network.proxy_rules import Rules
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.destination import Destinations
 from toolagent.contracts.calls import ErrorType

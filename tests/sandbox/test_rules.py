@@ -4,7 +4,8 @@ import pytest
 
 from toolagent.contracts.manifest import FileAccess, NetworkAccess, SecurityContext
 from toolagent.contracts.sandbox import SandboxGrant, SandboxLimits, SandboxPolicy
-from toolagent_service.calls.sandbox import granted, host_matches
+from toolagent_service.calls.hosts import host_matches
+from toolagent_service.calls.sandbox import granted
 
 WIDE = SandboxPolicy(read=("/srv",), write=("/srv/out/",), environment=("TZ", "LANG"))
 

@@ -17,13 +17,15 @@ from engine.store.content_sweep import sweep_files
 from engine.store.database import Database
 from engine.store.files import FileStore
 from engine.store.messages import MessageTable
-from engine.store.model_turns import Lost, ModelTurnTable, RecordedTurn, Spent, TurnState
-from engine.store.task_notes import NewNote, TaskNoteTable
+from engine.store.model_turns import ModelTurnTable, Spent
+from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from tests.store.making import AT, task
 from toolagent.contracts.making import Stage, TaskNoteKind
 from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.agents.coding_log import NewNote
+from toolagent_service.agents.ledger import Lost, RecordedTurn, TurnState
 from toolagent_service.contracts.model import Message, ModelTurn, Text, ToolOutcome, ToolUse, Usage
 
 TASK = "create_00000001"

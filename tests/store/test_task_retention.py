@@ -19,6 +19,7 @@ from engine.store.tool_outcomes import ToolOutcomeTable
 from tests.store.making import put_evidence, task
 from toolagent.contracts.making import Evidence, TaskNoteKind
 from toolagent.contracts.tasks import TaskState
+from toolagent_service.agents.coding_log import NewNote
 from toolagent_service.contracts.model import Message, Text, ToolOutcome
 
 OF_TASKS = (tables.tasks, tables.task_notes, tables.messages, tables.tool_outcomes, tables.model_turns)
@@ -28,7 +29,7 @@ RETENTION = timedelta(days=4)
 async def made(database: Database, files: FileStore, number: int) -> str:
     """A task that has said, been told and made something."""
     task_id = (await TaskTable(database).create(task(number))).task_id
-    await TaskNoteTable(database).add(task_id, "said", TaskNoteKind.TEXT, "Something.")
+    await TaskNoteTable(database).write(task_id, (NewNote("said", TaskNoteKind.TEXT, "Something."),))
     await MessageTable(database, files).put(task_id, 1, Message(role="user", content=(Text(text="x" * 20_000),)))
     await ToolOutcomeTable(database, files).put(task_id, {"use": ToolOutcome(tool_use_id="use", content="y")})
     await put_evidence(database, "word_counter", f"{number}.0.0", Evidence(task_id=task_id, at=datetime(2026, 11, 21, tzinfo=UTC)))

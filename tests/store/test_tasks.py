@@ -9,13 +9,14 @@ from sqlalchemy import update
 from engine.store import tables
 from engine.store.database import Database
 from engine.store.task_announcements import requested
-from engine.store.task_notes import NewNote, TaskNoteTable
+from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import Ending, TaskTable
 from tests.store.making import AT, BUILD, task
 from toolagent.contracts.making import CheckResult, Evidence, Stage, TaskNoteKind
 from toolagent.contracts.task_specs import GithubDeploy, RepairTool
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTaskError
+from toolagent_service.agents.coding_log import NewNote
 
 EVIDENCE = Evidence(task_id="create_00000001", at=AT, checks=(CheckResult(check="health", passed=False, details="503\x00"),))
 

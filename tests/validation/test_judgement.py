@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.validation.recursive import AGAIN, REFUSED, USUAL, chained, of
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.validation.judgement import judged
 from toolagent.validation.schemas import schema_faults
 

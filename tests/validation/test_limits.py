@@ -12,7 +12,7 @@ import pytest
 from pydantic import JsonValue
 
 from tests.validation.recursive import TWICE, nested
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.validation import checkers, schemas
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent.validation.judgement import Judgement, judged

@@ -12,7 +12,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sources import BuiltinSource, LocalSource
-from toolagent_service.calls.placement import HostLoad, best_host
+from toolagent_service.calls.dispatch import HostLoad, best_host
 from toolagent_service.contracts.steps import Placement
 
 _TOOL = ToolEntry(manifest=ToolManifest(tool_id="tool", name="Tool"), sources=(LocalSource(host_dir="tool"),))

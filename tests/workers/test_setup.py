@@ -1,10 +1,10 @@
 """Settings, state directory, ports and secrets: what is wrong is said plainly, before anything runs."""
 
-import re
+import ast
 import resource
 import signal
 import socket
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from workers.ports import listen
 from workers.settings.front import FrontSettings
 from workers.settings.hosts import CallSettings, HostSettings
 from workers.settings.tools import ContainerSettings
-from workers.settings.whole import PARTS, unread, unusable
+from workers.settings.whole import PARTS, Settings, unread, unusable
 from workers.state.directory import owned_state
 from workers.state.secrets import SecretSource
 from workers.temporal.dev_server import read_config
@@ -38,9 +38,33 @@ def test_the_defaults_are_those_of_the_specification() -> None:
     }
 
 
+def _read(node: ast.AST, whole: frozenset[str] = frozenset()) -> Iterator[str]:
+    """The attributes that a source reads; not those of names in `whole`, which are Settings: their attributes are parts."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        given = {argument.arg: ast.unparse(argument.annotation or node) for argument in (*node.args.args, *node.args.kwonlyargs)}
+        whole = (whole - given.keys()) | {name for name, annotation in given.items() if annotation == Settings.__name__}
+    if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id in whole):
+        yield node.attr
+    for child in ast.iter_child_nodes(node):
+        yield from _read(child, whole)
+
+
 def test_each_setting_is_read_by_something() -> None:
-    sources = [path.read_text("utf-8") for folder in ("workers", "tool_agent") for path in (ROOT / folder).rglob("*.py")]
-    assert [name for part in PARTS for name in part.model_fields if not any(re.search(rf"\.{name}\b", text) for text in sources)] == []
+    sources = [ast.parse(path.read_bytes()) for folder in ("workers", "tool_agent") for path in (ROOT / folder).rglob("*.py")]
+    read = {name for source in sources for name in _read(source)}
+    assert [name for part in PARTS for name in part.model_fields if name not in read] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        ("def f(settings: Settings): g(settings.model)", []),
+        ("def f(settings: Settings): g(settings.model.model)", ["model"]),
+        ("def f(settings: ModelSettings): g(settings.model)", ["model"]),
+    ],
+)
+def test_a_part_of_the_settings_is_told_from_a_setting_of_the_same_name(source: str, read: list[str]) -> None:
+    assert [*_read(ast.parse(source))] == read
 
 
 def test_each_setting_is_described() -> None:

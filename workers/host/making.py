@@ -9,7 +9,6 @@ from temporalio.client import Client
 from activities.agents.coding import CodingRole
 from activities.agents.models import Models
 from activities.agents.opening import Openings
-from activities.agents.transcript import Transcript
 from activities.ask_model import AskModel
 from activities.brief_agent import BriefAgent
 from activities.follow_task import FollowTask
@@ -40,6 +39,10 @@ from engine.roles.provider import ModelProvider
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers import PROVIDERS
 from engine.runtimes.docker.building.containers import BuildContainers
+from engine.tasks.log import TaskLog
+from engine.tasks.states import TaskStates
+from engine.tasks.subjects import Subjects
+from engine.tasks.transcript import Transcript
 from engine.upkeep.tasks import TaskSweep, sweeping_tasks
 from toolagent_service.contracts.agent import AgentLimits
 from workers.failures import CannotRun
@@ -103,10 +106,10 @@ async def running_making(
             stack.push_async_callback(provider.aclose)
         models = Models(provider, Prompts(_data(settings.catalog, "prompts")), _prices(settings.catalog))
         transcript = Transcript(store.messages, store.outcomes, store.turns, store.notes, store.tasks)
-        coding = CodingRole(benches, gate, Proposals(gate, locks, candidates, registration.is_anothers), store.tasks)
+        coding = CodingRole(benches, gate, Proposals(gate, locks, candidates, registration.is_anothers), Subjects(store.tasks))
         yield MakingActivities(
-            FollowTask(store.tasks, store.hosts, state.host, most=settings.coding.max_coding_tasks),
-            MakeTool(maker, store.tasks, store.notes, store.events),
+            FollowTask(TaskStates(store.tasks, store.hosts, state.host, most=settings.coding.max_coding_tasks)),
+            MakeTool(maker, TaskLog(store.tasks, store.notes, store.events)),
             BriefAgent(Openings(models, transcript), coding, _allowed(settings.coding)),
             AskModel(models, transcript, (coding,)),
             UseTool(transcript, (coding,)),

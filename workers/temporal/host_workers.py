@@ -10,24 +10,18 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.worker import PollerBehaviorSimpleMaximum, Worker
 
-from activities.admit import Admit
 from activities.ask_model import AskModel
 from activities.brief_agent import BriefAgent
-from activities.call_tool import CallTool
-from activities.control_tool import ControlTool as ControlToolActivity
-from activities.deliver_callback import DeliverCallback as DeliverCallbackActivity
 from activities.follow_task import FollowTask
 from activities.look_at_call import LookAtCall
 from activities.make_tool import MakeTool
-from activities.settle import Settle
 from activities.use_tool import UseTool
 from api.ports import NotReadyError
-from engine.calling.lane_call import LaneMaking
-from engine.calling.queued_call import QueuedCall
 from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
 from toolagent_service import step_names
 from workers.grace import Grace
+from workers.temporal.activities import Activities
 from workers.temporal.connection import shows_outcomes
 from workflows.call_lane import CallLane
 from workflows.coding_agent import CodingAgent
@@ -56,19 +50,6 @@ _LOOK_SLOTS = 16
 _CALLBACK_SLOTS = 16
 _SLOT_ASKERS = 4
 _MAKING_SLOTS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Activities:
-    """What this host can do."""
-
-    admit: Admit
-    call: CallTool
-    settle: Settle
-    control: ControlToolActivity
-    callbacks: DeliverCallbackActivity
-    lane: LaneMaking
-    queued: QueuedCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Whether a call may be made: one module a check and one line here, in the order of asking. The first that refuses has the last word."""
+"""Whether a call may be made: one module a check and one line here, in the order of asking. The first refusal ends it."""
 
 from engine.calls.checks import (
     claim,
@@ -30,4 +30,4 @@ CHECKS: tuple[Check, ...] = (
     parameters.CHECK,
     file_names.CHECK,
 )
-"""What was answered is answered again whatever has changed since. After `tool` it is known which version is called."""
+"""An earlier answer is given again whatever has changed since. After `tool` it is known which version is called."""

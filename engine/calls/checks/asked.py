@@ -48,12 +48,12 @@ class Asked:
     call: ToolCall
     fingerprint: str
     params: dict[str, JsonValue]
-    """Those of the call, and once they are checked with the defaults of the schema."""
+    """The parameters of the call; after their check with the defaults of the schema."""
     entry: ToolEntry | None = None
     is_new: bool = False
     """No call was made under this id before."""
     door: str | None = None
-    """The front door that has it in hand."""
+    """The front door that is making the call."""
 
     @property
     def found(self) -> ToolEntry:
@@ -69,7 +69,7 @@ class Asked:
 
 
 class AnsweredBefore(Exception):
-    """Under its id a call has been made, and this is the answer. It has no effects any more."""
+    """A call with this id has been made, and this is its answer. It has no further effects."""
 
     def __init__(self, result: ToolResult) -> None:
         super().__init__(result.call_id)
@@ -77,7 +77,7 @@ class AnsweredBefore(Exception):
 
 
 Run: TypeAlias = Callable[[Asked, Sources], Awaitable[Asked]]
-"""Gives the call on, with what it has found out. Raises Refused, AnsweredBefore."""
+"""Returns the call with what it has found out. Raises Refused, AnsweredBefore."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Whether somebody has the call in hand already: then this one waits for its end there."""
+"""Whether a front door is making the call already: then this one waits for it there."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
         return asked
     if found.owner in {lane.door for lane in await sources.doors.alive()}:
         return replace(asked, door=found.owner)
-    # Whoever had it is gone. Somebody else may be quicker; then that one has it.
+    # The door that had it is gone. Another process may take it first.
     return asked if await sources.claims.take_over(found, WORKFLOW) else await _check(asked, sources)
 
 

@@ -9,7 +9,7 @@ async def _check(asked: Asked, _: Sources) -> Asked:
     manifest = asked.manifest
     if not manifest.requires_confirmation:
         return asked
-    # Nobody can be asked yet: running it unasked would break the promise of its manifest.
+    # There is no way to ask a person yet: running it unasked would break the promise of its manifest.
     message = f"Tool {manifest.tool_id!r} may only run when a person has confirmed the call, and nobody can be asked here."
     raise Refused(ErrorType.PERMISSION_DENIED, message, {"reason": "requires_confirmation"})
 

@@ -11,7 +11,7 @@ async def _check(asked: Asked, _: Sources) -> Asked:
     if manifest.status is ToolStatus.ACTIVE:
         return asked
     message = f"Version {manifest.version} of tool {manifest.tool_id!r} is {manifest.status.value} and cannot be called."
-    # What somebody took away does not come back by waiting; what is being made does.
+    # Waiting helps for a version that is being made, not for one that was deactivated.
     kind = ErrorType.TOOL_NOT_FOUND if manifest.status is ToolStatus.INACTIVE else ErrorType.UNAVAILABLE
     raise Refused(kind, message, {"status": manifest.status.value, "version": manifest.version})
 

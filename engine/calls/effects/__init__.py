@@ -6,4 +6,4 @@ from engine.calls.effects.ended import Effect
 __all__ = ["EFFECTS"]
 
 EFFECTS: tuple[Effect, ...] = (recording.EFFECT, telling.EFFECT, timing.EFFECT)
-"""Nobody is told of what is not recorded."""
+"""Record before telling."""

@@ -15,7 +15,7 @@ from toolagent.contracts.records import CallRecord
 
 
 class SettledCalls:
-    """Those who wait in this process, by call id. Once the record is committed the result stands: whatever dies then, it ends with it."""
+    """Waiters in this process, by call id. A committed result is final, whatever crashes after that."""
 
     def __init__(self) -> None:
         self._waiting: defaultdict[str, list[asyncio.Future[ToolResult]]] = defaultdict(list)
@@ -33,7 +33,7 @@ class SettledCalls:
                 del self._waiting[call_id]
 
     def tell(self, result: ToolResult) -> None:
-        """To be said when the record is committed, not before."""
+        """Call this only after the record is committed."""
         for future in self._waiting.get(result.call_id, ()):
             if not future.done():
                 future.set_result(result)
@@ -56,16 +56,16 @@ class Ended:
     result: ToolResult
     was_started: bool
     claim: Claim | None = None
-    """Of who settles it, where he has one."""
+    """The claim of the process that settles the call, if it has one."""
 
 
 Run: TypeAlias = Callable[[Ended, Places], Awaitable[Ended]]
-"""Gives it on, with the result that stands. Done again it changes nothing: a step may be lost in the middle."""
+"""Returns the ended call, with the result that stands. Repeating it changes nothing: a step may be interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """`does` says it in words."""
+    """`does` is its description."""
 
     name: str
     does: str

@@ -1,4 +1,4 @@
-"""The result is written down, with its events: once, whoever settles the call again."""
+"""The result is recorded with its events, once, however often the call is settled."""
 
 from dataclasses import replace
 

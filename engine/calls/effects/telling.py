@@ -1,4 +1,4 @@
-"""Whoever waits in this process for the call gets its result."""
+"""Waiters in this process get the result."""
 
 from engine.calls.effects.ended import Effect, Ended, Places
 

@@ -1,4 +1,4 @@
-"""How long it took is remembered: what is usually slow takes no lane."""
+"""The duration is remembered: tools that are usually slow do not use the lane."""
 
 from engine.calls.effects.ended import Effect, Ended, Places
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from engine.disk.removal import remove
 from engine.making.failures import LeftOut
-from engine.making.openapi.names import unused
 from engine.making.openapi.tools import Described
+from engine.making.openapi.unused_names import unused
 from engine.making.recognisers.tool_file import recognise_tool_files
 from engine.making.repositories.trees import Tree
 from engine.registry.archives import MAX_BYTES, MAX_FILES
@@ -16,7 +16,7 @@ from engine.registry.formats import tool_json
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
-from toolagent.contracts.sources import ScriptSource, backend_runtime_of
+from toolagent.contracts.sources import ScriptSource
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
 from toolagent.validation.tool_folders import NoScriptError, Script, anothers_scripts, find_script
 
@@ -28,7 +28,7 @@ _NOT_IN_AN_ID = re.compile(r"[^a-z0-9_-]+")
 def tool_file_candidate(repository: Path, paths: Sequence[str], about: Described, work: Path) -> tuple[Candidate, dict[str, Path]]:
     """The tools, and the folder of each one's script, below `work` where that names its files. Raises OSError, ValueError. Blocks.
 
-    Their ids are the task's: a repository takes nobody's place.
+    Their ids begin with the task's name, so a repository cannot replace another tool.
     """
     tree = Tree.read(repository)
     read = [_read(tree, path) for path in paths]
@@ -86,7 +86,7 @@ def _entry(file: ToolFile, script: Script, tool_id: str, groups: tuple[str, ...]
     if not isinstance(handler, ExternalScript):
         raise TypeError(f"{file.tool_id} is no script.")
     source = ScriptSource(script_path=script.name, language=handler.language, entry_point=handler.entry_point)
-    told = {"tool_id": tool_id, "group_ids": groups, "status": ToolStatus.ACTIVE, "backend_runtime": backend_runtime_of(source)}
+    told = {"tool_id": tool_id, "group_ids": groups, "status": ToolStatus.ACTIVE, "backend_runtime": source.traits.runtime}
     return ToolEntry(manifest=ToolManifest.model_validate(tool_json.manifest_in(file).model_copy(update=told)), sources=(source,))
 
 

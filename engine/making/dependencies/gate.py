@@ -28,14 +28,14 @@ def _now() -> datetime:
 
 
 class DependencyGate:
-    """`index` is closed by whoever made it."""
+    """The caller closes `index`."""
 
     def __init__(self, policy: DependencyPolicy, index: SimpleIndex, popular: PopularPackages, now: Callable[[], datetime] = _now) -> None:
         self._policy, self._index, self._now = policy, index, now
         self._names = NearMisses(popular)
 
     async def judge(self, requirements: Sequence[str]) -> tuple[DependencyVerdict, ...]:
-        """One verdict each, in their order. Everything that is wrong is in the verdicts, also that the index is away."""
+        """One verdict each, in their order. Verdicts report every problem, also an index that does not answer."""
         return tuple(await asyncio.gather(*map(self._judge, requirements)))
 
     async def _judge(self, text: str) -> DependencyVerdict:

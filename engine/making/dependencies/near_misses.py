@@ -12,10 +12,10 @@ from rapidfuzz.fuzz import ratio
 from engine.making.dependencies.popular import PopularPackages
 
 _SLIP_FROM = 5
-"""Shorter names have too many honest neighbours: only what looks the same is taken for them."""
+"""Shorter names have too many legitimate neighbours: only look-alikes count."""
 _TWO_SLIPS_FROM = 11
 _TARGETS = 2000
-"""Names that are worth imitating. What is well known besides is an honest neighbour of many of them."""
+"""Names that are worth imitating. Other well-known names are legitimate neighbours of many of them."""
 _LIKE = 75.0
 _JOINED_FROM = 5
 

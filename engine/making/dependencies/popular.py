@@ -1,4 +1,4 @@
-"""The names of packages that everybody knows, and what one writes to import them."""
+"""The names of popular packages, and the names that they are imported by."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

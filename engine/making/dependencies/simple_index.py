@@ -26,11 +26,11 @@ _ABSENT = (404, 410)
 
 
 class _Passing(Exception):
-    """May be otherwise in a moment."""
+    """The answer may be another one soon."""
 
 
 class SimpleIndex:
-    """To be closed with `aclose`. What it was told is kept for ten minutes; that an index was away is not.
+    """Close it with `aclose`. Answers are kept for ten minutes, failures are not.
 
     The first index that has the package decides, as it does for uv.
     """

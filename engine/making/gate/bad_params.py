@@ -5,7 +5,7 @@ from collections.abc import Collection, ItemsView, Iterator
 from pydantic import JsonValue
 
 from engine.making.gate.subject import Params
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.validation.schemas import issues_of
 
 _OTHER: tuple[JsonValue, ...] = ("text that was not asked for", {"not": "asked for"}, [[]])

@@ -1,4 +1,4 @@
-"""Cases derived from an input schema, by a program of their own: a schema can make that take for ever."""
+"""Cases derived from an input schema, in a separate process: some schemas make it run for ever."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,8 @@ from typing import Self, TypeAlias
 import structlog
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.validation.schemas import issues_of
 
 Cases: TypeAlias = tuple[dict[str, JsonValue], ...]

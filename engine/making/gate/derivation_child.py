@@ -42,7 +42,7 @@ def main() -> None:
     charmap.intervals_from_codec = _known_codec
     seconds = math.ceil(cast("float", request["seconds"]))
     for number, asked in enumerate(cast("list[dict[str, object]]", request["schemas"])):
-        # Each in a process of its own: one that takes for ever, or all memory, is no other's business.
+        # Each in its own process: one that never ends, or takes all memory, does not affect the others.
         if (pid := os.fork()) == 0:
             _end_with(own)
             _limit(seconds)
@@ -83,7 +83,7 @@ def _derive(number: int, schema: dict[str, object], start: object, count: int) -
 class _Asked(many):
     """A collection that is asked for `more`, as hypothesis-jsonschema 0.23 does; Hypothesis has them iterated over in a block now.
 
-    Whoever breaks off leaves spans open, which the engine ends.
+    A loop that is left early leaves spans open; the engine closes them.
     """
 
     _elements: Iterator[None] | None = None
@@ -99,7 +99,7 @@ class _Asked(many):
 
 
 def _provide_older_collections() -> None:
-    """Does nothing where nothing is amiss."""
+    """Does nothing where nothing is wrong."""
     if not hasattr(many, "more"):
         vars(importlib.import_module(from_schema.__module__))["cu"] = SimpleNamespace(many=_Asked)
 

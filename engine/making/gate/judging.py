@@ -1,4 +1,4 @@
-"""Asks everything that a version has to show, in order."""
+"""Runs all checks on a version, in order."""
 
 import asyncio
 import time
@@ -57,7 +57,7 @@ async def judge(subject: Subject, tell: Callable[[str], None] = _unheard, checks
         async with subject.cases, over:
             await _ask(subject, checks, results, tell)
     except TimeoutError:
-        if not over.expired():  # somebody else's
+        if not over.expired():  # not this one
             raise
         told = f"What was asked took all of {subject.limits.whole_s:g} s, so the rest was not. Make it answer faster, or of fewer tools."
         results.append(CheckResult(check=IN_TIME, passed=False, details=told, seconds=round(time.monotonic() - began, 3)))

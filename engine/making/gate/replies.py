@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from engine.making.gate.subject import Came, Reply
 from engine.runtimes.failures import CallFailed, RuntimeFailure, StartFailed
 from toolagent.contracts.calls import ErrorType, ValidationIssue
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.validation.schemas import find_issues
 
 _BAD_REQUEST = 400

@@ -14,7 +14,7 @@ _HOST = re.compile(r"(\S+:[0-9]{1,5}): ")
 
 
 class Sightings:
-    """Hears what the audit hears, and hands it on; and is told the routes, which nobody else is: they are no version's in use."""
+    """Receives what the audit receives, and passes it on. Receives routes, too, and keeps them: they belong to no version in use."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -45,7 +45,7 @@ class Sightings:
         if route.state is RunState.RUNNING:
             self._up[route.tool_id] = route.pid, route.started_at
         elif route.state is RunState.ERROR and process is not None and process not in self._killed:
-            self._died.add(process)  # once, whoever shares it
+            self._died.add(process)  # once, however many tools share it
         async with self._changed:
             self._states[route.tool_id] = route.state
             self._changed.notify_all()

@@ -31,10 +31,10 @@ class Came(StrEnum):
     SILENCE = "did not answer in time"
     NOT_SENT = "could not be asked"
     UNSENDABLE = "could not be given that"
-    """Our own client does not write it: no fault of the tool's, and nothing that a caller could send."""
+    """Our own client cannot send it: no fault of the tool's, and no caller could send it either."""
     KEYLESS = "wants a secret that is not set"
     SPARED = "was asked for nothing more"
-    """It is at a server of others, which has had all the requests that it gets."""
+    """The number of requests allowed to this remote server is used up."""
 
     @property
     def was_sent(self) -> bool:
@@ -136,7 +136,7 @@ class Subject:
     limits: GateLimits = field(default_factory=GateLimits)
 
     def each(self, check: str) -> Iterator[ToolEntry]:
-        """Its tools, one after another, and how far `check` is, to who waits."""
+        """Its tools, one after another; reports the progress of `check`."""
         for number, entry in enumerate(self.entries, 1):
             self.trial.tell(f"{check} {number}/{len(self.entries)}")
             yield entry
@@ -165,11 +165,11 @@ class Subject:
 
 
 Check: TypeAlias = Callable[[Subject], Awaitable[CheckResult]]
-"""One question. Its result says what was seen, in words that the maker can act on; the time is added by who asks."""
+"""One question. Its result says what was seen, in words that the maker can act on; the caller adds the duration."""
 
 
 def is_of_others(entry: ToolEntry) -> bool:
-    """Whether its calls go to a server that nobody here has started."""
+    """Whether its calls go to a server that this service has not started."""
     return any(source.traits.elsewhere for source in entry.sources[:1])
 
 

@@ -169,13 +169,13 @@ class Trial:
         return await answered(entry.manifest.output_schema, reply.output)
 
     async def _post(self, entry: ToolEntry, body: bytes) -> Reply:
-        """What no call can be, so it takes no way of calls."""
+        """A request that no call can produce, so it does not go through the runtime."""
         try:
             route = await self._supervisor.start(entry, self._progress)
             target = _target(entry, route)
             if target is None:
                 return Reply(Came.NOT_SENT, message="It takes no requests over HTTP.")
-            # A limit of the client's is one for each read, and who answers a byte a second would hold us for ever.
+            # The client's limit holds for each read: a server that sends a byte a second would hold us for ever.
             async with asyncio.timeout(self._limits.call_s):
                 return await _posted(target, route, body, self._limits.call_s)
         except RuntimeFailure as failure:
@@ -205,7 +205,7 @@ async def on_trial(
 ) -> AsyncGenerator[Trial]:
     """The candidate, nothing of it started yet.
 
-    It has homes, logs and processes of its own, and is told of to nobody but the audit. All of it has ended and gone after the block;
+    It has homes, logs and processes of its own, and only the audit hears of it. All of it has ended and gone after the block;
     what a dead worker left is removed by `sweep_trials`, and its processes by the sweep of all tools. `parts` are those of this host;
     files of a source have to be in the content store, or below the data folder. When it `is_patient`, what of ours is away is raised from
     within the block (Outage); else the candidate is judged by it.
@@ -222,7 +222,7 @@ async def on_trial(
         caller = Caller(caller_id=task_id, caller_type="gate")
         yield Trial(entries, supervisor, sightings, own, files, limits or TrialLimits(), progress, caller, is_patient=is_patient)
     finally:
-        # Whoever is cancelled a second time must not stop the ending.
+        # A second cancellation must not interrupt the clean-up.
         await asyncio.shield(asyncio.ensure_future(_end(supervisor, http, folder)))
 
 

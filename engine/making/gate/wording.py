@@ -1,4 +1,4 @@
-"""How what was seen is put to whoever made the candidate."""
+"""Texts for the maker of the candidate."""
 
 import json
 

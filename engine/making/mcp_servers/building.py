@@ -9,8 +9,9 @@ from engine.making.building.builds import Built, Job
 from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut
 from engine.making.mcp_servers.launchers import Start, launcher_of_server, starts_of
 from engine.making.node_projects.preparing import NodeProjects
-from engine.making.openapi.names import plain_word, unused
+from engine.making.openapi.names import plain_word
 from engine.making.openapi.tools import LONGEST_DESCRIPTION, LONGEST_NAME
+from engine.making.openapi.unused_names import unused
 from engine.making.python_projects.launcher import REPOSITORY
 from engine.making.python_projects.packing import BRIDGE, WORKING_FOLDER, pack_project
 from engine.making.python_projects.preparing import Order, Prepared, PythonProjects
@@ -20,9 +21,10 @@ from engine.runtimes.mcp.listing import ListedTool, Listing
 from engine.runtimes.mcp.runtime import McpRuntime
 from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.manifest import JsonSchema, NetworkAccess, PermissionClass, SecurityContext, SideEffectScope, ToolManifest
-from toolagent.contracts.sources import McpSource, backend_runtime_of
+from toolagent.contracts.manifest import NetworkAccess, PermissionClass, SecurityContext, SideEffectScope, ToolManifest
+from toolagent.contracts.sources import McpSource
 from toolagent_service.contracts.plans import McpBuild, Over
 from toolagent_service.making.wildcards import chosen, meaningless
 
@@ -199,7 +201,7 @@ def _candidate(tools: Sequence[tuple[ListedTool, JsonSchema, JsonSchema]], job: 
             tool_id=tool_id,
             name=tool.name[:LONGEST_NAME],
             description=said[:LONGEST_DESCRIPTION],
-            backend_runtime=backend_runtime_of(source),
+            backend_runtime=source.traits.runtime,
             group_ids=groups,
             input_schema=asked,
             output_schema=answered,

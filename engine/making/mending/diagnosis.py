@@ -20,7 +20,7 @@ from engine.store.calls import CallTable
 from engine.store.routes import RouteTable
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.task_specs import Example, RepairTool
 from toolagent.core.calls.masking import masked_params, masked_text

@@ -26,7 +26,7 @@ _TRIES = 5
 
 
 class NotASuccessor(ValueError):
-    """The candidate cannot take over; the message is for whoever made it."""
+    """The candidate cannot take over; the message is for its maker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Repairs:
         present, versions = await self.registry.get(task.tool_id, mends), await self.registry.versions(task.tool_id)
         if present is None or versions is None:
             raise NotASuccessor(f"{task.tool_id!r} has no version {mends} any more: somebody removed it.")
-        # A version that was taken out of use gave answers that somebody did not want.
+        # A version that was deactivated gave unwanted answers.
         trusted = [one.version for one in versions.versions if one.version == mends or one.status is ToolStatus.ACTIVE]
         records = await self.calls.latest_good(task.tool_id, limits.looked_at)
         major = mends.partition(".")[0]
@@ -80,7 +80,7 @@ class Repairs:
         return Registered(refused=f"Others register versions of {tool_id!r} all the time. Repair it again when they are done.")
 
     async def _require_same(self, task_id: str, mended: Mended) -> None:
-        """Raises NotASuccessor when somebody else has changed meanwhile what is called."""
+        """Raises NotASuccessor when the active version has changed meanwhile."""
         tool_id, version = mended.tool_id, mended.version
         active = await self.registry.entry(tool_id)
         if active is None:
@@ -92,7 +92,7 @@ class Repairs:
                     f"Meanwhile {tool_id!r} has another active version, {now}; what was mended is {version}. Repair it again."
                 )
         elif mended.content not in {None, content_of(active)}:
-            # Of who mended it by hand in its folder the work would be lost.
+            # Changes made by hand in its folder would be lost.
             raise NotASuccessor(f"Meanwhile the files of {tool_id!r}, version {version}, were changed. If it still fails, repair it again.")
 
     async def _version(self, task_id: str, tool_id: str) -> str:

@@ -13,8 +13,9 @@ from engine.making.gate.subject import Came, Reply, Subject
 from engine.making.gate.wording import listed, quoted
 from engine.making.mending.secret_results import holds_secret
 from engine.store.file_references import named_files
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import CheckResult
-from toolagent.contracts.manifest import JsonSchema, SideEffectScope, ToolManifest
+from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.task_specs import Example
 from toolagent.core.calls.masking import masked_params, masked_text
@@ -225,7 +226,7 @@ def _form(value: JsonValue) -> str:
 
 
 def _different(before: JsonValue, now: JsonValue) -> Iterator[tuple[str, JsonValue, JsonValue]]:
-    """What is new counts, too: whoever reads the result may not expect it."""
+    """New fields count, too: a reader of the result may not expect them."""
     places = {path: (path, one, other) for path, one, other in unexpected(before, now)}
     yield from places.values()
     yield from ((path, other, one) for path, one, other in unexpected(now, before) if path not in places)

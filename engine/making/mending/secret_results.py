@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.core.calls.masking import masked_params, masked_text
 from toolagent.core.schemas import MASK, mask_secrets
 

@@ -115,7 +115,7 @@ def _with_siblings(own: Mapping[str, object], packages: Sequence[Package]) -> di
         for kind in ("dependencies", "optionalDependencies", "peerDependencies")
     }
     told["dependencies"] = {**table.table("dependencies").values, **{package.name: f"file:{package.archive}" for package in packages}}
-    # They depend on each other by versions that nobody has published.
+    # They depend on each other by unpublished versions.
     told["overrides"] = {**table.table("overrides").values, **{name: f"${name}" for name in names}}
     return {**own, **told}
 

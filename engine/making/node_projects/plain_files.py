@@ -26,7 +26,7 @@ def require_plain(work: Path, folder: Path) -> None:
 
 
 def new_folder(work: Path, name: str) -> Path:
-    """Below `work`, where there is none yet; everybody may write to it. Raises LockFailed. Blocks."""
+    """Below `work`, where there is none yet; writable by all users. Raises LockFailed. Blocks."""
     require_plain(work, work)
     try:
         (work / name).mkdir()

@@ -62,7 +62,7 @@ def _sent(document: OpenApiDocument, named: str, scopes: JsonValue) -> Iterator[
 
 
 def _of_oauth(flows: Part, scopes: JsonValue) -> Credential:
-    """A token that somebody else got, where clients are given none."""
+    """A token that was obtained elsewhere, where clients are given none."""
     url = part(flows.get("clientCredentials")).get("tokenUrl")
     if not isinstance(url, str) or not is_private(url):
         return Credential(word="Bearer")

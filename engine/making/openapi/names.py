@@ -2,8 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Sequence
-from itertools import chain, count
+from collections.abc import Sequence
 
 from engine.making.openapi.operations import Operation
 
@@ -31,11 +30,6 @@ def tool_id_of(tool_name: str, operation: str) -> str:
 def plain_word(text: str) -> str:
     """Of lower case letters, digits and `_`, with one of these for each hump."""
     return _NOT_IN_AN_ID.sub("_", _HUMP.sub("_", text).lower()).strip("_")
-
-
-def unused(name: str, taken: Collection[str]) -> str:
-    """The name, numbered where it is taken already."""
-    return next(one for one in chain([name], (f"{name}_{number}" for number in count(2))) if one not in taken)
 
 
 def _own_name(operation: Operation) -> str:

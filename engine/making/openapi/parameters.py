@@ -21,7 +21,7 @@ _OWN_HEADERS = frozenset(
         "x-output-dir",
     }
 )  # fmt: skip
-"""Said by whoever sends a request, never by a parameter."""
+"""Set by the sender of a request, never by a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class NoTool(ValueError):
 
 
 def parameters_of(document: OpenApiDocument, path: str, *lists: Sequence[JsonValue]) -> Iterator[Parameter | str]:
-    """An operation's own go before those of its path. What the path names and nobody describes is a text. Texts say what is not sent."""
+    """An operation's own go before those of its path. A path parameter without a description is a text. Texts say what is not sent."""
     found: dict[tuple[str, str], Part] = {}
     for described in (document.resolved(one) for many in lists for one in many):
         found[str(described.get("name")), str(described.get("in"))] = described

@@ -8,11 +8,11 @@ from pydantic import JsonValue
 
 from engine.making.openapi.bodies import OperationBody, is_file
 from engine.making.openapi.documents.document import OpenApiDocument, Part, part
-from engine.making.openapi.names import unused
 from engine.making.openapi.operations import Operation
 from engine.making.openapi.parameters import Parameter
 from engine.making.openapi.schemas import Schemas
-from toolagent.contracts.manifest import JsonSchema
+from engine.making.openapi.unused_names import unused
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.sources import BodyEncoding, ParameterStyle
 from toolagent.core.schemas import FILE_PATH
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part
-from engine.making.openapi.names import unused
-from toolagent.contracts.manifest import JsonSchema
+from engine.making.openapi.unused_names import unused
+from toolagent.contracts.contract import JsonSchema
 
 _MAX_PARTS = 10_000
 _MAX_DEPTH = 60

@@ -14,9 +14,10 @@ from engine.making.openapi.schemas import Schemas
 from engine.making.openapi.selection import fitting, wanted
 from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.manifest import JsonSchema, PermissionClass, SideEffectScope, ToolGroup, ToolManifest
-from toolagent.contracts.sources import PackedSource, ToolSource, backend_runtime_of
+from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolGroup, ToolManifest
+from toolagent.contracts.sources import PackedSource, ToolSource
 from toolagent.validation.schemas import schema_faults
 
 MOST_TOOLS = 100
@@ -147,7 +148,7 @@ def _entry(tool: _Tool, tool_id: str, title: str, about: Described, groups: tupl
         tool_id=tool_id,
         name=(operation.summary or operation.operation_id or operation.named)[:LONGEST_NAME],
         description=(said or f"{operation.named} of {title}.")[:LONGEST_DESCRIPTION],
-        backend_runtime=backend_runtime_of(tool.source),
+        backend_runtime=tool.source.traits.runtime,
         group_ids=groups,
         input_schema=tool.input_schema,
         output_schema=tool.output_schema,

@@ -15,7 +15,7 @@ _MOST_COMMANDS = 200
 _MOST_NOT_READ = 500
 _DEEPEST = 10
 _LARGEST = 1 << 63
-"""Beyond it JSON has no whole numbers that everybody reads alike."""
+"""Readers of JSON disagree on larger whole numbers."""
 _TEXT = 4_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
 

@@ -7,20 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import JsonValue
 
 from engine.making.failures import LeftOut
-from engine.making.openapi.names import unused
 from engine.making.openapi.tools import LONGEST_DESCRIPTION, LONGEST_NAME, Described
+from engine.making.openapi.unused_names import unused
 from engine.making.programs.commands import Command, Parameter
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.manifest import (
-    FileAccess,
-    JsonSchema,
-    NetworkAccess,
-    PermissionClass,
-    SecurityContext,
-    SideEffectScope,
-    ToolManifest,
-)
+from toolagent.contracts.manifest import FileAccess, NetworkAccess, PermissionClass, SecurityContext, SideEffectScope, ToolManifest
 from toolagent.contracts.sources import ScriptLanguage, ScriptSource
 from toolagent.core.schemas import FILE_PATH
 from toolagent.core.texts import well_formed

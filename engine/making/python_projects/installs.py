@@ -124,7 +124,7 @@ def _pack(built: Path, site: Path) -> None:
 
 
 def _is_own(line: str) -> bool:
-    """Not that of an extra, which nobody asked for."""
+    """Not those of an extra that was not requested."""
     try:
         marker = Requirement(line).marker
     except InvalidRequirement:
@@ -140,7 +140,7 @@ def _scripts(about: Path) -> Mapping[str, str]:
     except configparser.Error:
         return {}
     found = read.items("console_scripts") if read.has_section("console_scripts") else ()
-    # Behind a function may stand extras in brackets, which nobody asked for.
+    # Extras in brackets may follow a function; they were not requested.
     return {name: target.partition("[")[0].strip() for name, target in found}
 
 

@@ -49,7 +49,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`files` are those that say to whoever starts it what it depends on; `notes` what failed, and what was chosen instead."""
+    """`files` declare its dependencies to what starts it; `notes` what failed, and what was chosen instead."""
 
     files: Mapping[str, str]
     environment: Environment
@@ -65,7 +65,7 @@ class _Attempts:
     told: list[str] = field(default_factory=list[str])
 
     def add(self, what: str, failure: LockFailed | ScriptFailure) -> None:
-        """Raises what is no fault of the project, but ours: it is to be tried again as it is."""
+        """Raises failures of our own services: the same attempt may succeed later."""
         if is_outage(failure):
             raise failure
         self.failures.append(failure)
@@ -83,7 +83,7 @@ class PythonProjects:
         self._older_than: str | None = None
 
     def begin(self) -> None:
-        """Nothing was prepared yet that could be at fault."""
+        """Nothing has been prepared yet."""
         self._last = None
 
     def older_for(self, told: str) -> str:
@@ -142,7 +142,7 @@ class PythonProjects:
                     yield python, level, installed
 
     async def _package(self, order: Order, python: Interpreter, attempts: _Attempts, progress: Progress) -> Installed | None:
-        """None where it cannot be built with this Python. Raises what is ours."""
+        """None where it cannot be built with this Python. Raises failures of our own services."""
         progress(f"building the project with Python {python.minor}")
         site = order.work.with_name(f"site-{python.minor}")
         try:

@@ -19,7 +19,7 @@ FRAMEWORKS: Mapping[str, str] = {
 """What makes an ASGI application, by its full name."""
 
 _DEEPEST = 3
-"""What is nested deeper is nobody's application."""
+"""Deeper nesting is not searched."""
 
 
 @dataclass(frozen=True, slots=True)

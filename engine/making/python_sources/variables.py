@@ -9,14 +9,14 @@ from pathlib import PurePosixPath
 from engine.making.python_sources.modules import parsed
 from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
+from toolagent.contracts.identifiers import OWNED_VARIABLES
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.sandbox import OWNED_VARIABLES
 from toolagent.contracts.sources import ToolSource
 
 _EXAMPLES = (".env.example", ".env.sample", ".env.template", ".env.dist", "env.example", "example.env", ".env.local.example")
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]{0,127})[ \t]*=(.*)")
 _REFERENCE = "secret:"
-"""Only who asks for a tool may name secrets of this host: a repository that does would be shown them."""
+"""Only a request may name secrets of this host: a repository that names them must not see them."""
 _PLACEHOLDER = re.compile(r"your[-_ ]|<.*>|\bx{3,}|\.\.\.$|change[-_]?me|replace[-_]|\[.*\]|_here\b|\$\{", re.IGNORECASE)
 _DATABASE = re.compile(r"(?:^|_)(?:DATABASE|DB)_(?:URL|URI|DSN)$|^SQLALCHEMY_DATABASE_UR[IL]$", re.IGNORECASE)
 _SERVED = re.compile(r"(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|cockroachdb)(\+\w+)?://", re.IGNORECASE)
@@ -31,7 +31,7 @@ _SQLITE = "app.db"
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """`values` are what the app runs with. `required`: it does not start without these; `missing`: it names them, and nobody gives them.
+    """`values` are what the app runs with. `required`: it does not start without these; `missing`: it names them, and they have no value.
 
     `notes` say what was taken for it.
     """

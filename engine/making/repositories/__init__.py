@@ -1,1 +1,1 @@
-"""Repositories that nobody has vouched for: their addresses, clones, files, and what is kept of them."""
+"""Untrusted repositories: their addresses, clones, files, and what is kept of them."""

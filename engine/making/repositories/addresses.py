@@ -1,4 +1,4 @@
-"""Addresses of repositories, read strictly: git itself understands far more than anybody who asks for a tool may say."""
+"""Addresses of repositories, read strictly: git itself accepts far more than a request may name."""
 
 import re
 from collections.abc import Collection

@@ -185,7 +185,7 @@ class Cloner:
             return await running
         finally:
             running.cancel()
-            # Whoever is cancelled waits too: the folder cannot be removed while git writes to it.
+            # A cancelled task waits too: the folder cannot be removed while git writes to it.
             await asyncio.wait([running])
 
     async def _commit(self, git: Program, box: Box, target: Path, into: Path) -> str:
@@ -286,5 +286,5 @@ def _links_in(folder: Path) -> list[Path]:
 def _leads_inside(link: Path, root: Path) -> bool:
     try:
         return link.resolve(strict=True).is_relative_to(root)
-    except (OSError, RuntimeError):  # a RuntimeError: it leads in a circle
+    except (OSError, RuntimeError):  # a RuntimeError: a loop of links
         return False

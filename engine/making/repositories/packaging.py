@@ -16,7 +16,7 @@ _MIB = 1024 * 1024
 _DEEPEST = 200
 """Folders: Python goes into a thousand."""
 _THEIRS = frozenset({errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP})
-"""Of whoever made the files, and no fault of this machine."""
+"""A fault of the files, not of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def require_fit(repository: Path, room: Room) -> None:
 
 
 def open_to_all(folder: Path) -> None:
-    """Whoever reads it in the sandbox is another user. Blocks."""
+    """Its reader in the sandbox is another user. Blocks."""
     for entry in entries(folder):
         Path(entry.path).chmod(entry.stat().st_mode | (0o755 if entry.is_dir() else 0o644))
     folder.chmod(0o755)
@@ -122,7 +122,7 @@ def _file_at(path: Path, root: Path) -> Path | None:
         return path if path.is_file() else None
     try:
         leads_to = path.resolve(strict=True)
-    except (OSError, RuntimeError):  # a RuntimeError: it leads in a circle
+    except (OSError, RuntimeError):  # a RuntimeError: a loop of links
         return None
     return leads_to if leads_to.is_relative_to(root) and leads_to.is_file() else None
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from engine.making.repositories.addresses import CloneFailed, CloneFailure, RepositoryAddress
 from engine.network.addresses import Address, Resolve, resolve
-from engine.network.proxy_rules import Refused, Rules
+from engine.network.proxy_refusal import Refused
+from engine.network.proxy_rules import Rules
 from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.process.launching import launched
 from engine.runtimes.process.processes import Launcher, Process
@@ -151,7 +152,7 @@ class SshClient:
         return listening
 
     async def _served(self, listening: socket.socket, argv: Sequence[str], logs: Path) -> str:
-        """The first who connects gets the client, and nobody a second one; what the client said."""
+        """The first connection gets the client; there is no second one. Returns what the client said."""
         connection, _ = await asyncio.get_running_loop().sock_accept(listening)
         with connection:
             connection.setblocking(True)
@@ -180,7 +181,7 @@ def _named(file: Path) -> str:
 
 
 def _uploading(path: str) -> str:
-    """What the other side is asked to run, written as git does: a shell there reads it. `/~name` means the home folder of somebody."""
+    """What the other side is asked to run, written as git does: a shell there reads it. `/~name` means the home folder of that user."""
     path = path.removeprefix("/") if path.startswith("/~") else path
     quoted = path.replace("'", r"'\''").replace("!", r"'\!'")
     return f"git-upload-pack '{quoted}'"

@@ -1,4 +1,4 @@
-"""The files of a repository nobody has vouched for: counted, listed and read within bounds, links never followed."""
+"""The files of an untrusted repository: counted, listed and read within bounds, links never followed."""
 
 import contextlib
 import os

@@ -16,7 +16,7 @@ _ASK_S = 60.0
 _KNOWN = "interpreter-v*/*/*"
 _MOST_BYTES = 64 * 1024
 _FOR_ALL = 0o777
-"""For the user that programs are, who writes beside it. The folder is one that nobody else gets at."""
+"""Owned by the user that programs run as. The folder is private."""
 
 
 class Interpreters:
@@ -42,7 +42,7 @@ class Interpreters:
         await asyncio.to_thread(_write, cache, self._known)
 
     async def _asked(self, work: Path) -> Mapping[PurePosixPath, bytes]:
-        """By uv and the interpreter alone, so that nobody else has a say in it."""
+        """By uv and the interpreter alone, so that no project influences it."""
         cache = work / "cache"
         await asyncio.to_thread(_folder, cache)
         uv, python = self._programs.uv, self._programs.python

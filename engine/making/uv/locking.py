@@ -36,12 +36,12 @@ class ProjectLocks:
     ) -> str:
         """The text of a `requirements.lock` that has what is wanted and `besides`; what a lock of its own says is kept.
 
-        With `not_after` what no pin holds was published before that; what is pinned was judged by whoever did that. It is for `python`,
+        With `not_after` what no pin holds was published before that; pins were judged when they were made. It is for `python`,
         or ours. `into` is a folder for the work, emptied first and gone afterwards. Raises LockFailed, ScriptFailure (`UnavailableError`).
         """
         require_index("\n".join(wanted.lines), with_files=True)
         if not (wanted.lines or wanted.uv_lock or besides):
-            return ""  # nothing is asked for, so nobody need be asked
+            return ""  # nothing is wanted, so no index is asked
         await asyncio.to_thread(remove, into)
         try:
             await asyncio.to_thread(_prepare, into, wanted, besides)

@@ -1,4 +1,4 @@
-"""What of ours was away when a candidate was built or tried: nothing that whoever made it could mend, and it may be back soon."""
+"""Outages of our own services during a build or trial: the maker cannot repair them, and they may end soon."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.core.failures import StoreUnavailableError
 
 _INDEX_AWAY = re.compile(r"error sending request for url|HTTP status server error \(5\d\d|HTTP status client error \(429")
-"""What uv writes when nobody answers, or one who cannot just now."""
+"""What uv writes when an index does not answer, or answers that it cannot now."""
 
 
 class Outage(Exception):

@@ -50,7 +50,7 @@ _BENCH = "bench"
 
 
 class Workbench:
-    """Of one task. Everything may be asked for again: what was done is not done twice, unless it is a command."""
+    """Of one task. Every operation but a command may be repeated: what was done is not done twice."""
 
     def __init__(self, task_id: str, folder: Path, parts: BenchParts, builds: BuildContainers | str) -> None:
         self.task_id, self.folder, self._parts = task_id, folder, parts
@@ -104,7 +104,7 @@ class Workbench:
     async def bring_project(self, name: str, folder: Path) -> str:
         """The same, as a project that has the packages of its lock. Raises BenchRefused, ScriptFailure, OSError.
 
-        Nobody judges the lock: it is of a tool that passed the gate before.
+        The lock is not judged again: its tool has passed the gate.
         """
         await self.bring(name, folder)
         lock = await asyncio.to_thread(lambda: self.tree_of(name).text(_LOCK, _MOST_LOCK)) or ""

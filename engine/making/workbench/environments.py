@@ -33,7 +33,7 @@ _INSTALLED = re.compile(r"^(?P<name>[A-Za-z0-9_.]+)-(?P<version>[^-]+)\.dist-inf
 class ProjectEnvironments:
     """Of one task, in `folder`: `<project>/<number>`. What is there by its number is whole and is not changed any more.
 
-    A version is made as `part`, in the sandbox, of a copy of the one before; who dies meanwhile leaves a part, which the next one removes.
+    A version is made as `part`, in the sandbox, of a copy of the one before; a crash leaves a part, which the next installation removes.
     """
 
     def __init__(self, parts: BenchParts, folder: Path, logs: Path) -> None:

@@ -43,8 +43,8 @@ class BenchFiles:
     def write(self, place: Place, content: str, mode: Literal["overwrite", "append"], use: str) -> Written:
         """Made at once, and once for each `use` however often it is asked for. Raises BenchRefused, OSError. Blocks.
 
-        The new content lies whole beside the bench before the use is noted, and takes its place in one step after that: whoever finds the
-        note knows from the content being there or not whether that step was taken.
+        The new content lies whole beside the bench before the use is noted, and takes its place in one step after that. A later
+        attempt that finds the note and no content beside the bench knows that this step was taken.
         """
         if place.area is not Area.WORK or not place.parts:
             raise BenchRefused(f"{str(place)!r} cannot be written. Name a file below /work.")

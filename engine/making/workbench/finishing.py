@@ -1,4 +1,4 @@
-"""Work of threads that ends before whoever is cancelled goes on: what is removed meanwhile would come back."""
+"""Work in threads that a cancelled task waits for: otherwise it could write again what is being removed."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ async def finished(work: Callable[P, R], *arguments: P.args, **named: P.kwargs) 
         return await asyncio.shield(thread)
     except asyncio.CancelledError:
         while not thread.done():
-            # However often one is told to: the thread does not hear of it.
+            # However often it is cancelled: the thread is not told.
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([thread])
         raise

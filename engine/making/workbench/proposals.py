@@ -28,10 +28,12 @@ from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.environments.paths import Script
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.validation.references import SchemaNotFollowedError, written_out
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import Candidate
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
-from toolagent.contracts.sources import BackendRuntime, DockerSource, HttpMethod, LocalSource, ScriptLanguage
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import DockerSource, HttpMethod, LocalSource, ScriptLanguage
 from toolagent.contracts.task_specs import MakeRuntime
 from toolagent.validation.schemas import schema_faults
 from toolagent_service.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind
@@ -254,7 +256,7 @@ def _require_installed(declared: Sequence[str], installed: set[str]) -> None:
 
 
 def _require_tried(lock: str, installed: set[str]) -> None:
-    """An extra brings packages that nobody asked the gate for."""
+    """An extra brings packages that the gate has not seen."""
     for asked in map(Requirement, pinned(lock)):
         if canonicalize_name(asked.name) not in installed and (asked.marker is None or asked.marker.evaluate()):
             raise BenchRefused(

@@ -70,7 +70,7 @@ class BenchParts:
         return done.without(index.passwords)
 
     async def start(self, name: str, run: Run, log: Path) -> Process:
-        """One that goes on by itself, with what it says in a file that is cut into two when it grows. Raises ScriptFailure."""
+        """In the background; its output goes to a file that is rotated when it grows. Raises ScriptFailure."""
         box, logs = self._box(name, run, Index()), log.with_suffix(".run")
         try:
             await asyncio.to_thread(logs.mkdir, parents=True, exist_ok=True)

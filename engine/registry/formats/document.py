@@ -145,7 +145,7 @@ def faults_of(error: ValidationError, file: str, where: str) -> Iterator[Catalog
 def misspelled_fields(model: BaseModel, item: JsonValue, file: str, where: str) -> Iterator[CatalogFault]:
     """One fault for each key of an entry, also in its parts, that its model does not know and that looks like one that it does.
 
-    Other keys are somebody else's: they are kept, and nothing is said of them.
+    Other unknown keys are kept and not reported.
     """
     if not isinstance(item, dict):
         return
@@ -154,7 +154,7 @@ def misspelled_fields(model: BaseModel, item: JsonValue, file: str, where: str) 
     for key in names.keys() & item.keys():
         for inner, raw, index in _models(getattr(model, names[key]), item[key]):
             yield from misspelled_fields(inner, raw, file, f"{where}.{key}{index}")
-    # Nobody misspells thousands of names, and each of them takes a while.
+    # Each comparison takes time, and thousands of names are no misspellings.
     for key in islice((key for key in item if key not in names), _MAX_STRANGERS):
         if near := nearest(key, names.keys() - item.keys(), limit=1) if 2 < len(key) <= 100 else ():
             reason = f"Nothing here is called {key!r}; it is kept and has no effect. Did you mean {near[0]!r}?"

@@ -11,7 +11,8 @@ from engine.registry.formats.overlay import overlaid, written
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion, in_order
 from engine.registry.secret_vault import SecretVault
 from engine.validation.references import SchemaNotFollowedError, written_out
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import CatalogFault
 from toolagent.validation.schemas import schema_faults
 from toolagent.validation.tool_rules import faults_of_test_mode

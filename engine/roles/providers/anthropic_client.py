@@ -157,7 +157,7 @@ def _doing(block: object) -> str:
 
 @asynccontextmanager
 async def _beating(progress: _Progress, beat: Callable[[str], None], every_s: float) -> AsyncGenerator[None]:
-    """Tells of the progress at once and then by the clock: a model may think for minutes, and the client keeps signs of life to itself."""
+    """Reports progress at once and then at intervals: a model may think for minutes, and the client hides keep-alive events."""
 
     async def beats() -> None:
         while True:

@@ -1,4 +1,4 @@
-"""What the anthropic client raises, as the failures of a provider: by status and the error's type, never by its words."""
+"""What the anthropic client raises, as the failures of a provider: by status and the error's type, never by its text."""
 
 import math
 import time
@@ -41,7 +41,7 @@ _BY_STATUS: Mapping[int, BusyKind | RefusedKind] = {
 }
 
 _SPENT = "spend_limit_reached"
-"""The end of the codes of a limit that somebody set in the console: it is not over in a minute."""
+"""Suffix of the codes of limits that were set in the console: these do not end within a minute."""
 
 _LONGEST = 500
 

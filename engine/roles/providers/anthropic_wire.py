@@ -34,7 +34,7 @@ def tools_of(request: ModelRequest) -> list[types.ToolParam]:
 
 
 def messages_of(request: ModelRequest) -> list[types.MessageParam]:
-    """In turn, none of them empty, the last ones of ours marked."""
+    """Messages of alternating roles, none empty; our last ones are marked."""
     messages = sendable(request.messages)
     marked = [place for place, message in enumerate(messages) if message.role == "user"][-_MARKED_MESSAGES:]
     return [_message(message, marked=place in marked) for place, message in enumerate(messages)]

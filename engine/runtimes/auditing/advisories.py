@@ -86,9 +86,9 @@ class Advisories:
         return replace(looked, unknown="; ".join(filter(None, (told, looked.unknown))), is_their_doing=True)
 
     async def judge(self, packages: Sequence[str]) -> Looked:
-        """As `look`; and whose doing it is when nothing can be said, which those who were built into the environment may have wanted."""
+        """As `look`; and whether the packages caused it when nothing can be said, as they may intend that."""
         looked = await self.look(packages)
-        # What the packages have no say in tells whether there is anybody to ask.
+        # A check that does not depend on the packages tells whether the service answers.
         if looked.has_looked or looked.is_their_doing or not (await self.look(_HARMLESS)).has_looked:
             return looked
         return replace(looked, is_their_doing=True)
@@ -147,7 +147,7 @@ def refusing(advisories: Advisories) -> Judge:
 
 
 def _refusal(looked: Looked) -> str | None:
-    """Why nothing may be installed, if so. That nobody can be asked is no reason to refuse: it is written down."""
+    """Why nothing may be installed, if so. An unreachable service is no reason to refuse: it is recorded."""
     if looked.found:
         return f"The policy of this host refuses dependencies that are known to be vulnerable: {'; '.join(looked.found[:10])}."
     if looked.is_their_doing:

@@ -41,7 +41,7 @@ class Audit(Protocol):
 
 
 class NoAudit:
-    """For tests and for runtimes of which nobody wants to know."""
+    """For tests, and for runtimes without an audit."""
 
     def note(self, entry: AuditEntry) -> None:
         pass
@@ -66,7 +66,7 @@ class AuditLog:
         self._handler.setFormatter(logging.Formatter("%(message)s"))
 
     def note(self, entry: AuditEntry) -> None:
-        if not self._is_whole:  # only who writes mends: others may read the folder while its owner is at work
+        if not self._is_whole:  # only the writer repairs: others may read the folder while its owner writes
             self._is_whole = True
             _end_torn_line(self._path)
         line = _line(entry)
@@ -143,7 +143,7 @@ def _parsed(line: bytes) -> AuditEntry | None:
 
 
 def _end_torn_line(path: Path) -> None:
-    """What a crash cut off stays a line of its own, instead of spoiling the next one."""
+    """A line that a crash cut off must not spoil the next one."""
     if not path.is_file() or path.stat().st_size == 0:
         return
     with path.open("rb+") as file:

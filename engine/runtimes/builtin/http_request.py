@@ -143,7 +143,7 @@ class HttpRequest:
             ) as response,
         ):
             read = await read_at_most(response, self._max_bytes)
-            # Of tens of megabytes it takes seconds in all, which nobody else is to wait for.
+            # Tens of megabytes take seconds; other calls must not wait for that.
             is_large = len(read[0]) > _LARGE_BYTES
             return await asyncio.to_thread(self._result, response, read) if is_large else self._result(response, read)
 

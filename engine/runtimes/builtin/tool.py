@@ -13,7 +13,8 @@ from engine.runtimes.failures import CallFailed
 from engine.runtimes.runtime import Progress, ToolRequest
 from engine.runtimes.scripts.service import ScriptService
 from toolagent.contracts.calls import Caller, ErrorType, ValidationIssue
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.json_paths import json_path
 
 

@@ -13,13 +13,13 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class ContainerBook(Protocol):
-    """Keeps the last thing it was told of each container."""
+    """Keeps the last state of each container."""
 
     async def note(self, container: ContainerInfo) -> None: ...
 
 
 class NoBook:
-    """For who never asks."""
+    """Remembers nothing."""
 
     async def note(self, container: ContainerInfo) -> None:
         pass

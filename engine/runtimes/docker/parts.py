@@ -30,7 +30,7 @@ def _no_secret(_name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DockerParts:
-    """Whoever makes them closes the engine. `egress` is for the settings' user, which containers are that have none of their own."""
+    """Their maker closes the engine. `egress` is for the settings' user, which containers are that have none of their own."""
 
     settings: DockerSettings
     engine: Engine

@@ -82,7 +82,7 @@ class _Door:
                 try:
                     await tunnel(near, far, b"", self._touch, lambda _: True)
                 except* OSError:
-                    pass  # whoever hung up is nobody's failure
+                    pass  # a client that hangs up is no failure
                 finally:
                     await far.close(_LINGER_S)
         finally:

@@ -1,4 +1,4 @@
-"""Ends what nobody has used for a while: one task, which outlives every failure of what it ends."""
+"""Ends what was not used for a while: one task, which survives failures of what it ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,7 +16,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class UnusedTimer(Generic[T]):
     """Looks at `all_of_them` (by their names) several times in `ttl_s` seconds, and ends those that are unused.
 
-    What could not be ended is logged, and tried again while it is among them. Nothing happens between the word of `is_unused` and the
+    What could not be ended is logged, and tried again while it is among them. There is no await between `is_unused` and the
     first wait of `end`.
     """
 
@@ -28,7 +28,7 @@ class UnusedTimer(Generic[T]):
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Doing it twice is doing it once."""
+        """May be repeated."""
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="unused containers")
 

@@ -43,7 +43,7 @@ def _log(file: str, command: list[str]) -> int:
 
 
 def _end(mark: bytes, first: int = 0) -> int:
-    """Whoever is found is stopped until a look finds nobody new: of one that is gone nobody knows any more what it started."""
+    """Processes are stopped as they are found, until a pass finds no new one: the children of a process that has ended cannot be traced."""
     found: set[int] = set()
     for _ in range(_ROUNDS):
         new = _theirs(mark, found | {first} if first else found) - found

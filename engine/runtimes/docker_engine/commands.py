@@ -23,7 +23,7 @@ _MARGIN_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """How a command ended: 124 after its time. A cut output says so at its end; `truncated` names those."""
+    """How a command ended: 124 after its time-out. A cut output has a note at its end; `truncated` names those."""
 
     exit_code: int
     stdout: str
@@ -92,11 +92,11 @@ class Command:
         return self._executed(TIMED_OUT if self._is_over else int(api.exec_inspect(self._run)["ExitCode"] or 0))
 
     def leave(self) -> None:
-        """Nobody listens any more; what it said until now is its output. For other threads."""
+        """Stop listening; the output so far is the output. For other threads."""
         with self._turn:
             self._is_over = True
             if self._connection is not None:
-                # Who waits for it is not woken by closing it.
+                # Closing it does not wake its reader.
                 with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as same:
                     same.shutdown(socket.SHUT_RDWR)
 

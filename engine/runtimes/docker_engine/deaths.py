@@ -26,7 +26,7 @@ class Deaths:
         self._out_of_memory: set[str] = set()
 
     def watch(self, container: str) -> None:
-        """From now on its end is noticed; to be said before it is started, or once it is known to run."""
+        """Watch it from now on. Call this before it is started, or once it is known to run."""
         self._loop = asyncio.get_running_loop()
         self._watched.setdefault(container, self._loop.create_future())
         if self._thread is None:
@@ -53,7 +53,7 @@ class Deaths:
             raise
 
     def say(self, container: str, how: str) -> None:
-        """It has ended, and this is how: known better than the engine can say it."""
+        """It has ended like this. The caller knows better than the engine."""
         ended = self._watched.get(container)
         if ended is not None and not ended.done():
             ended.set_result(how)

@@ -14,7 +14,7 @@ _FOLDERS = ("dev", "etc", "proc", "sys", "tmp", "usr")
 
 
 def empty_image(engine: Engine, api: Api, labels: Mapping[str, str], links: Sequence[tuple[str, str]] = ()) -> str:
-    """Its id; made if need be, with these labels, and these links (name, target) in it. For who has a thread. Raises EngineFailure."""
+    """Its id; made if need be, with these labels, and these links (name, target) in it. Blocks. Raises EngineFailure."""
     tag = digest(*labels.values(), str(links))
     name = f"{_NAME}:{tag}"
     with _turn:  # of two that make it, one would lose its name

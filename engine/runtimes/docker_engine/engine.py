@@ -93,7 +93,7 @@ class Engine:
         self._processors = 0
 
     async def ask(self, what: Callable[[Api], T], timeout_s: float | None = None) -> T:
-        """Do this with the API in a thread. Raises EngineFailure. Who is cancelled leaves the request to end by itself."""
+        """Do this with the API in a thread. Raises EngineFailure. After a cancellation the request ends by itself."""
         return await self._within(self._threads, what, timeout_s or self._timeout_s + _MARGIN_S)
 
     async def work(self, what: Callable[[Api], T], timeout_s: float) -> T:
@@ -111,7 +111,7 @@ class Engine:
         return self._processors
 
     def in_this_thread(self, what: Callable[[Api], T]) -> T:
-        """For who has a thread already. Raises EngineFailure."""
+        """As `ask`, from a thread. Raises EngineFailure."""
         return self._translated(what)
 
     def close(self) -> None:
@@ -152,14 +152,14 @@ class Engine:
 
 
 def reason_of(failure: BaseException) -> str:
-    """For everybody to read: without addresses, users and paths."""
+    """For public messages: without addresses, users and paths."""
     cause = _innermost(failure)
     told = cause.strerror if isinstance(cause, OSError) else None
     return f"no Docker engine answers{f' ({told})' if told else ''}."
 
 
 def _knock(address: str) -> None:
-    """Raises OSError when nobody is there; the library would leave its socket open then."""
+    """Raises OSError when no engine is there; the library would leave its socket open then."""
     if address.startswith(_UNIX):
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(address.removeprefix(_UNIX))

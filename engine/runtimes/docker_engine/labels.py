@@ -1,4 +1,4 @@
-"""Whose a container is: labels that tell it to whoever finds it later. Anybody can write them: `seals.py` says which are believed."""
+"""Labels that say whose a container is. Any user of the engine can write them: `seals.py` says which are trusted."""
 
 import contextlib
 import hashlib
@@ -24,7 +24,7 @@ IMAGE = f"{_PREFIX}image"
 SEAL = f"{_PREFIX}seal"
 _MACHINE = f"{_PREFIX}machine"
 _RECIPE = f"{_PREFIX}recipe"
-"""The base image's, which is everybody's."""
+"""The base image, which all services share."""
 _MACHINE_ID = Path("/etc/machine-id")
 _NAMES = ("kind", "name", "tool", "version", "host", "owner", "source")
 
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose things are: `place` is a folder without which nobody can use them, on the machine of this name; `state` its state directory."""
+    """The owner of containers and images: `state` is its state directory, `place` a folder here without which they are useless."""
 
     state: str
     place: str
@@ -65,7 +65,7 @@ class Origin:
 
     @property
     def is_here(self) -> bool:
-        """Of another machine, whose engine this is too, nobody can say whether anybody lives."""
+        """Whether processes of another machine that shares this engine live, cannot be known."""
         return self.machine == _this_machine()
 
     @property

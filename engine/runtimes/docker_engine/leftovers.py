@@ -48,10 +48,10 @@ def _images(engine: Engine, api: Api, seals: Seals) -> list[str]:
         origin = seals.image(image.get("Labels"))
         if origin is None or not origin.is_gone:
             continue
-        # What somebody else called it is theirs.
+        # A name that another user gave it is kept.
         tags = [tag for tag in image.get("RepoTags") or () if not tag.startswith("<none>")]
         for name in [tag for tag in tags if tag.startswith(OWN_IMAGES)] if tags else [str(image["Id"])]:
-            with contextlib.suppress(EngineRefused):  # somebody made a container of it
+            with contextlib.suppress(EngineRefused):  # a container uses it
                 engine.in_this_thread(lambda api, name=name: api.remove_image(name))
                 removed.append(name)
     return removed

@@ -86,7 +86,7 @@ class ContainerLimits:
         return config
 
     def scratch(self, *folders: str) -> Document:
-        """Folders in memory that everybody in the container may write to."""
+        """Folders in memory that all users in the container may write to."""
         return {folder: f"rw,nosuid,nodev,mode=1777,size={self.scratch_bytes}" for folder in folders}
 
 

@@ -1,6 +1,6 @@
-"""What is ours: a mark on containers and images that only who knows our key can write.
+"""What is ours: a mark on containers and images that cannot be written without our key.
 
-Names and labels are anybody's: a step of a build has the labels of its image, and an image those that its author wrote.
+Names and labels can be forged: a step of a build has the labels of its image, and an image those that its author wrote.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Seals:
         return {**origin.labels, **marks.labels, SEAL: _sealed(self.key, _CONTAINER, *astuple(origin), *astuple(marks))}
 
     def on_image(self, origin: Origin) -> dict[str, str]:
-        """All labels of an image of ours. A container that is made of it by somebody is not ours by these."""
+        """All labels of an image of ours. They do not make a container of the image ours."""
         return {**origin.labels, SEAL: _sealed(self.key, _IMAGE, *astuple(origin))}
 
     def container(self, labels: Mapping[str, str] | None) -> tuple[Origin, Marks] | None:
@@ -66,7 +66,7 @@ class Seals:
         return origin if origin is not None and self._holds(labels or {}, _IMAGE, *astuple(origin)) else None
 
     def digest(self, *parts: str) -> str:
-        """Tells these from others, and nobody what they are."""
+        """An identifier that reveals nothing of its parts."""
         return _sealed(self.key, *parts)
 
     def _holds(self, labels: Mapping[str, str], *parts: str) -> bool:
@@ -110,7 +110,7 @@ def _kept(file: Path, new: str) -> str:
 
 
 def _read(file: Path) -> str | None:
-    """None where there is none, or what a crash or a full disk left of one: whoever knows that it is empty knows the key."""
+    """None where there is none, or only what a crash or a full disk left: an empty key would be known to all."""
     try:
         status = file.lstat()
     except FileNotFoundError:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from engine.runtimes.docker_engine.binds import bind
 from engine.runtimes.docker_engine.carried import INSIDE, Carried
 from engine.runtimes.docker_engine.engine import Document, Engine, EngineFailure, EngineUnavailable
 from engine.runtimes.docker_engine.image import Image
 from engine.runtimes.docker_engine.labels import IMAGE, SEAL, Marks
 from engine.runtimes.docker_engine.limits import ContainerLimits
-from engine.runtimes.docker_engine.volumes import bind
 from engine.runtimes.sandbox.egress import SandboxNetwork
 from engine.runtimes.variables import GIVEN
 from toolagent_service.contracts.containers import ContainerInfo
@@ -114,7 +114,7 @@ async def inspected(engine: Engine, container: str) -> Document:
 
 
 async def created(engine: Engine, config: Document, name: str) -> str:
-    """The new container's id. Raises EngineFailure. Who does not hear of it leaves none behind."""
+    """The new container's id. Raises EngineFailure. After a cancellation none is left."""
     making = asyncio.ensure_future(engine.ask(lambda api: api.create_container_from_config(config, name)))
     try:
         return str((await asyncio.shield(making))["Id"])
@@ -131,11 +131,11 @@ async def created(engine: Engine, config: Document, name: str) -> str:
 
 
 async def removed(engine: Engine, container: str) -> None:
-    """By its id: a name may be another's by now. Raises EngineFailure; who is cancelled removes it all the same."""
+    """By its id: a name may be another's by now. Raises EngineFailure; a cancellation does not stop the removal."""
     await asyncio.shield(engine.ask(lambda api: api.remove_container(container, v=True, force=True)))
 
 
 async def _unheard_of(engine: Engine, seal: str) -> None:
-    """Remove what the engine made and could not tell us: by what nobody else can have written on it. Raises EngineFailure."""
+    """Remove a container whose id the engine could not return, by a label that only we can write. Raises EngineFailure."""
     for one in await engine.ask(lambda api: api.containers(all=True, filters={"label": f"{SEAL}={seal}"})):
         await removed(engine, str(one["Id"]))

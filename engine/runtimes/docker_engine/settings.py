@@ -1,4 +1,4 @@
-"""What containers are like on this host, whoever they are for."""
+"""Settings of all containers on this host."""
 
 import os
 from dataclasses import dataclass, field

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import structlog
 
+from engine.runtimes.docker_engine.binds import bind
 from engine.runtimes.docker_engine.engine import Document
 from engine.runtimes.docker_engine.image import Image
 from engine.runtimes.docker_engine.limits import ContainerLimits
@@ -28,12 +29,8 @@ _MOST_OF_AN_IMAGE = 16
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-def bind(source: Path, target: str, *, writable: bool = False) -> Document:
-    return {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": not writable}
-
-
 def calls_of(tool: ToolManifest, source: DockerSource, settings: DockerSettings) -> Path | None:
-    """The folder of the files of this tool's calls, if its schemas speak of files; who shares a container sees that of all who do."""
+    """The folder of the files of this tool's calls, if its schemas mention files. Tools that share a container see each other's."""
     speaks = any(mentions_format(schema, FILE_PATH) for schema in (tool.input_schema, tool.output_schema))
     if settings.calls is None or not (speaks or source.process):
         return None
@@ -86,8 +83,8 @@ def renamed_volumes(volumes: Path, places: Iterable[str]) -> None:
 def volume_mounts(volumes: dict[str, str], tool_id: str, settings: DockerSettings, *, as_root: bool = False) -> list[Document]:
     """A plain name is a folder of the tool's own in the state directory, made here; others must lie where the policy allows.
 
-    Who is root in the container only reads those: files that it left there could be programs that make others root. So does a tool that
-    runs beside the version in use, whose files they are.
+    A container that runs as root may only read those: it could leave set-uid programs there. A candidate
+    beside the version in use may only read them, too.
 
     Raises StartFailed.
     """
@@ -104,7 +101,7 @@ def _mount(source: str, target: str, tool_id: str, settings: DockerSettings, *, 
         folder.mkdir(parents=True, exist_ok=True)
         if settings.identity is not None:
             settings.identity.own_all(folder)  # also what an earlier user of these containers left
-        folder.chmod(_EVERYBODYS)  # whoever the container's user is; the state directory around it is ours alone
+        folder.chmod(_EVERYBODYS)  # for any user of the container; the state directory around it is private
         return bind(folder, target, writable=True)
     try:
         folder = Path(source).resolve(strict=True)

@@ -23,7 +23,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _GIB = 1024 * 1024 * 1024
 _FRESH_S = 600.0
-"""What was used so lately is about to be used: whoever looked for it may not hold it yet."""
+"""Recently used environments are kept: a process that just found one may not hold it yet."""
 _BLOCK = 512
 _OURS = re.compile(r"[0-9a-f]{32}(\.build|\.json|\.lock|\.part|\.task)?")
 
@@ -71,7 +71,7 @@ def is_marked(root: Path, names: Sequence[str] | None = None) -> bool:
 
 
 def touch(root: Path, task: str) -> None:
-    """It is used now: by the task, or by somebody who stays. What is not there was not used."""
+    """Mark it as used now: by the task, or for good. An absent one is not marked."""
     with contextlib.suppress(OSError):
         os.utime(_mark_of(root))
     if not task or _task_of(root) != task:
@@ -79,7 +79,7 @@ def touch(root: Path, task: str) -> None:
 
 
 def reserve(root: Path, task: str) -> None:
-    """Say for which task it is made, before it is marked; empty: for somebody who stays. Raises OSError."""
+    """Note for which task it is made, before it is marked; empty: for good. Raises OSError."""
     _task_file(root).unlink(missing_ok=True)
     if task:
         _task_file(root).write_text(task, encoding="utf-8")
@@ -92,13 +92,13 @@ def keep(folder: Path, task: str) -> None:
 
 
 def drop(folder: Path, task: str) -> tuple[str, ...]:
-    """Remove what was made for the task and used by nobody else; the names of what was removed."""
+    """Remove what was made for the task and not used otherwise. Returns the names."""
     return tuple(root.name for root in _of_task(folder, task) if _remove_whole(root))
 
 
 @contextlib.contextmanager
 def held(root: Path) -> Generator[None]:
-    """Nobody removes it meanwhile, also no other process. Raises Gone when somebody has."""
+    """It is not removed meanwhile, by any process. Raises Gone when it has been."""
     try:
         fd = os.open(_mark_of(root), os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
@@ -133,7 +133,7 @@ def tidy(folder: Path, limits: CacheLimits) -> tuple[str, ...]:
 
 
 def _roots(folder: Path) -> set[Path]:
-    """Nothing but our own: the folder was named by somebody, who may have named another one."""
+    """Only our own: the setting may name the wrong folder."""
     found = folder.iterdir() if folder.is_dir() else ()
     return {path.with_suffix("") for path in found if _OURS.fullmatch(path.name)}
 
@@ -143,7 +143,7 @@ def _looked_at(root: Path, removed: list[str]) -> _Kept | None:
     found = _read(_mark_of(root))
     if found is not None:
         if root.lstat().st_uid == PAYLOAD.uid:
-            seal(root)  # made when all tools were one user, who alone may be able to read it
+            seal(root)  # made when all tools were one user; others may not be able to read it
         return _Kept(root, _mark_of(root).stat().st_mtime, found.bytes)
     if _remove_half(root):
         removed.append(root.name)
@@ -151,18 +151,18 @@ def _looked_at(root: Path, removed: list[str]) -> _Kept | None:
 
 
 def _remove_half(root: Path) -> bool:
-    """Without its mark: somebody makes it just now, or nobody does."""
+    """Without its mark: it is being made, or was abandoned."""
     lock = FileLock(root.with_suffix(".lock"))
     try:
         with lock.acquire(blocking=False):
             if is_marked(root):
                 return False
             _remove_all(root)
-            root.with_suffix(".lock").unlink(missing_ok=True)  # who waits for it sees that it is gone, and makes a new one
+            root.with_suffix(".lock").unlink(missing_ok=True)  # a waiter sees that it is gone, and makes a new one
             return True
     except Timeout:
         return False
-    except (OSError, RuntimeError) as error:  # what one of them holds keeps nobody from the others
+    except (OSError, RuntimeError) as error:  # one that is held must not stop the removal of the others
         _log.warning("environment_not_removed", folder=str(root), reason=str(error))
         return False
 
@@ -178,7 +178,7 @@ def _remove_whole(root: Path) -> bool:
     except BlockingIOError:
         return False
     else:
-        # First the mark: who dies after that leaves what the next one removes.
+        # First the mark: after a crash the next sweep removes the rest.
         unmark(root)
         return _remove_half(root)
     finally:

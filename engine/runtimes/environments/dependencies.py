@@ -127,7 +127,7 @@ def _javascript(folder: Path, language: ScriptLanguage) -> tuple[Kind, Iterable[
 
 
 def _packed_beside(folder: Path) -> list[str]:
-    """Packages that nobody has published, as npm packs them, which the lock names."""
+    """Unpublished packages that the lock names, as npm packs them."""
     there = [path.name for path in folder.glob("*.tgz") if _is_there(path)]
     lock = _read(folder / _NPM_LOCK).decode(errors="replace") if there else ""
     return sorted(name for name in there if f'"file:{name}"' in lock)

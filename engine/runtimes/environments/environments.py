@@ -83,7 +83,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An installation that was just made, for whoever keeps account. `failure` says why there is none."""
+    """An installation, for the audit. `failure` says why it failed."""
 
     tool_id: str
     at: datetime
@@ -109,7 +109,7 @@ class _Watched:
 
 
 class ScriptEnvironments:
-    """Environments under `folder`, each made once and read-only after that; who made half of one is made good by the next.
+    """Environments under `folder`, each made once and read-only after that; an interrupted one is made anew.
 
     `note` is told of each installation; `judge` may refuse what was installed before anything runs with it.
     """
@@ -130,10 +130,10 @@ class ScriptEnvironments:
         self._making: dict[str, SharedStart[str, None]] = {}
         self._own_bun: Environment | None = None
         self.task = ""
-        """What is made is for it; empty: for somebody who stays."""
+        """The task that environments are made for; empty: for good."""
 
     def for_task(self, task_id: str) -> "ScriptEnvironments":
-        """The same ones. What it has to make is the task's, until somebody else uses it or it is told to `keep`."""
+        """The same ones. New environments belong to the task, until they are used otherwise or `keep` is called."""
         own = copy.copy(self)
         own.task = task_id
         return own
@@ -181,7 +181,7 @@ class ScriptEnvironments:
             yield
 
     async def tidy(self) -> tuple[str, ...]:
-        """Remove what nobody needs, and what was left half made; the names of what was removed."""
+        """Remove unneeded and interrupted environments. Returns their names."""
         return await asyncio.to_thread(tidy, self._folder, self._limits)
 
     async def ensure(self, dependencies: Dependencies, tool_id: str, progress: Progress) -> Environment:
@@ -203,7 +203,7 @@ class ScriptEnvironments:
         finally:
             if begun.is_over and self._making.get(key) is begun:
                 del self._making[key]
-        # Somebody else may have begun it.
+        # Another process may have begun it.
         await asyncio.to_thread(touch, environment.folder.root, self.task)
         return environment
 
@@ -232,7 +232,7 @@ class ScriptEnvironments:
             progress(f"installing what {tool_id} depends on ({dependencies.named})")
             try:
                 async with asyncio.timeout(self._installer.timeout_s):
-                    # Its time is over in the moment in which whoever waits for it gives up: both cancel it.
+                    # Its time-out and that of its waiters may come at the same moment: both cancel it.
                     await cancelled_once(self._install(dependencies, environment, tool_id))
             except TimeoutError as error:
                 raise self._failed(tool_id, dependencies, f"It took longer than {self._installer.timeout_s:g} s.") from error

@@ -1,4 +1,4 @@
-"""How a box gets a way to the hosts it may reach."""
+"""Network access of a box: the hosts that it may reach."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager

@@ -48,7 +48,7 @@ class ClientTokens:
             return there.value
 
     def forget(self, token: str) -> None:
-        """The server that it was shown to does not take it."""
+        """Drop a token that the server refused."""
         self._tokens = {key: there for key, there in self._tokens.items() if there.value != token}
 
     async def _asked(self, source: RemoteSource, client: str, request: ToolRequest) -> _Token:

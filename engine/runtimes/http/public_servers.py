@@ -1,4 +1,4 @@
-"""Which addresses a server may be at that somebody else's document names, judged each time it is connected to."""
+"""Which addresses are allowed for a server that a document of others names; checked at each connection."""
 
 from collections.abc import Sequence
 from ipaddress import ip_address
@@ -8,7 +8,7 @@ import httpx
 from engine.network.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
 from engine.runtimes.failures import NotSent
 from toolagent.contracts.calls import ErrorType
-from toolagent_service.calls.sandbox import host_matches
+from toolagent_service.calls.hosts import host_matches
 
 _LOOKUPS = 8
 _MAX_PORT = 65_535
@@ -18,7 +18,7 @@ _PORTS = {"http": 80, "https": 443}
 class PublicServers:
     """Public addresses that are not this machine's own; those of `private_hosts` may be anywhere.
 
-    It is not enough to have looked once: whoever owns the name may have it lead elsewhere later (DNS rebinding).
+    One check is not enough: the owner of the name may change its address later (DNS rebinding).
     """
 
     def __init__(self, private_hosts: Sequence[str] = (), resolve: Resolve = resolve) -> None:

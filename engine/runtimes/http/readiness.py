@@ -1,4 +1,4 @@
-"""Waits until a server that was just launched can serve, and makes sure that it is ours that answers."""
+"""Waits until a launched server can serve, and makes sure that it is the one that answers."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ _ASK_S = 2.0
 _OK = 200
 _DESCRIPTION = "/openapi.json"
 _UNDECLARED = frozenset({HttpSource.model_fields["health_path"].default, _DESCRIPTION})
-"""Asked where nobody has said which path tells that a tool is well: whoever answers there at all, also with a redirect or a 401, is up."""
+"""Asked where no health path is declared: any answer below 500, also a redirect or a 401, means that the server is up."""
 
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
@@ -53,7 +53,7 @@ Readiness: TypeAlias = Ready | Exited | NotOurs | Unhealthy
 async def await_ready(process: Process, endpoint: str, health_path: str, http: HttpExchange, timeout_s: float) -> Readiness:
     """Ask the health path until it serves.
 
-    Nobody but the process can answer at a unix socket; who answers on a port is looked at.
+    Only the process can answer at a unix socket; on a port its owner is checked.
     """
     began, last = time.monotonic(), "no answer"
     try:
@@ -89,7 +89,7 @@ async def _whose(process: Process, endpoint: str) -> Readiness:
 
 
 async def _pause(process: Process, seconds: float) -> None:
-    """Sleep, but no longer than the process lives."""
+    """Sleep until the process ends, at the longest."""
     try:
         await asyncio.wait_for(process.exited(), seconds)
     except TimeoutError:

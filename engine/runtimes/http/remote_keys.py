@@ -1,4 +1,4 @@
-"""The keys of a tool that somebody else runs, as they go into a header or a query."""
+"""The keys of a remote tool, for a header or a query."""
 
 import re
 from collections.abc import Callable

@@ -35,7 +35,7 @@ class Received:
 
 
 async def read(response: httpx.Response, max_result_bytes: int, large: LargeAnswer | None = None) -> Received:
-    """Read at most what is of use: a result in full or not at all, the beginning of an error.
+    """Read a result in full or not at all; of an error only the beginning.
 
     Raises CallFailed for a result that cannot be unpacked, httpx.HTTPError when the connection breaks.
     """
@@ -50,7 +50,7 @@ async def read(response: httpx.Response, max_result_bytes: int, large: LargeAnsw
         if not response.is_success:
             return Received(response.status_code, b"", is_whole=False)
         raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, f"The tool's answer cannot be read: {error}.", {"limit": limit}) from error
-    # Nobody asks for half a result.
+    # A truncated result is of no use.
     return Received(response.status_code, body if is_whole or not response.is_success else b"", is_whole, announced)
 
 

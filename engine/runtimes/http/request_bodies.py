@@ -62,7 +62,7 @@ async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
 
 
 def _opened(name: str, path: str, output_dir: Path) -> BinaryIO:
-    """Whoever the tool is may be at work in the folder of the call: no link is followed. Blocks."""
+    """The tool may write in the folder of the call: no link is followed. Blocks."""
     root, own = Path(*output_dir.parts[:-_PARTS]), output_dir.with_name(_IN)
     try:
         return open_below(root, *own.relative_to(root).parts, *Path(os.path.normpath(path)).relative_to(own).parts)

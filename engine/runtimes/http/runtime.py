@@ -1,4 +1,4 @@
-"""Reaches a tool that somebody else runs, over HTTP."""
+"""Reaches remote tools over HTTP."""
 
 import base64
 import re

@@ -58,7 +58,7 @@ class Sandboxing:
 class BoxedRun:
     """A program and what it gets. Without a `project` it begins in its HOME. `port` is where it serves, `stdio` its stdin and stdout.
 
-    `variables` are those of the source, which no secret of ours hides: the program is their reader.
+    `variables` are those of the source, with their secrets in clear: the program reads them.
     """
 
     tool: ToolManifest
@@ -84,7 +84,7 @@ class Launched:
 
 
 class BoxedRuns:
-    """What the runtimes of such programs share. Stateless: whoever launches ends."""
+    """What the runtimes of such programs share. Stateless: the caller ends what it launches."""
 
     def __init__(self, settings: LocalSettings, launcher: Launcher, sandboxing: Sandboxing, projects: Projects | None = None) -> None:
         self._settings, self._launcher, self._sandboxing, self._projects = settings, launcher, sandboxing, projects

@@ -28,7 +28,7 @@ from toolagent.contracts.sources import LocalSource
 _IDLE_ASK_S = 1.0
 _OK = 200
 _PORT = 8000
-"""Of the sandbox's own loopback, where nobody else is."""
+"""On the sandbox's own loopback, which nothing else uses."""
 
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
 
@@ -67,14 +67,14 @@ class LocalRuntime:
             ready = isinstance(outcome, Ready)
         finally:
             if not ready:
-                # Whoever is cancelled a second time must not stop the ending.
+                # A second cancellation must not interrupt the clean-up.
                 await asyncio.shield(self._end(server))
         match outcome:
             case Ready():
                 self._servers[server.process.pid] = server
                 server.audited.started()
                 return Running(server.way.endpoint, datetime.now(UTC), server.process.pid, source.internal_port or _PORT)
-            case Exited() | NotOurs():  # nobody else answers at a socket of ours
+            case Exited() | NotOurs():  # only the tool answers at this socket
                 failure = await exited(server.process, tool.tool_id)
             case Unhealthy():
                 failure = unhealthy(server.process, tool.tool_id, source.health_path, outcome)
@@ -130,7 +130,7 @@ class LocalRuntime:
         await self._http.forget(server.way.endpoint)
 
     async def _end_if_deaf(self, server: Launched, source: LocalSource, failure: CallFailed) -> None:
-        """What lives and takes no connections would fail all that comes. It is the forwarder that takes them, so a call cannot tell."""
+        """A tool that lives and accepts no connections would fail every call. The forwarder accepts them, so a call cannot tell."""
         if failure.error_type is not ErrorType.EXECUTION_ERROR or server.calls > 1:
             return
         with contextlib.suppress(TimeoutError):

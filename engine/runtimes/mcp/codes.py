@@ -1,4 +1,4 @@
-"""Error codes that our own ends of a connection put in the place of an answer. Whoever sends one himself is believed: it is his call."""
+"""Error codes that our own ends of a connection put in the place of an answer. A server that sends one of these is believed."""
 
 NOT_SENT = -31_001
 """Nothing reached the server."""

@@ -1,4 +1,4 @@
-"""What a server writes on stdout, made into messages: nothing it writes breaks us, or makes us hold much of it."""
+"""Reads messages from a server's stdout, robustly and in bounded memory."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _ID_LAST = re.compile(rb',\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line. Of one that is longer than may be, `text` is its beginning and its end, and `size` what it was."""
+    """One line. Of one that is too long, `text` is its beginning and its end, and `size` its full size."""
 
     text: bytes
     size: int
@@ -54,7 +54,7 @@ class Lines:
         if self._size <= self._most:
             self._kept += piece
             return
-        # What was held is given back at once: only its ends are of use.
+        # The buffer is freed at once: only the ends of the line are used.
         lacking = max(0, _ENDS - len(self._kept))
         self._kept += piece[:lacking]
         self._end = (self._end + bytes(self._kept[_ENDS:][-_ENDS:]) + piece[lacking:][-_ENDS:])[-_ENDS:]

@@ -9,7 +9,7 @@ from mcp import MCPError
 from pydantic import JsonValue
 
 from engine.runtimes.mcp.session import Session
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.core.texts import well_formed, well_formed_value
 from toolagent.validation.schemas import schema_faults
 

@@ -85,8 +85,8 @@ class _Reading:
     stray: Callable[[bytes], None]
 
     async def run(self) -> None:
-        """Until the server says no more; then the session sees the end."""
-        # Whoever listened may have gone.
+        """Until the server closes its stdout; then the session sees the end."""
+        # The listener may have gone.
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async with self.messages:
                 while chunk := await _received(self.fd):
@@ -101,7 +101,7 @@ class _Reading:
             return
         cut = f"… [{line.size} bytes]".encode() if line.size > _SHOWN_BYTES else b""
         self.stray(line.text[:_SHOWN_BYTES] + cut + b"\n")
-        # A server that writes without pause leaves the others their turn.
+        # A server that writes without pause must not starve the others.
         await asyncio.sleep(0)
 
 
@@ -113,7 +113,7 @@ async def _write(
             async for one in messages:
                 await _send(fd, one.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
         except OSError:
-            # It hears nothing more. What it says to the last is still taken, and then the connection is over.
+            # Its stdin is closed. The rest of its output is still read; then the connection ends.
             await asyncio.sleep(_DEAF_S)
             await answers.aclose()
 

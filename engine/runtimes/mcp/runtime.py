@@ -183,7 +183,7 @@ class McpRuntime:
             raise
         finally:
             if not is_up:
-                # Whoever is cancelled a second time must not stop the ending.
+                # A second cancellation must not interrupt the clean-up.
                 await asyncio.shield(_abandon(begun))
                 pipes.close()
             begun.audited.started(failure)
@@ -215,7 +215,7 @@ def _server_of(running: Running) -> Server:
 
 
 async def _end_if_mute(server: Server) -> None:
-    """What answers nothing at all would fail all that comes. The next call starts it anew."""
+    """A server that answers nothing would fail every call. The next call starts it anew."""
     patience_s = _IDLE_ASK_S if server.launched is not None else _FAR_ASK_S
     if not server.session.open_calls and not await server.session.answers(patience_s):
         await server.session.close()

@@ -17,7 +17,7 @@ _PATIENCE_S = 1.0
 
 @dataclass(slots=True, eq=False)
 class Server:
-    """`launched` is None for one that somebody else runs. `secrets` are masked in what it answers."""
+    """`launched` is None for a remote one. `secrets` are masked in what it answers."""
 
     session: Session
     launched: Launched | None = None
@@ -34,13 +34,13 @@ class Server:
         return "\n".join(self.launched.process.stderr.last_lines(_TOLD_LINES)) if self.launched else ""
 
     async def ended(self) -> str:
-        """Wait until it is over, and say how. Without a connection it is of no use to anybody, and is ended."""
+        """Wait until it is over, and say how. Without a connection it is useless, and is ended."""
         waiting = [asyncio.create_task(self.session.ended())]
         if self.launched is not None:
             waiting.append(asyncio.create_task(self.launched.process.exited()))
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            # The other follows, as a rule: what it said to the last is still read, and how it exits is known.
+            # Usually the other ends, too: then the rest of its output is read, and its exit code is known.
             await asyncio.wait(waiting, timeout=_PATIENCE_S)
         finally:
             for task in waiting:

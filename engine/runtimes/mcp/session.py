@@ -58,7 +58,7 @@ class Session:
 
     @classmethod
     async def open(cls, transport: Transport) -> "Session":
-        """Connect and agree on a version. Whoever cancels this leaves nothing. Raises MCPError, RuntimeError, ValidationError."""
+        """Connect and agree on a version. A cancellation leaves nothing open. Raises MCPError, RuntimeError, ValidationError."""
         session = cls(transport)
         try:
             await session._shake_hands()
@@ -80,11 +80,11 @@ class Session:
         return not (self._task.done() or self._leave.is_set() or self._is_forsaken)
 
     async def ended(self) -> None:
-        """Wait until it is over, by whosever doing."""
+        """Wait until it is over, whichever side ended it."""
         await asyncio.wait([self._task])
 
     async def close(self) -> None:
-        """What is not answered by now never is. Closing what is closed is no error."""
+        """Unanswered calls fail. May be repeated."""
         self._leave.set()
         if not self._up.done():
             self._task.cancel()
@@ -162,7 +162,7 @@ class Session:
                     await asyncio.wait([sieving, leaving])
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
-        """How it failed is seen by whoever asks over it; asyncio need not say so."""
+        """Its callers see how it failed; asyncio need not log it."""
         if not task.cancelled():
             task.exception()
 

@@ -1,4 +1,4 @@
-"""What of a server's messages reaches the SDK's session: answers. The rest is dealt with here, so that no server can pile up work."""
+"""Passes a server's answers to the SDK's session and handles all other messages, so that no server can pile up work."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ class Sieve:
             self._calls.pop(token, None)
 
     async def run(self, streams: Streams, onward: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Until the server says no more, or nobody listens."""
+        """Until the server closes, or the session does."""
         incoming, outgoing = streams
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async with onward:
@@ -43,7 +43,7 @@ class Sieve:
                         continue
                     match item.message:
                         case JSONRPCRequest() as asked:
-                            # A server that does not read our answers gets to ask nothing more: we wait here.
+                            # A server that does not read our answers cannot send more requests: we wait here.
                             await outgoing.send(SessionMessage(_answer(asked)))
                         case JSONRPCNotification(method="notifications/progress", params=params):
                             self._tell(params or {})

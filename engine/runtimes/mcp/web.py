@@ -1,4 +1,4 @@
-"""The way to a server that somebody else runs: what the SDK asks over HTTP goes where it may, once, and comes back bounded."""
+"""The connection to a remote server: the SDK's HTTP requests go to allowed addresses only, once, and answers are bounded."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ _SESSION = "mcp-session-id"
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LONGEST_END = 4
 _UNBOUNDED = httpx2.Timeout(None, connect=10.0)
-"""Whoever asks sets the time."""
+"""The caller sets the time-out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Guarded(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method == "DELETE":
-            # Whoever says good-bye does not wait for long, nor hear what is said to that.
+            # The final request does not wait long, and its answer is ignored.
             async with asyncio.timeout(_GOODBYE_S):
                 response = await self._sent(request)
                 await response.aclose()

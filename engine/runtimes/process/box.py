@@ -67,7 +67,7 @@ class Ending:
 
     @property
     def beyond(self) -> str:
-        """What the run took more of than it may, after its name; "" where it did not. The first is the cause of the others."""
+        """Which limit the run exceeded, as the predicate of a sentence; "" where it exceeded none. The first is the cause of the others."""
         said = {
             "took more memory than it may": self.out_of_memory,
             f"has {UNCOUNTED}": self.disk_hidden,
@@ -80,7 +80,7 @@ class Ending:
 class Prepared(Protocol):
     """A run that is ready to be launched as `argv` with `environment`; `begin` is called at most once, `end` exactly once.
 
-    `ends_with_us`: the kernel ends it when the thread that launched it does, without anybody's help.
+    `ends_with_us`: the kernel ends it together with the thread that launched it.
     """
 
     argv: Sequence[str]

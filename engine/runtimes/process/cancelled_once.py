@@ -1,4 +1,4 @@
-"""Work that may be cancelled often, and hears of it once: what it does to clean up is not cut off."""
+"""Work that is cancelled once, however often its waiters are: its clean-up is not interrupted."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 async def cancelled_once(work: Coroutine[None, None, T]) -> T:
-    """The outcome of the work. Who cancels us, however often, waits until it has cleaned up after itself."""
+    """The outcome of the work. A cancellation, however often repeated, waits for the clean-up of the work."""
     task = asyncio.create_task(work)
     try:
         return await asyncio.shield(task)
@@ -18,6 +18,6 @@ async def cancelled_once(work: Coroutine[None, None, T]) -> T:
         while not task.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([task])
-        # Whoever cancelled us does not ask what it failed with, and asyncio would complain.
+        # After a cancellation no one reads its failure, and asyncio would complain.
         _ = task.cancelled() or task.exception()
         raise

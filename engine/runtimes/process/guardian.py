@@ -60,7 +60,7 @@ class Guardian:
         self._tell(f"add {pgid}")
 
     def release(self, pgid: int) -> None:
-        """The group has ended: its number may soon be a stranger's."""
+        """The group has ended: its number may soon be another process's."""
         self._groups.discard(pgid)
         if self._child is not None:
             self._tell(f"remove {pgid}")
@@ -78,7 +78,7 @@ class Guardian:
         try:
             self._send(line)
         except BrokenPipeError:
-            # Somebody ended the guardian itself: a new one is told everything anew.
+            # The guardian itself was ended: a new one is told everything anew.
             self._bury()
             self.start()
 

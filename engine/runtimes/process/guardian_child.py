@@ -1,7 +1,7 @@
 """Ends process groups when the process that started this one is gone; runs as `python -I -S guardian_child.py [NAME=MARK]`.
 
-Standard library only. Reads `add <pgid>` and `remove <pgid>` from stdin. The end of stdin means that the other end of the pipe has
-died, however it died.
+Standard library only. Reads `add <pgid>` and `remove <pgid>` from stdin. The end of stdin means that the process at the
+other end of the pipe has ended.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ def main() -> None:
     mark = sys.argv[1].encode() if len(sys.argv) > 1 else b""
     groups = _watch()
     for pgid, started in groups.items():
-        # A leader that started at another time is a stranger that got the number after the group had ended.
+        # A leader with another start time is another process that got the number later.
         if _started(pgid) in (started, None):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pgid, signal.SIGKILL)
@@ -49,7 +49,7 @@ def _started(pid: int) -> str | None:
 
 
 def _kill_marked(mark: bytes) -> None:
-    """End what left its process group but still carries the mark; again until a look finds nobody, as they may fork meanwhile."""
+    """End what left its process group but still carries the mark; repeat until none is found, as they may fork meanwhile."""
     for _ in range(_ROUNDS):
         found = [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if int(entry.name) != os.getpid() and _carries(entry, mark)]
         for pid in found:

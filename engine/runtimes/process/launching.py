@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 async def launched(launch: Coroutine[None, None, T], end: Callable[[T], Awaitable[object]]) -> T:
-    """What is launched. Who cancels us waits until it is, and `end` has ended it, however often: half a launch cannot be undone."""
+    """What is launched. A cancellation waits until the launch is complete and `end` has ended it: half a launch cannot be undone."""
     launching = asyncio.create_task(launch)
     try:
         return await asyncio.shield(launching)

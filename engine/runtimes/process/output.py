@@ -29,7 +29,7 @@ class Stream:
             self.write_end = -1
 
     async def finish(self, patience_s: float) -> None:
-        """Wait until all who write have ended, at most `patience_s` seconds, and close."""
+        """Wait until all writers have ended, at most `patience_s` seconds, and close."""
         self.close_write_end()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), patience_s)
@@ -84,7 +84,7 @@ class Output(Stream):
     def __init__(self, path: Path, max_bytes: int) -> None:
         self._path, self._max_bytes = path, max_bytes
         self._earlier = path.with_name(path.name + ".1")
-        # The files of an earlier run are left to whoever still writes to them (another version of the tool).
+        # The files of an earlier run are not truncated: another version of the tool may still write to them.
         self._earlier.unlink(missing_ok=True)
         path.unlink(missing_ok=True)
         self._file = path.open("wb", buffering=0)

@@ -30,7 +30,7 @@ class Owner:
 
     @classmethod
     def read(cls, mark: str) -> Self | None:
-        """The owner a mark names, or None when nobody of us wrote it."""
+        """The owner that a mark names; None when it is not one of our marks."""
         state, _, rest = mark.partition(":")
         pid, _, created = rest.partition(":")
         try:
@@ -48,7 +48,7 @@ class Owner:
         return {MARK: self.mark}
 
     def is_alive(self) -> bool:
-        """Whether that very worker still runs, not a stranger that got its pid."""
+        """Whether that worker still runs, and not another process with its pid."""
         try:
             worker = psutil.Process(self.pid)
             return worker.status() != psutil.STATUS_ZOMBIE and abs(worker.create_time() - self.created) < _SAME_START_S

@@ -68,7 +68,7 @@ class Process:
         """Wait until it and its whole group have ended and its account is written; its exit code, negative for a signal."""
         if self._reaper is None:
             raise RuntimeError("The process is not guarded yet.")
-        # Whoever stops waiting must not stop the reaping.
+        # A cancelled waiter must not stop the reaping.
         return await asyncio.shield(self._reaper)
 
     async def exited(self) -> None:
@@ -120,7 +120,7 @@ class Process:
             "",
         ]
         account = self._logs / "last_run.log"
-        with contextlib.suppress(OSError):  # a full disk, or the state directory is gone: nobody is left to tell
+        with contextlib.suppress(OSError):  # a full disk, or the state directory is gone
             account.unlink(missing_ok=True)  # file systems wait for the disk when a file that was emptied is closed
             account.write_text("\n".join(parts), encoding="utf-8")
 
@@ -234,7 +234,7 @@ class _Plan:
         return subprocess.DEVNULL if stdin is None else stdin, stdout
 
     def open_stdin(self) -> int | None:
-        """A descriptor to read it from; it is in memory, so that nobody has to feed a pipe. Raises OSError."""
+        """A descriptor to read it from. It is a file in memory, as a pipe would need a writer. Raises OSError."""
         if self.stdin is None:
             return None
         fd = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)

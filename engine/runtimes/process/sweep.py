@@ -1,4 +1,4 @@
-"""Ends what nobody owns: processes that carry our mark and whose worker is gone.
+"""Ends orphans: processes that carry our mark and whose worker is gone.
 
 Looking for the mark is surer than remembering process ids: it also finds what tools started themselves, and a stranger that got a
 remembered id never carries it. What clears its environment *and* leaves its process group is not found.
@@ -40,7 +40,7 @@ async def sweep(state: Path) -> tuple[Swept, ...]:
 def _sweep(state: str) -> tuple[Swept, ...]:
     ended: dict[int, Swept] = {}
     for _ in range(_ROUNDS):
-        # A process may fork while we look: again, until a look finds nobody.
+        # A process may fork while we look: repeat until none is found.
         found = [(process, owner) for process in psutil.process_iter() if (owner := _orphan_of(process, state))]
         if not found:
             break
@@ -85,7 +85,7 @@ def _lives_in(process: psutil.Process, pgid: int) -> bool:
 
 def _is_dead(process: psutil.Process) -> bool:
     try:
-        # A zombie is dead: whoever adopted it may take its time to say so.
+        # A zombie is dead: its adoptive parent may reap it late.
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True

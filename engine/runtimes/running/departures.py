@@ -31,7 +31,7 @@ class Departures:
             gone = await self._unknown(gone)
         for tool_id in gone:
             await self._supervisor.forget(tool_id)
-            # Stopping it has noted where it is.
+            # `stop` has saved a route.
             await self._routes.forget(tool_id, self._host)
         return tuple(sorted(gone))
 

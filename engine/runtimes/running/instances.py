@@ -61,7 +61,7 @@ class Instances:
         return self._stops.get(tool_id, 0)
 
     def require_not_stopped(self, tool_id: str, stops: int) -> None:
-        """Raises NotSent when the tool was stopped since `stops` was noted: who waited then must not go on."""
+        """Raises NotSent when the tool was stopped since `stops` was noted: calls that waited then must not go on."""
         if self.stops(tool_id) != stops:
             raise stopped()
 
@@ -117,7 +117,7 @@ class Instances:
         was_up = self._up.get(instance.key) is instance
         if was_up:
             del self._up[instance.key]
-        # Who waits may be cancelled; the ending may not.
+        # A waiter may be cancelled; the stop may not.
         await asyncio.shield(self._spawn(self._end(instance, state, why, tell=was_up)))
 
     async def explain(self, instance: Instance, failure: RuntimeFailure) -> None:
@@ -130,7 +130,7 @@ class Instances:
             failure.explain(tool_ended=route.last_error if route else None)
 
     async def stop_tool(self, tool_id: str) -> None:
-        """Take down all versions of a tool, and end what is starting. Who waits for it now does not start it again."""
+        """Take down all versions of a tool, and end what is starting. Calls that wait for it do not start it again."""
         self._stops[tool_id] = self.stops(tool_id) + 1
         await self._take_down(tool_id)
 
@@ -194,14 +194,14 @@ class Instances:
     async def _end(self, instance: Instance, state: RunState, why: str | None, *, tell: bool) -> None:
         try:
             if tell:
-                # Before it is ended: a new start may begin meanwhile, and has the last word.
+                # Before it is ended: a new start may begin meanwhile, and its state must be written last.
                 await self._note_end(instance.key, state, why)
         finally:
             # Also when that cannot be written.
             await instance.runtime.stop(instance.running)
 
     async def _note_end(self, key: Key, state: RunState, why: str | None) -> None:
-        """Whoever stops the host ends all tools, whether that can be written or not; the next start notes where they are."""
+        """Stopping the host ends all tools, whether that can be recorded or not; the next start records their state."""
         try:
             await self._board.ended(*key, state, why)
         except StoreUnavailableError as error:

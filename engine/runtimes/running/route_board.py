@@ -24,7 +24,7 @@ class RouteStore(Protocol):
 
 
 async def no_alert(_event: Event) -> None:
-    """Nobody wants to know."""
+    """Without a listener."""
 
 
 class RouteBoard:
@@ -44,7 +44,7 @@ class RouteBoard:
         return tuple(self._routes)
 
     def forget(self, tool_id: str) -> None:
-        """Here; whoever remembers routes is told by the caller."""
+        """In memory. The caller removes the saved route."""
         self._routes.pop(tool_id, None)
 
     async def starting(self, entry: ToolEntry, index: int) -> None:

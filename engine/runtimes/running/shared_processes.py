@@ -21,7 +21,7 @@ class _MortalRuntime(Runtime[Any], Mortal, Protocol): ...
 
 
 class _Process:
-    """`running` is unset while it starts. `why`: how it ended, if somebody has ended it for all."""
+    """`running` is unset while it starts. `why`: how it ended, if it was ended for all."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -64,7 +64,7 @@ class SharedProcesses:
 
     async def start(self, tool: ToolManifest, source: PackedSource, progress: Progress) -> Running:
         process, start = await self._open(tool, source)
-        # Counted before the first wait, so that nobody takes the process for unused meanwhile.
+        # Counted before the first await, so that the process does not look unused meanwhile.
         use = _Use(process)
         process.uses.add(use)
         try:
@@ -119,7 +119,7 @@ class SharedProcesses:
         return use.process.calls > use.calls
 
     def condemn(self, running: Running, how: str) -> None:
-        """The process is of no use to any of its tools: it is ended for all, and they are told `how`. Who stops one now waits for that."""
+        """The process is of no use to any of its tools: it is ended for all, and they are told `how`. A stop waits for that."""
         process = _use_of(running)[0].process
         process.why = process.why or how
         self._forget(process)
@@ -166,17 +166,17 @@ class SharedProcesses:
             use.end(process.why or how)
 
     async def _end_if_unused(self, process: _Process) -> None:
-        """Who waited for its start may have been cancelled when it was up."""
+        """The waiter for its start may have been cancelled when it was up."""
         if process.running is not None and not process.uses:
             await self._end(process)
 
     async def _end(self, process: _Process) -> None:
-        # Before anything is awaited: who comes now starts another.
+        # Before the first await: a call that comes now starts another.
         self._forget(process)
         if process.ending is None and process.running is not None:
             process.ending = self._spawn(self._runtime.stop(process.running))
         if process.ending is not None:
-            # Who waits may be cancelled; the ending may not.
+            # A waiter may be cancelled; the stop may not.
             await asyncio.shield(process.ending)
 
     def _forget(self, process: _Process) -> None:
@@ -209,9 +209,9 @@ def _counted(use: _Use) -> Generator[None]:
 
 
 async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
-    """End what has not ended, and wait for it: a connection is closed before anybody goes on."""
+    """End what has not ended, and wait for it: connections are closed before the caller goes on."""
     for task in tasks:
-        # Of one that has failed meanwhile nobody asks, and asyncio would complain.
+        # The failure of one that has ended is not read, and asyncio would complain.
         task.add_done_callback(lambda one: one.cancelled() or one.exception())
         task.cancel()
     await asyncio.wait(tasks)

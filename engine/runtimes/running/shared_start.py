@@ -19,12 +19,12 @@ class SharedStart(Generic[S, T]):
         self._listeners: list[Progress] = []
         self._cancelled = False
         self._task = asyncio.create_task(work(self._tell))
-        # All who waited may have gone: then nobody asks for the outcome, and asyncio would complain.
+        # All waiters may have gone: then no one reads the outcome, and asyncio would complain.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     @property
     def is_open(self) -> bool:
-        """Whether one may still join."""
+        """Whether more waiters may join."""
         return not self._cancelled and not self._task.done()
 
     @property

@@ -41,8 +41,8 @@ class Reply:
 
 
 class Supervisor:
-    """Runs tools by `runtimes` (by the tag of a source). Every change of state is told to `routes`,
-    and to `alert` when a tool ends that nobody ended.
+    """Runs tools by `runtimes` (by the tag of a source). Every change of state goes to `routes`,
+    and to `alert` when a tool ends unexpectedly.
 
     Processes are kept by tool and version: one of another version keeps serving its own calls. To be closed with `close`.
     """
@@ -147,7 +147,7 @@ class Supervisor:
             raise _none_worked(entry, failures)
 
     async def settle_cancelled(self, entry: ToolEntry) -> Aftermath:
-        """See what a tool does whose call was cancelled; end it when it goes on working and serves nobody else."""
+        """See what a tool does whose call was cancelled; end it when it goes on working and serves no other call."""
         instance = self._instances.get(key_of(entry))
         if instance is not None and isinstance(instance.runtime, PerCall) and instance.runtime.ends_with_call(instance.running):
             return "processes_ended"
@@ -190,13 +190,13 @@ class Supervisor:
         return runtime is not None and not isinstance(runtime, Mortal | Installing)
 
     async def _is_useless(self, instance: Instance, failure: NotSent) -> bool:
-        """Whether it ended between our look and our request, or lives but takes no connections and serves nobody."""
+        """Whether it ended between our look and our request, or lives but accepts no connections and serves no other call."""
         if failure.error_type is not ErrorType.UNAVAILABLE or not isinstance(instance.runtime, Mortal):
             return False
         return not self._instances.serves(instance) or not await instance.runtime.is_alive(instance.running)
 
     async def _send(self, instance: Instance, dispatch: Dispatch, stops: int) -> Reply:
-        # Counted before the first await, so that nobody takes the tool for unused meanwhile.
+        # Counted before the first await, so that the tool does not look unused meanwhile.
         with self._instances.using(instance):
             await dispatch.marks.before_send()
             sent = time.monotonic()
@@ -248,7 +248,7 @@ class Supervisor:
 
 
 def _none_worked(entry: ToolEntry, failures: Mapping[int, NotSent]) -> NotSent:
-    """One failure that tells of all. Takes them by the index of their source, in the order of trying."""
+    """One failure that reports all of them. Takes them by the index of their source, in the order of trying."""
     if not failures:
         return NotSent(ErrorType.EXECUTOR_NOT_FOUND, f"The tool {entry.manifest.tool_id!r} has no source to run from.")
     first, *others = failures.values()

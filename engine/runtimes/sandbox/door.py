@@ -11,12 +11,12 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _BACKLOG = 128
 _MOST = 64
-"""Handed over and not taken, they count against us: a program that asks on and on gets no more."""
+"""Sockets that are handed over and not taken count against our limit: a program that keeps asking gets no more."""
 _AGAIN_S = 1.0
 
 
 class Door:
-    """Whoever connects to `listening`, a unix socket, gets a socket that listens at `tool`; the one before it is worth nothing then."""
+    """Each connection to `listening`, a unix socket, gets a socket that listens at `tool`; the previous one becomes useless."""
 
     def __init__(self, listening: socket.socket, tool: Path) -> None:
         self._listening, self._tool = listening, tool

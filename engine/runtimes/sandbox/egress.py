@@ -111,7 +111,7 @@ class Egress:
 
     @contextlib.asynccontextmanager
     async def open(self, name: str, opening: Opening) -> AsyncGenerator[SandboxNetwork]:
-        """`name` is that of the run. Without hosts and port there is nothing to open, and nothing in the way. Raises OSError."""
+        """`name` is that of the run. Without hosts and port nothing is opened. Raises OSError."""
         if not opening.has_proxy and opening.port is None and not opening.others:
             yield SandboxNetwork()
             return

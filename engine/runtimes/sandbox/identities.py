@@ -1,7 +1,7 @@
 """A user of its own for every tool: numbers of a range, each taken by one tool of one service of the machine at a time.
 
-The kernel counts some things by user, whatever namespaces a program is in: inotify instances, POSIX queues, pending signals. Who is another
-user has all of them.
+The kernel counts some things by user, whatever namespaces a program is in: inotify instances, POSIX queues, pending signals. A
+separate user has its own count of each.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ from engine.runtimes.sandbox.identity import GROUP, OURS, PAYLOAD, Identity
 from toolagent.contracts.sandbox import Difference
 
 DEFAULT_UIDS = range(60_706, 61_184)
-"""Given to nobody by Debian (policy manual, 9.2.2) nor by systemd, and within the 65,536 that a container may have."""
+"""Used by neither Debian (policy manual, 9.2.2) nor systemd, and within the 65,536 that a container may have."""
 
 MACHINE = Path("/run/tool-agent/users")
-"""Where the services of a machine meet: one file for each user, locked while it is somebody's, which says whose it was last."""
+"""Shared by the services of a machine: one file for each user, locked while it is taken; it says whose it was last."""
 
 COUNTED_TOGETHER = Difference(
     item="user",
@@ -71,7 +71,7 @@ class Identities:
         self._turn = threading.Lock()
 
     def of(self, box: Box) -> Taken:
-        """A user for a run, who gets what it may write. Raises LevelUnavailable, OSError."""
+        """A user for a run; what the run may write becomes this user's. Raises LevelUnavailable, OSError."""
         own = [mount.source for mount in box.mounts if mount.writable and not mount.is_machines]
         taken = self.take(*own or (Path("/nonexistent", box.name),))
         try:
@@ -86,7 +86,7 @@ class Identities:
         return taken
 
     def take(self, *own: Path, had: int | None = None) -> Taken:
-        """The user of whoever has these folders; the same each time as long as the first is there, if that can be. Raises as above.
+        """The user that has these folders; the same each time as long as the first is there, if that can be. Raises as above.
 
         Of runs at the same time those that have a folder in common are one user, as far as that can be. `had` is the user that
         something that still runs was given.
@@ -167,7 +167,7 @@ def mapped(uids: range) -> range:
 
 
 def _take_back(folder: Path, uid: int) -> None:
-    """To nobody, not to us: files of ours with a second name are handed over to no tool."""
+    """To a user without rights, not to us: files of ours that have a second name are never handed to a tool."""
     with contextlib.suppress(FileNotFoundError):
         if folder.lstat().st_uid == uid:
             nobody = PAYLOAD if mapped(range(PAYLOAD.uid, PAYLOAD.uid + 1)) else OURS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 64
-"""A program can only have made it deeper to be in the way: what lies below stays whose it is."""
+"""Only a hostile program makes it deeper: the owner of what lies below stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Identity:
                 self._own_in(fd, status.st_uid, 0)
             finally:
                 os.close(fd)
-        # Last: who dies before that begins again.
+        # Last: after a crash it begins again.
         self.own(folder)
 
     def _own_in(self, folder: int, was: int, depth: int) -> None:

@@ -115,7 +115,7 @@ class Forwarder:
         try:
             near = Side(_accepted(listening))
         except OSError:
-            return  # whoever it was has gone again
+            return  # the client has gone again
         far = Side(_socket.socket(_socket.AF_UNIX if isinstance(target, str) else _socket.AF_INET, _socket.SOCK_STREAM))
         far.socket.setblocking(False)
         code = far.socket.connect_ex(target)
@@ -166,7 +166,7 @@ class Forwarder:
             self._send(side)
         if event & _READ and not side.read_ended and not side.other.pending:
             self._receive(side)
-        # It has said its last and takes no answer either, or is broken.
+        # It has closed both directions, or is broken.
         if event & select.EPOLLERR or (event & select.EPOLLHUP and side.read_ended and not side.other.pending):
             raise OSError(errno.EPIPE, "closed")
 
@@ -191,7 +191,7 @@ class Forwarder:
         self._end_writing(side)
 
     def _end_writing(self, side: Side) -> None:
-        """Once the other end has said its last, and all of it is handed on."""
+        """Once the other end has closed, and all of its data is passed on."""
         if side.other.read_ended and not side.pending and not side.write_ended:
             side.write_ended = True
             side.socket.shutdown(_socket.SHUT_WR)
@@ -203,7 +203,7 @@ class Forwarder:
         self._make_room()
 
     def _make_room(self) -> None:
-        """At most so many at once; who comes then waits in the backlog."""
+        """At most so many at once; others wait in the backlog."""
         full = len(self._sides) >= 2 * self._most
         if full != self._full:
             self._full = full
@@ -228,7 +228,7 @@ class Payload:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _only_wake_up)
         self._forwarder.wake_by(awake)
-        # Blocked until there is somebody to pass them on to.
+        # Blocked until there is a child to pass them on to.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
         for number in _PASSED_ON:
             signal.signal(number, self._pass_on)

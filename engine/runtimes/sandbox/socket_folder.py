@@ -55,11 +55,11 @@ class SocketFolders:
 
     @property
     def root(self) -> Path:
-        """Made if need be; nobody else's. Raises OSError."""
+        """Made if need be; it is private. Raises OSError."""
         with contextlib.suppress(FileExistsError):
             self._root.mkdir(mode=_OWN, parents=True)
         status = self._root.lstat()
-        # The temporary directory is everybody's: somebody may have been there first.
+        # The temporary directory is shared: another user may have made it first.
         if not self._root.is_dir() or self._root.is_symlink() or status.st_uid != os.geteuid():
             raise OSError(f"{self._root} is not a folder of ours: remove it.")
         self._root.chmod(_OWN)
@@ -97,13 +97,13 @@ class SocketFolders:
         return gone
 
     def close(self) -> None:
-        """We work here no more: what is ours of the temporary directory goes, unless a run that outlasts us is reached through it."""
+        """Remove our folder in the temporary directory, unless a run that outlasts us is reached through it."""
         with contextlib.suppress(OSError):  # there is none, or it is not ours after all
             if self._root.parent == self._temporary and not any(entry.is_dir() for entry in self._root.iterdir()):
                 discard(self._root)
 
     def _sign(self) -> None:
-        """Its name says neither where the state directory is nor who uses it now."""
+        """Its name does not say where the state directory is, nor which process uses it."""
         text = json.dumps({"state": str(self._state), "owner": Owner.of_this_process(self._state).mark})
         mark = self._root / _OF
         if not mark.is_file() or mark.read_text("utf-8") != text:
@@ -111,8 +111,8 @@ class SocketFolders:
 
 
 def _is_forsaken(folder: Path) -> bool:
-    """Not when it is not known whose it is, or another user's."""
-    # Others come and go meanwhile, and what a killed worker wrote may be half a mark.
+    """False when its owner is not known, or is another user."""
+    # Processes come and go meanwhile, and a killed worker may have written half a mark.
     with contextlib.suppress(OSError, ValueError, KeyError):
         if folder.is_symlink() or folder.lstat().st_uid != os.geteuid():
             return False

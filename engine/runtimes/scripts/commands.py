@@ -1,4 +1,4 @@
-"""How one call of a script is put to the sandbox: command, files, variables."""
+"""One call of a script, as the sandbox runs it: command, files, variables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,8 @@ from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.sandbox.sandbox import run_name
 from engine.runtimes.scripts.access import access_of
 from toolagent.contracts.calls import Caller
-from toolagent.contracts.manifest import JsonSchema, SecurityContext
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import Difference, SandboxGrant
 from toolagent.contracts.sources import ScriptLanguage
 

@@ -20,7 +20,7 @@ class _Told(BaseModel):
 
 
 class ProgressLines:
-    """Reads stderr as it comes. Of what comes at once only the last line is told: a script may be quicker than anybody reads."""
+    """Reads stderr as it comes. Of lines that come together only the last is reported: a script may write faster than progress is shown."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

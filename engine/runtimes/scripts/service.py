@@ -26,7 +26,7 @@ from toolagent.contracts.sources import ScriptLanguage
 
 @dataclass(slots=True)
 class ScriptRun:
-    """For whoever keeps account of runs: what was run, how it was kept apart, and how it ended; neither outcome: it was cancelled.
+    """One run, for the audit: what was run, in which sandbox, and how it ended; without an outcome it was cancelled.
 
     Without a command it was refused before anything was run.
     """
@@ -166,6 +166,6 @@ class ScriptService:
 
 
 def _seeing(grant: Grant) -> SandboxGrant:
-    """Who asked for files and got none of them sees itself, not what is seen by those who never asked."""
+    """A script whose file patterns are all refused sees itself only, not the default folder."""
     denied = grant.account.requested.read and not grant.enforced.read
     return grant.enforced.model_copy(update={"read": ("self",)}) if denied else grant.enforced

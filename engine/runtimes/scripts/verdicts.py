@@ -110,5 +110,5 @@ def _cut(text: str, most: int) -> str:
 
 
 def _tail(text: str) -> str:
-    """The end, where a traceback has its point."""
+    """The end: that is where a traceback has its message."""
     return text if len(text) <= _TOLD_BYTES else f"[… {len(text) - _TOLD_BYTES} earlier characters left out]\n{text[-_TOLD_BYTES:]}"

@@ -9,7 +9,6 @@ from pydantic import JsonValue
 from temporalio.testing import ActivityEnvironment
 
 from activities.agents.coding import CodingRole
-from activities.agents.transcript import Transcript
 from activities.use_tool import UseTool
 from engine.making.candidates import Candidates
 from engine.making.dependencies.gate import DependencyGate
@@ -29,6 +28,8 @@ from engine.store.model_turns import ModelTurnTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
+from engine.tasks.subjects import Subjects
+from engine.tasks.transcript import Transcript
 from tests.making.workbench.conftest import bench_parts
 from tests.store.making import task
 from toolagent_service.agents.tool_uses import key_of_use
@@ -118,7 +119,7 @@ async def make_agent(tmp_path: Path, database: Database) -> AsyncGenerator[Make]
             messages, outcomes, notes = MessageTable(database, files), ToolOutcomeTable(database, files), TaskNoteTable(database)
             proposals = Proposals(gate, locks, candidates, is_anothers)
             tasks = TaskTable(database)
-            role = CodingRole(benches, gate, proposals, tasks)
+            role = CodingRole(benches, gate, proposals, Subjects(tasks))
             kept = Transcript(messages, outcomes, ModelTurnTable(database, messages), notes, tasks)
             use_tool = UseTool(kept, (role,))
             return Agent(role, use_tool, benches, messages, outcomes, notes, candidates, taken)

@@ -16,6 +16,8 @@ from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.runs import BenchParts
 from engine.runtimes.environments.execution import Executor
 from engine.store import tables
+from engine.store.database import Database
+from engine.store.tasks import TaskTable
 from tests.activities.agent_tools.conftest import OWN, TASK, Agent
 from tests.activities.agent_tools.test_building import ABOUT
 from tests.store.making import task
@@ -140,9 +142,9 @@ async def test_an_index_that_is_away_is_asked_again_before_the_model_is_told(age
     assert "The index is away." in (await agent.shown()).content
 
 
-async def test_the_runtime_that_is_asked_for_is_the_one_that_is_put_down(agent: Agent) -> None:
+async def test_the_runtime_that_is_asked_for_is_the_one_that_is_put_down(agent: Agent, database: Database) -> None:
     wanted = task(2, BuildTool(tool_name=OWN, description="Count words.", runtime="docker"))
-    await agent.role._tasks.create(wanted)  # pyright: ignore[reportPrivateUsage]
+    await TaskTable(database).create(wanted)
     run = await agent.ask("register_tool", **ABOUT)
     (message,) = await agent.messages.read(TASK, run.position, run.position)
     await agent.messages.put(wanted.task_id, run.position, message)

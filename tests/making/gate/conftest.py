@@ -24,7 +24,8 @@ from engine.runtimes.process.processes import Launcher
 from tests.parts import launching, sandboxing
 from toolagent.contracts.audit import AuditEntry
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema, NetworkAccess, SecurityContext, SideEffectScope, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import NetworkAccess, SecurityContext, SideEffectScope, ToolManifest
 from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import Example
 

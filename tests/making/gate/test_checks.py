@@ -16,7 +16,8 @@ from engine.runtimes.failures import CallFailed
 from tests.making.gate.conftest import GIVEN, INPUT, OUTPUT, WITHHELD
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema, NetworkAccess, SecurityContext, SideEffectScope, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import NetworkAccess, SecurityContext, SideEffectScope, ToolManifest
 from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxGrant, SandboxLevel
 from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ToolSource
 from toolagent.contracts.task_specs import Example

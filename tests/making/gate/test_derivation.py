@@ -12,7 +12,8 @@ from pydantic import JsonValue
 
 from engine.making.gate.derivation import Derivation
 from tests.programs import start_program
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.validation.schemas import issues_of
 
 TEXTS: JsonSchema = {

@@ -18,8 +18,9 @@ from tests.making.gate.conftest import INPUT, Court, entry_of, failed_checks
 from tests.parts import tool_registry
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import Candidate, CheckResult
-from toolagent.contracts.manifest import JsonSchema, SideEffectScope, ToolManifest
+from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.task_specs import Example, RepairTool
 

@@ -25,7 +25,8 @@ from engine.runtimes.scripts.service import ScriptService
 from tests.making.gate.conftest import GIVEN, INPUT, Court, entry_of, failed_checks, leftovers
 from tests.runtimes.conftest import Routes, eventually, silent
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource, ScriptLanguage, ScriptSource
 from toolagent.core.failures import ContentUnavailableError

@@ -14,8 +14,9 @@ from engine.making.openapi.tools import BuildFailed, Described, Drafted, draft
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http.request_parts import Places, request_parts
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, RemoteSource
 from toolagent.validation.schemas import issues_of
 from toolagent_service.calls.shared_processes import process_key

@@ -25,7 +25,8 @@ from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.runtime import ToolRequest
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import JsonSchema, SideEffectScope
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import SideEffectScope
 from toolagent.contracts.sources import RemoteSource
 from toolagent.validation.schemas import issues_of
 

@@ -16,7 +16,7 @@ from engine.making.failures import LeftOut
 from engine.making.openapi.tools import Described
 from engine.making.programs.commands import Command, commands_of
 from engine.making.programs.tools import commands_file, program_candidate
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.sources import ScriptLanguage
 
 READER = Path(__file__).parents[3] / "engine/making/programs/inside/reader.py"

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from toolagent.contracts.sources.source import BackendRuntime, PackedSource, Traits
+from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.sources.source import PackedSource, Traits
 
 __all__ = ["TemplateSource"]
 

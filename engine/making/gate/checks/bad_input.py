@@ -10,8 +10,8 @@ from engine.making.gate.checks.derived_cases import as_probed
 from engine.making.gate.subject import Came, Params, Reply, Subject
 from engine.making.gate.wording import listed, quoted
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import CheckResult
-from toolagent.contracts.manifest import JsonSchema
 from toolagent.contracts.sources import HttpSource
 
 NAME = "bad input"
@@ -54,7 +54,7 @@ async def _tried(subject: Subject, entry: ToolEntry, source: HttpSource) -> tupl
                 if len(faults) == subject.limits.told:
                     break
     except TimeoutError:
-        if not over.expired():  # somebody else's
+        if not over.expired():  # not this one
             raise
         faults += [f"{entry.manifest.tool_id!r} was given bad input, which took all of {subject.limits.cases_s:g} s."] if not done else []
     return done, faults

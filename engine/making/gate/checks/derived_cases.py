@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from engine.making.gate.subject import Came, Params, Subject, is_of_others
 from engine.making.gate.wording import listed, quoted
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import CheckResult
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.schemas import FILE_PATH, mentions_format
 
 NAME = "derived cases"
@@ -119,7 +120,7 @@ async def _tried(subject: Subject, entry: ToolEntry, cases: tuple[Params, ...]) 
         async with over:
             await _try(subject, name, cases, tried)
     except TimeoutError:
-        if not over.expired():  # somebody else's
+        if not over.expired():  # not this one
             raise
         tried.faults += [f"{name!r} was given a case, which took all of {subject.limits.cases_s:g} s."] if not tried.done else []
     if tried.done and tried.refused == tried.done:
@@ -136,7 +137,7 @@ async def _try(subject: Subject, tool_id: str, cases: tuple[Params, ...], tried:
         if reply.came is Came.UNSENDABLE:
             continue
         if reply.came in (Came.KEYLESS, Came.SPARED):
-            # Who makes a tool need not trust its server with a key yet.
+            # The server need not be trusted with a key yet.
             tried.said.append(f"{tool_id!r} {reply.came}: {reply.message}")
             return
         tried.done += 1

@@ -1,4 +1,4 @@
-"""It says that it is well."""
+"""Its health path answers."""
 
 from engine.making.gate.subject import Subject
 from engine.making.gate.wording import listed
@@ -46,7 +46,7 @@ async def _faults(subject: Subject, entry: ToolEntry, source: HttpSource) -> lis
         path, status = "/", await subject.trial.health(tool_id, "/")
     elif not (source.traits.elsewhere or path == _OURS):
         return [] if status == _OK else [f"GET {path} of {tool_id!r} {_said(status)} instead of 200."]
-    # Nobody declared this path. A server of others refuses those that it does not know, and whoever shows no key.
+    # This path is not declared. A remote server refuses unknown paths, and requests without a key.
     is_well = status is not None and status < _SERVER_ERROR
     return [] if is_well else [f"GET {path} of {tool_id!r} {_said(status)}."]
 

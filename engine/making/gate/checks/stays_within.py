@@ -3,7 +3,7 @@
 from engine.making.gate.subject import Account, Subject
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.sandbox import SandboxLevel
-from toolagent_service.calls.sandbox import host_matches
+from toolagent_service.calls.hosts import host_matches
 
 NAME = "stays within"
 _FIELD = "securityContext.networkAccess.allowHosts"
@@ -19,7 +19,7 @@ async def check(subject: Subject) -> CheckResult:
         return CheckResult(check=NAME, passed=True, applies=False, details="It does not run in a sandbox of this host.")
     undeclared = [host for host in account.hosts if not _is_declared(subject, host)]
     if undeclared or account.unnamed:
-        # Nothing was reached. Whoever writes a tool for us has to say what it needs; others' programs often ask for more than that.
+        # Nothing was reached. Tools written by our agent must declare what they need; programs of others often ask for more.
         return CheckResult(check=NAME, passed=not subject.written_by_us, details=_told(subject, undeclared, unnamed=account.unnamed))
     seen = "It asked for nothing that it does not declare." if account.calls else "It was given nothing to do, so this shows little."
     return CheckResult(check=NAME, passed=True, applies=account.calls > 0, details=" ".join([seen, *_limits(account)]))

@@ -1,4 +1,4 @@
-"""JSON and YAML that nobody has vouched for, as JSON values: what would grow beyond bounds is refused before it is built.
+"""Untrusted JSON and YAML, as JSON values: input that would exceed the bounds is refused before it is built.
 
 Also a program of its own, run in the sandbox for large documents: `python parsing.py IN OUT`. So nothing of ours is imported here.
 """

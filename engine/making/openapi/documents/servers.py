@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part
 from engine.network.addresses import Resolve, bounded, carried, is_ours, is_public
-from toolagent_service.calls.sandbox import host_matches
+from toolagent_service.calls.hosts import host_matches
 
 _HERE = ("localhost", "127.0.0.1", "::1")
 _NONE = "It names no server by an absolute address (`servers: [{url: https://…}]`). Say in the task's `server_url` where it is served."
@@ -28,7 +28,7 @@ def server_fault(document: OpenApiDocument) -> str:
 
 
 def is_private(url: str) -> bool:
-    """Whether nobody on the way can read what is sent there."""
+    """Whether the connection is encrypted."""
     try:
         parts = urlsplit(url)
         is_whole = bool(parts.hostname) and "@" not in parts.netloc and not any(one.isspace() for one in url)
@@ -38,7 +38,7 @@ def is_private(url: str) -> bool:
 
 
 async def require_public(url: str, private_hosts: Sequence[str], resolve: Resolve) -> None:
-    """Whoever writes a document could else have us call what only this machine reaches. Raises DocumentRefused.
+    """Otherwise a document could make us call addresses that only this machine reaches. Raises DocumentRefused.
 
     Those of `private_hosts` may be anywhere.
     """

@@ -58,7 +58,7 @@ def _operation(root: Mapping[str, JsonValue], shared: Sequence[JsonValue], descr
             named[str(one.get("name")), str(one.get("in"))] = one
         answers = {code: _resolved(one, resolve) for code, one in _of(described.get("responses")).items()}
     except ValueError as reason:
-        # Whoever reads the operation is told by the reference what is wrong with it.
+        # Reading the operation reports what is wrong with the reference.
         return {**described, "parameters": [{"$ref": str(reason)}]}
     responses: Object = {code: _response(root, described, one) for code, one in answers.items()}
     parameters = [one for (_, place), one in named.items() if place not in ("body", "formData")]

@@ -20,6 +20,7 @@ from engine.runtimes.docker.building.index_variables import index_variables
 from engine.runtimes.docker.building.wishes import Note, Notes, Wishes
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.unused import UnusedTimer
+from engine.runtimes.docker_engine.binds import bind
 from engine.runtimes.docker_engine.carried import INSIDE, Carried
 from engine.runtimes.docker_engine.commands import Command, Executed, begin, run_within
 from engine.runtimes.docker_engine.engine import Api, Document, EngineFailure, Missing
@@ -27,7 +28,7 @@ from engine.runtimes.docker_engine.image import Image
 from engine.runtimes.docker_engine.labels import OWN_IMAGES, STATE, Kind, Marks
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.serving_containers import created, inspected, removed
-from engine.runtimes.docker_engine.volumes import bind, image_mounts, volume_mounts
+from engine.runtimes.docker_engine.volumes import image_mounts, volume_mounts
 from engine.runtimes.environments.indexes import Index
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
@@ -124,7 +125,7 @@ class BuildContainers:
             labels = " ".join(f"{label}={value}" for label, value in self._settings.image_labels.items())
             kept = await self._asked(
                 site.container,
-                # With its container's labels a container that somebody makes of it would be ours.
+                # With its container's labels, any container made from the image would count as ours.
                 lambda api: api.commit(site.container, _COMMITTED, tag, changes=[f"LABEL {labels}"]),
                 self._settings.build_timeout_s,
             )
@@ -149,7 +150,7 @@ class BuildContainers:
         await asyncio.to_thread(self._notes.forget_others, [marks.name for marks in left.values()])
         for container, marks in left.items():
             if container not in self._sites:
-                with contextlib.suppress(StartFailed):  # one that cannot be had back is no reason to do without the others
+                with contextlib.suppress(StartFailed):  # one that cannot be recovered must not keep us from the others
                     await self._take_on(container, marks)
         images = await self._asked("", lambda api: api.images(filters=wanted))
         for image in [image for image in images if seals.image(image.get("Labels"))]:
@@ -165,7 +166,7 @@ class BuildContainers:
             await site.way.aclose()
 
     async def _destroyed(self, site: _Site) -> ContainerInfo:
-        """Written down first: should we die in between, `find` finds it and corrects that; the other way round nobody would."""
+        """Recorded first: after a crash in between, `find` corrects the record. In the other order the container would be lost."""
         async with AsyncExitStack() as stack:
             self._sites.pop(site.info.container_id, None)
             stack.callback(self._sites.__setitem__, site.info.container_id, site)  # when it cannot be written down
@@ -187,7 +188,7 @@ class BuildContainers:
         try:
             await self._engine.ask(ending.execute)
         finally:
-            ending.leave()  # whoever is root in there may have stopped it
+            ending.leave()  # root in the container may have stopped it
 
     async def _make(self, wishes: Wishes, image: str, image_id: str) -> _Site:
         settings = self._settings
@@ -236,7 +237,7 @@ class BuildContainers:
     async def _opened(
         self, name: str, wishes: Wishes, before: Mapping[int, int], index: Index, audited: BuildAudit
     ) -> tuple[SandboxNetwork, AsyncExitStack, dict[int, int]]:
-        """The ways into and out of the container, what closes our end of them, and its ports here: those of `before` if they are free."""
+        """Connections into and out of the container, what closes our end, and its ports here: those of `before` if they are free."""
         hosts, _ = granted(SandboxGrant(hosts=wishes.hosts), self._settings.policy)
         opening = Opening(
             hosts=(*index.hosts, *hosts.hosts),
@@ -257,7 +258,7 @@ class BuildContainers:
         raise AssertionError("The block returns or raises.")
 
     def _touch(self, name: str) -> None:
-        """Who is called by its ports is in use."""
+        """A container with traffic on its ports is in use."""
         for site in self._sites.values():
             if site.name == name:
                 site.used = time.monotonic()
@@ -275,7 +276,7 @@ class BuildContainers:
                 await self._asked(container, lambda api: api.start(container))
             created_at = datetime.fromisoformat(str(found["Created"])[:19]).replace(tzinfo=UTC)
             info = build_info(self._settings, container, note, published, created_at, await self._limits(note.wishes))
-            await self._book.note(info)  # its ports may be others now, or somebody died who was about to remove it
+            await self._book.note(info)  # its ports may be others now, or its removal was interrupted by a crash
             stack.pop_all()
         self._kept(_Site(info, marks.name, note.wishes, opened, audited))
 

@@ -11,7 +11,7 @@ from engine.runtimes.docker_engine.labels import OWN_IMAGES, is_reserved
 from toolagent_service.calls.container_names import is_image
 
 _PLAIN = re.compile(r"(?!git@)[\w./*?@+~=,%-]+")
-"""No colon, so no address; nothing that the engine would replace, so nothing that becomes one."""
+"""No colon, so no address; no variables, so nothing that becomes one."""
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _FROM = "--from="
 _SCRATCH = "scratch"

@@ -19,7 +19,7 @@ from engine.runtimes.docker_engine.serving_containers import created, entered, e
 from engine.runtimes.sandbox.egress import Opening, SandboxNetwork
 
 _PORT = 1
-"""Nothing serves there: that somebody listens for us says that the proxy is up."""
+"""Nothing serves there: a listener means that the proxy is up."""
 _UP_S = 15.0
 _LOOK_S = 0.02
 _ARGUMENTS = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")

@@ -134,7 +134,7 @@ class _BuildLog:
     """What a build says, its end kept; told to `progress` from the thread that reads it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, progress: Progress) -> None:
-        # Who is told may ask whose the build is: in the context of the thread that reads, it is nobody's.
+        # The listener may read context variables, which the reading thread lacks.
         ours = contextvars.copy_context()
         self._tell: Callable[[str], object] = lambda line: loop.call_soon_threadsafe(progress, line, context=ours)
         self._lines: list[str] = []

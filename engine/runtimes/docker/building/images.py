@@ -177,7 +177,7 @@ def _followed(answer: Iterable[Document]) -> None:
 
 
 def _public(name: str, found: Document) -> Image:
-    """Whatever it is called, by its id too: what we made is somebody's already. Raises StartFailed."""
+    """Whatever it is called, by its id too: images that we made belong to a tool already. Raises StartFailed."""
     if any(map(is_reserved, _labels_of(found))) or any(tag.startswith(OWN_IMAGES) for tag in found.get("RepoTags") or ()):
         message = (
             f"The image {name!r} was made here for a tool, or its labels say so. "

@@ -1,4 +1,4 @@
-"""What a build container is to be like, and how that is kept for who finds it later."""
+"""What a build container should be like, and where that is stored for later processes."""
 
 import contextlib
 import os
@@ -44,12 +44,12 @@ class Note:
 
     @property
     def mark(self) -> str:
-        """What is written on the container, where everybody may read: who has an engine sees all labels."""
+        """The public part, written as labels, which every user of the engine sees."""
         return digest(str(self))
 
 
 class Notes:
-    """Those of one state directory, for nobody else to read: there may be secrets in the environment that is wished for."""
+    """Those of one state directory, in private files: the environment may hold secrets."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

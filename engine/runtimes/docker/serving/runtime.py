@@ -216,7 +216,7 @@ class DockerRuntime:
     async def _opened(
         self, name: str, port: int, hosts: tuple[str, ...], audited: Audited, identity: Identity | None
     ) -> tuple[SandboxNetwork, AsyncExitStack]:
-        """The ways into and out of the container of this name, and what closes our end of them. Raises OSError."""
+        """The connections into and out of the container of this name, and what closes our end of them. Raises OSError."""
         stack = AsyncExitStack()
         tell, observed = audited.refusals.tell, self._settings.observed
         opening = Opening(hosts=hosts, port=port, tell=tell, lasting=True, python=INSIDE, observed=observed, identity=identity)
@@ -243,7 +243,7 @@ class DockerRuntime:
     async def _found_again(
         self, container: str, marks: Marks, shape: Shape, hosts: tuple[str, ...], audited: Audited, source: DockerSource
     ) -> _Serving | None:
-        """None for one that does not answer, or whose user somebody else has by now."""
+        """None for one that does not answer, or whose user another tool has by now."""
         found = await inspected(self._engine, container)
         async with AsyncExitStack() as stack:
             user = await asyncio.to_thread(user_of, self._parts, shape.place, str(found["Config"]["User"]))
@@ -259,7 +259,7 @@ class DockerRuntime:
             if health is None or not await serves(health, source.health_path, way.endpoint, self._http):
                 return None
             serving, info = await self._serving(container, shape, audited, marks.name, way.endpoint, opened, user.release)
-            await self._book.note(info)  # somebody may have died who was about to remove it
+            await self._book.note(info)  # its removal may have been interrupted by a crash
             stack.pop_all()
         return serving
 
@@ -294,7 +294,7 @@ class DockerRuntime:
         return serving, info
 
     def _fill(self, container: str) -> None:
-        """Who is said to have ended is removed."""
+        """A container that is reported as ended is removed."""
         self._deaths.say(container, "wrote more into the files of its calls than it may (`diskBytes`) and was ended")
 
     async def _until_healthy(self, tool_id: str, container: str, endpoint: str, path: str) -> None:
@@ -332,7 +332,7 @@ class DockerRuntime:
         await self._buried(serving)
 
     async def _buried(self, serving: _Serving) -> None:
-        """Keep its last words, and remove it if it was ours to make; whoever comes second waits until that is done."""
+        """Keep the end of its output, and remove it if we made it; a second caller waits until that is done."""
         async with serving.burial:
             if serving.is_buried:
                 return

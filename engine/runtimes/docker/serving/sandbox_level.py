@@ -11,13 +11,13 @@ from pathlib import Path
 
 import structlog
 
+from engine.runtimes.docker_engine.binds import bind
 from engine.runtimes.docker_engine.empty_image import empty_image
 from engine.runtimes.docker_engine.engine import Api, Document, Engine, EngineFailure, Missing
 from engine.runtimes.docker_engine.labels import STATE, Kind, Marks, Origin
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.seals import Seals
 from engine.runtimes.docker_engine.serving_containers import created, hardened
-from engine.runtimes.docker_engine.volumes import bind
 from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Mount, Prepared
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.sandbox import inside

@@ -3,12 +3,13 @@
 import secrets
 
 from engine.runtimes.docker.serving.account import serving_limits
+from engine.runtimes.docker_engine.binds import bind
 from engine.runtimes.docker_engine.engine import Document
 from engine.runtimes.docker_engine.image import Image
 from engine.runtimes.docker_engine.labels import Kind, Marks, digest
 from engine.runtimes.docker_engine.serving_containers import Shape
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.docker_engine.volumes import bind, calls_of, image_mounts, volume_mounts
+from engine.runtimes.docker_engine.volumes import calls_of, image_mounts, volume_mounts
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.variables import Variables
 from toolagent.contracts.calls import ErrorType

@@ -27,13 +27,13 @@ class ContainerUser:
 def user_of(parts: DockerParts, place: str, had: str = "") -> ContainerUser:
     """That of the tool that has this place, who gets its volumes; without users of tools, the settings' own.
 
-    `had` is the user, as the engine writes it, of a container that is to be found again: this one, unless somebody took it meanwhile.
+    `had` is the user, as the engine writes it, of a container that is to be found again: this one, unless another tool took it meanwhile.
 
     Raises StartFailed, OSError.
     """
     if parts.users is None:
         return ContainerUser(parts.settings, lambda: None)
-    # Whoever gets this user next gives back what lies here.
+    # The next owner of this user gives back what lies here.
     folder = parts.settings.kept / "volumes" / place_of_volumes(place)
     folder.mkdir(parents=True, exist_ok=True)
     uid = had.partition(":")[0]

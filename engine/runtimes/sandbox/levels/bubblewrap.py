@@ -272,9 +272,9 @@ class _Run:
 
 
 def _gate() -> tuple[int, int]:
-    """A pipe whose read end is a write end too: it waits until something is written, even when everybody else is gone.
+    """A pipe whose read end is a write end too: its reader waits until something is written, even when all other processes are gone.
 
-    bubblewrap takes the end of a pipe for leave to go on, and a worker that is killed closes its pipes before its children are told.
+    bubblewrap continues at the end of a pipe, and a worker that is killed closes its pipes before its children are told.
     """
     read, write = os.pipe()
     try:

@@ -35,7 +35,7 @@ class Cgroup:
     def doors(self) -> tuple[str, ...]:
         """Files through which a process of one thread moves itself (by writing 0) at once; version 2 has none.
 
-        Whoever moves another, or itself in version 2, waits until every processor has come by: some milliseconds, more when they are busy.
+        Moving another process, or oneself in version 2, waits for every processor: some milliseconds, more when they are busy.
         """
         return () if self.is_unified else tuple(str(folder / "tasks") for folder in self.folders.values())
 
@@ -92,7 +92,7 @@ class Cgroups:
     async def sweep(self) -> tuple[str, ...]:
         """Remove the groups of workers of this state directory that are gone, and end what is in them; their names.
 
-        Of other state directories, which may be no more, the groups that nobody is in.
+        Of other state directories, which may be gone, the empty groups.
         """
         gone: set[str] = set()
         for parent in set(self._parents.values()):
@@ -104,7 +104,7 @@ class Cgroups:
                     await _remove(folder)
                     gone.add(folder.name)
                 else:
-                    with contextlib.suppress(OSError):  # somebody is in it: their own worker ends that
+                    with contextlib.suppress(OSError):  # it is not empty: its own worker ends that
                         folder.rmdir()
         return tuple(sorted(gone))
 
@@ -205,7 +205,7 @@ async def _remove(folder: Path) -> None:
     try:
         async with asyncio.timeout(_GONE_S):
             while not _is_gone(folder):
-                await asyncio.sleep(pause_s)  # the kernel tells nobody
+                await asyncio.sleep(pause_s)  # the kernel does not notify
                 pause_s = min(2 * pause_s, _LOOK_AT_MOST_S)
     except TimeoutError:
         raise OSError(f"the control group {folder} could not be removed within {_GONE_S:g} s") from None

@@ -54,13 +54,13 @@ def main(arguments: Sequence[str]) -> int:
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
         _filter(Path(arguments[1]).read_bytes())
         os.execv(arguments[2], tuple(arguments[2:]))  # noqa: S606 - that is what we are for
-    # Whoever launched us; should it be gone already, nobody gives us leave.
+    # Our launcher; if it is gone already, no go-ahead comes.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     order, go, *rest = (int(fd) for fd in arguments)
     said: dict[str, Any] = json.loads(_all(order))
     rules = _all(rest[1]) if len(rest) > 1 else b""
     if not os.read(go, 1):
-        return _NOT_BEGUN  # whoever launched us has gone
+        return _NOT_BEGUN  # our launcher has gone
     launched = os.getpid()
     keeper = os.fork()
     if keeper == 0:
@@ -97,7 +97,7 @@ def _kept(order: Mapping[str, Any], rules: bytes, launched: int) -> int:
 
 
 def _ended(program: int) -> int | None:
-    """Bury who has ended; the code of the program, if it was among them."""
+    """Reap ended children; returns the exit code of the program, if it was among them."""
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
@@ -131,7 +131,7 @@ def _descendants(root: int) -> list[int]:
 
 
 def _forget_environment() -> None:
-    """Who looks for processes by the mark of their run finds the program, and leaves its end to us."""
+    """A search for the mark of the run must find the program, not us."""
     fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
     begin, end = int(fields[47]), int(fields[48])
     if begin:
@@ -139,7 +139,7 @@ def _forget_environment() -> None:
 
 
 def _become(order: Mapping[str, Any], rules: bytes, marks: Mapping[str, str], blocked: set[signal.Signals]) -> None:
-    """Does not come back."""
+    """Does not return."""
     try:
         os.setsid()
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -150,7 +150,7 @@ def _become(order: Mapping[str, Any], rules: bytes, marks: Mapping[str, str], bl
         if order["processors"]:
             os.sched_setaffinity(0, order["processors"])
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-        # Files are opened while we may, and bind us once we are somebody else.
+        # Files are opened while we may, and restrict us once we are another user.
         ruleset = _ruleset(order["landlock"]) if order["landlock"] else None
         if order["user"]:
             _drop_to(*order["user"])

@@ -1,4 +1,4 @@
-"""By what both levels of our own hold a run before its first instruction: bounds, descriptors, files in memory."""
+"""What both of our own levels share to set up a run before its first instruction: limits, descriptors, files in memory."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ class Descriptors:
         return fd
 
     def close(self, *fds: int) -> None:
-        """Each once: a number that was closed may be somebody else's by now. Without any named, all."""
+        """Each once: a closed number may be reused by now. Without any named, all."""
         for fd in self._open.intersection(fds or self._open):
             self._open.discard(fd)
             os.close(fd)

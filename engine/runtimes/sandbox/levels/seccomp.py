@@ -100,7 +100,7 @@ def _keep_to(rules: pyseccomp.SyscallFilter, families: Sequence[int]) -> None:
 
 
 def _keep_from_setuid(rules: pyseccomp.SyscallFilter) -> None:
-    """A program that runs as its owner or group, whoever starts it, would outlive the run."""
+    """A set-uid or set-gid program would outlive the run."""
     deny = pyseccomp.ERRNO(errno.EPERM)
     for bit in _AS_ANOTHER:
         for name, place in _known(_MODES):

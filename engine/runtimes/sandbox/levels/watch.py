@@ -68,7 +68,7 @@ class Watch:
         except Exception as error:  # noqa: BLE001 - whatever it was, from now on nobody would see to the limits
             _log.error("watch_failed", folders=[str(folder) for folder in self._folders], reason=repr(error))
             is_over = True
-        # Who has ended may have left his number to another process.
+        # The number of an ended process may be reused.
         if is_over and not self._ended.is_set():
             self._kill()
 
@@ -119,7 +119,7 @@ def _nameless(pids: Sequence[int]) -> tuple[int, int]:
     """Bytes of files that have no name and are open: on disk because they were deleted, in memory because they never had one."""
     found: dict[tuple[int, int], int] = {}
     for pid in pids:
-        # Who has gone has nothing open.
+        # An ended process has no open files.
         with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):

@@ -2,14 +2,17 @@
 
 import json
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
+from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.calls.masking import DEEPEST, masked_params, masked_text
 
 __all__ = [
     "LOGGER",
+    "NewNote",
     "cost_line",
     "done_line",
     "log_line",
@@ -29,6 +32,17 @@ _ERROR = "error: "
 _LONGEST_VALUE = 200
 _BREAKS = re.compile(r"\s+")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class NewNote:
+    """A line to write. `key` identifies the event within its task: a second note with the same key changes nothing."""
+
+    key: str
+    kind: TaskNoteKind
+    text: str
+    payload: JsonValue = None
+    at: datetime | None = None
 
 
 def start_line(at: datetime, task: str) -> str:

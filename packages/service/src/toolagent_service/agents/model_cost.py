@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from toolagent.contracts.task_specs import MakeLimits
+from toolagent_service.agents.ledger import Lost
 from toolagent_service.contracts.agent import AgentEnd, AgentLimits, LoopState, ModelAsk
 from toolagent_service.contracts.model import Price, Rates, Usage
 
@@ -85,16 +86,17 @@ def answer_budget(limits: AgentLimits, price: Price | None, state: LoopState) ->
     return min(tokens, limits.turn_tokens, affordable)
 
 
-def next_attempt_budget(ask: ModelAsk, price: Price | None, attempts: int, lost: Usage, lost_usd: float) -> int | Exhausted:
-    """How many tokens an answer may have that is asked for again, after so many attempts that broke off and used `lost` together."""
-    if ask.limits is None or not attempts:
+def next_attempt_budget(ask: ModelAsk, price: Price | None, lost: Lost) -> int | Exhausted:
+    """How many tokens the answer may have in the next attempt, after those that broke off."""
+    if ask.limits is None or not lost.attempts:
         return ask.max_tokens
     # Another one reads what each of them did.
-    read = {name: count // attempts for name, count in lost.model_dump(exclude={"output_tokens"}).items()}
-    state = LoopState(started_s=0, tokens=ask.tokens + lost.total, cost_usd=ask.cost_usd + lost_usd, last_usage=Usage.model_validate(read))
+    read = {name: count // lost.attempts for name, count in lost.usage.model_dump(exclude={"output_tokens"}).items()}
+    tokens, cost_usd = ask.tokens + lost.usage.total, ask.cost_usd + lost.cost_usd
+    state = LoopState(started_s=0, tokens=tokens, cost_usd=cost_usd, last_usage=Usage.model_validate(read))
     budget = answer_budget(ask.limits, price, state)
     if isinstance(budget, Exhausted):
-        return Exhausted(budget.end, f"The model's answer broke off {attempts} times, which is paid for. {budget.reason}")
+        return Exhausted(budget.end, f"The model's answer broke off {lost.attempts} times, which is paid for. {budget.reason}")
     return min(budget, ask.max_tokens)
 
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from toolagent.contracts.calls import ValidationIssue
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.core.calls.action import Element
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES, excess_of, values_in
 

@@ -1,14 +1,14 @@
-"""Where and how a call is made: bucket, queue, and the time it gets."""
+"""Where a call is made, and the time it gets: bucket, queue, host."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import ToolSource
 from toolagent_service.contracts.steps import Placement
 
-__all__ = ["DEFAULT_BUCKET", "bucket_of", "lives_on_host", "placement_of", "timeout_of"]
+__all__ = ["DEFAULT_BUCKET", "HostLoad", "best_host", "bucket_of", "hosts_with_bucket", "placement_of", "timeout_of"]
 
 DEFAULT_BUCKET = "default"
 
@@ -21,15 +21,10 @@ def bucket_of(manifest: ToolManifest, buckets: Collection[str]) -> str:
     return DEFAULT_BUCKET
 
 
-def lives_on_host(source: ToolSource) -> bool:
-    """Whether a tool with this source runs on one host and can only be called from there."""
-    return source.traits.on_host
-
-
 def placement_of(entry: ToolEntry, buckets: Collection[str], host: str) -> Placement:
     """The queue a call waits in: `<bucket>`, or `<host>/<bucket>` for tools that live on a host."""
     bucket = bucket_of(entry.manifest, buckets)
-    if any(map(lives_on_host, entry.sources)):
+    if any(source.traits.on_host for source in entry.sources):
         return Placement(queue=f"{host}/{bucket}", host=host)
     return Placement(queue=bucket)
 
@@ -37,3 +32,37 @@ def placement_of(entry: ToolEntry, buckets: Collection[str], host: str) -> Place
 def timeout_of(call: ToolCall, manifest: ToolManifest) -> float:
     """Seconds a call may take: what the caller asks for, never more than the tool allows."""
     return min(call.timeout_s or manifest.timeout_s, manifest.timeout_s)
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoad:
+    """The number of tools that are up on a host, those that share a process being one, and whether the one in question is among them."""
+
+    host: str
+    tools: int = 0
+    has_it: bool = False
+
+
+def hosts_with_bucket(manifest: ToolManifest, alive: Mapping[str, Collection[str]]) -> Collection[str]:
+    """Of the hosts that are alive, with the buckets they serve: those with the bucket the tool asks for; all, when none has it.
+
+    A host without it would call the tool in its default bucket, where nothing is known of what the other one is for.
+    """
+    bucket = bucket_of(manifest, {name for buckets in alive.values() for name in buckets})
+    return [host for host, buckets in alive.items() if bucket in buckets] or alive.keys()
+
+
+def best_host(alive: Collection[str], loads: Iterable[HostLoad], own: str | None, avoid: str | None = None) -> str | None:
+    """One that has the tool up, `own` before others; else the one with the fewest tools up. None when none is alive.
+
+    Among equals `own` comes first, then the first by name. `avoid` is taken only when there is no other.
+    """
+    candidates = {*alive} - {avoid} or {*alive}
+    known = {load.host: load for load in loads}
+    chosen = [known.get(host, HostLoad(host)) for host in candidates]
+
+    def order(load: HostLoad) -> tuple[bool, bool, int, bool, str]:
+        elsewhere = load.host != own
+        return not load.has_it, load.has_it and elsewhere, load.tools, elsewhere, load.host
+
+    return min(chosen, key=order).host if chosen else None

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable
 from pydantic import JsonValue
 
 from toolagent.contracts.sandbox import Difference, SandboxGrant, SandboxLimits, SandboxPolicy
+from toolagent_service.calls.hosts import parted, ports_of
 
-__all__ = ["granted", "host_matches"]
-
-_DEFAULT_PORTS = (80, 443)
+__all__ = ["granted"]
 
 
 def granted(asking: SandboxGrant, policy: SandboxPolicy) -> tuple[SandboxGrant, tuple[Difference, ...]]:
@@ -27,39 +26,16 @@ def granted(asking: SandboxGrant, policy: SandboxPolicy) -> tuple[SandboxGrant, 
     )
 
 
-def host_matches(pattern: str, host: str, port: int) -> bool:
-    """Whether a pattern (`example.com`, `*.example.com:8443`, `*`) means this host and port. Without a port it means 80 and 443."""
-    name, wanted = _parted(pattern)
-    return port in _ports(wanted) and _name_matches(name, host)
-
-
-def _name_matches(name: str, host: str) -> bool:
-    host = host.lower().rstrip(".")
-    return name == "*" or host == name or (name.startswith("*.") and host.endswith(name[1:]))
-
-
-def _parted(pattern: str) -> tuple[str, int | None]:
-    """Name and port of a pattern; an IPv6 address stands in brackets."""
-    name, colon, port = pattern.rpartition(":")
-    if not colon or (pattern.startswith("[") and pattern.endswith("]")):
-        return pattern.strip("[]").lower().rstrip("."), None
-    return name.strip("[]").lower().rstrip("."), int(port)
-
-
 def _covers(allowed: Iterable[str], pattern: str) -> bool:
     """Whether everything that the pattern means is meant by one of those allowed."""
-    name, port = _parted(pattern)
-    for outer_name, outer_port in map(_parted, allowed):
+    name, port = parted(pattern)
+    for outer_name, outer_port in map(parted, allowed):
         # Who allows every host without naming a port means every port that a tool may name.
         is_any = outer_name == "*" and outer_port is None
-        of_ports = is_any or set(_ports(port)) <= set(_ports(outer_port))
+        of_ports = is_any or set(ports_of(port)) <= set(ports_of(outer_port))
         if of_ports and (outer_name in ("*", name) or (outer_name.startswith("*.") and name.endswith(outer_name[1:]))):
             return True
     return False
-
-
-def _ports(port: int | None) -> tuple[int, ...]:
-    return (port,) if port else _DEFAULT_PORTS
 
 
 def _is_within(path: str, allowed: Iterable[str]) -> bool:

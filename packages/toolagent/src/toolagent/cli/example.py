@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from toolagent.cli.schemas import is_file, items_schema, property_names, property_schema, required_names, types_of
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.manifest import ToolManifest
 
 __all__ = ["call_line"]
 

@@ -10,7 +10,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from toolagent.cli.schemas import is_file, items_schema, kind_of, property_schema, types_of
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 
 __all__ = ["ParameterError", "Upload", "parse_json", "parse_object", "parse_parameters", "require_text", "with_uploads"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 
 __all__ = ["is_file", "items_schema", "kind_of", "property_names", "property_schema", "required_names", "type_label", "types_of"]
 

@@ -1,9 +1,11 @@
 """What every value on the wire has in common."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, JsonValue
 from pydantic.alias_generators import to_camel
 
-__all__ = ["CAMEL_CASE", "Contract"]
+__all__ = ["CAMEL_CASE", "Contract", "JsonSchema"]
+
+JsonSchema = dict[str, JsonValue]
 
 CAMEL_CASE = ConfigDict(alias_generator=to_camel)
 """Of contracts that are written by people: `allowRead`."""

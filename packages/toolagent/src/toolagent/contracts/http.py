@@ -5,12 +5,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ToolError
-from toolagent.contracts.contract import Contract
-from toolagent.contracts.manifest import JsonSchema, ToolGroup, ToolManifest, ToolStatus
+from toolagent.contracts.contract import Contract, JsonSchema
+from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
 from toolagent.contracts.records import CatalogFault, Event
 from toolagent.contracts.routes import RunState, ToolRoute
-from toolagent.contracts.sources import BackendRuntime, HttpMethod, ToolSource
+from toolagent.contracts.sources import HttpMethod, ToolSource
 from toolagent.contracts.tasks import TaskState, TaskView
 
 __all__ = [

@@ -1,14 +1,29 @@
-"""How tools, groups, calls and files are named, everywhere: columns, URLs, folders, workflow ids."""
+"""Names and what they are made of: of tools, groups, calls and files (in columns, URLs, folders, workflow ids), variables and headers."""
 
 from typing import Annotated
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
-__all__ = ["CALL_ID_PATTERN", "FILE_ID_PATTERN", "SECRET_PATTERN", "TOOL_ID_PATTERN", "CallId", "FileId", "GroupId", "SecretName", "ToolId"]
+__all__ = [
+    "CALL_ID_PATTERN",
+    "FILE_ID_PATTERN",
+    "HEADER_NAME",
+    "OWNED_VARIABLES",
+    "SECRET_PATTERN",
+    "TOOL_ID_PATTERN",
+    "CallId",
+    "EnvironmentName",
+    "FileId",
+    "GroupId",
+    "HeaderName",
+    "SecretName",
+    "ToolId",
+]
 
 TOOL_ID_PATTERN = r"^([a-z][a-z0-9_-]*:)?[a-z][a-z0-9_-]*$"
 CALL_ID_PATTERN = r"^call-[A-Za-z0-9_-]{8,80}$"
 FILE_ID_PATTERN = r"^file_[0-9a-f]{32}$"
+HEADER_NAME = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"
 SECRET_PATTERN = r"^secret:[A-Z][A-Z0-9_]*$"  # noqa: S105 - a name's form, not a secret
 
 ToolId = Annotated[str, StringConstraints(pattern=TOOL_ID_PATTERN, max_length=128)]
@@ -16,3 +31,13 @@ GroupId = Annotated[str, StringConstraints(pattern=TOOL_ID_PATTERN, max_length=1
 CallId = Annotated[str, StringConstraints(pattern=CALL_ID_PATTERN)]
 FileId = Annotated[str, StringConstraints(pattern=FILE_ID_PATTERN)]
 SecretName = Annotated[str, StringConstraints(pattern=SECRET_PATTERN)]
+HeaderName = Annotated[str, Field(pattern=HEADER_NAME)]
+EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)]
+
+OWNED_VARIABLES = frozenset(
+    {
+        "PATH", "HOME", "PORT", "TMPDIR", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONDONTWRITEBYTECODE", "NODE_OPTIONS",
+        "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
+    }
+)  # fmt: skip
+"""Variables that the sandbox sets itself; those that begin with `TOOL_AGENT_` or `LD_` are its own too."""

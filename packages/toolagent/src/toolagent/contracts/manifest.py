@@ -5,14 +5,13 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from toolagent.contracts.contract import CAMEL_CASE, Contract
-from toolagent.contracts.identifiers import GroupId, ToolId
-from toolagent.contracts.sandbox import EnvironmentName, SandboxGrant, SandboxLimits
-from toolagent.contracts.sources import BackendRuntime
+from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.contract import CAMEL_CASE, Contract, JsonSchema
+from toolagent.contracts.identifiers import EnvironmentName, GroupId, ToolId
+from toolagent.contracts.sandbox import SandboxGrant, SandboxLimits
 
 __all__ = [
     "FileAccess",
-    "JsonSchema",
     "NetworkAccess",
     "PermissionClass",
     "SecurityContext",
@@ -25,7 +24,6 @@ __all__ = [
     "ToolStatus",
 ]
 
-JsonSchema = dict[str, JsonValue]
 SemVer = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$", max_length=64)]
 
 

@@ -6,11 +6,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue
 
 from toolagent.contracts.contract import CAMEL_CASE, Contract
+from toolagent.contracts.identifiers import EnvironmentName
 
 __all__ = [
-    "OWNED_VARIABLES",
     "Difference",
-    "EnvironmentName",
     "HostPattern",
     "SandboxAccount",
     "SandboxGrant",
@@ -23,16 +22,6 @@ HostPattern = Annotated[
     str, Field(pattern=r"^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?$", max_length=255)
 ]
 """A host name or address; `*.example.com` means every name below it, `*` every host. Without `:port` the ports 80 and 443."""
-
-OWNED_VARIABLES = frozenset(
-    {
-        "PATH", "HOME", "PORT", "TMPDIR", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONDONTWRITEBYTECODE", "NODE_OPTIONS",
-        "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
-    }
-)  # fmt: skip
-"""Variables that the sandbox sets itself; those that begin with `TOOL_AGENT_` or `LD_` are its own too."""
-
-EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)]
 
 
 class SandboxLevel(StrEnum):

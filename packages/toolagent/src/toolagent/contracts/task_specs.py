@@ -8,8 +8,7 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints, TypeAd
 from pydantic_core import PydanticCustomError
 
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import SECRET_PATTERN, ToolId
-from toolagent.contracts.sandbox import OWNED_VARIABLES, EnvironmentName
+from toolagent.contracts.identifiers import OWNED_VARIABLES, SECRET_PATTERN, EnvironmentName, ToolId
 
 __all__ = [
     "LONGEST_WORDS",

@@ -4,17 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from toolagent.contracts.contract import CAMEL_CASE, Contract
+from toolagent.contracts.contract import CAMEL_CASE, Contract, JsonSchema
 from toolagent.contracts.identifiers import FileId, GroupId, ToolId
-from toolagent.contracts.manifest import (
-    JsonSchema,
-    PermissionClass,
-    SecurityContext,
-    SideEffectScope,
-    ToolDependency,
-    ToolExample,
-    ToolStatus,
-)
+from toolagent.contracts.manifest import PermissionClass, SecurityContext, SideEffectScope, ToolDependency, ToolExample, ToolStatus
 from toolagent.contracts.sources import ScriptLanguage
 
 __all__ = ["ExternalScript", "ServiceMethod", "ToolFile", "ToolHandler"]

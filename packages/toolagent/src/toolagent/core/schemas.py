@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from pydantic_core import SchemaError
 
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 
 __all__ = [
     "FILE_PATH",

@@ -15,7 +15,7 @@ from itertools import count
 from pydantic import JsonValue
 
 from toolagent.contracts.calls import ValidationIssue
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.validation.schema_graph import Fork, Item, Label, Name, Part, Unresolved, inside, may_meet, meet, parts_of, same
 
 __all__ = ["MOST_PATTERNS", "Judgement", "judged", "pattern_size"]

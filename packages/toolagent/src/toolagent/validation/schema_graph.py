@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from pydantic import JsonValue
 
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 
 __all__ = ["Fork", "Item", "Label", "Name", "Part", "Unresolved", "inside", "may_meet", "meet", "parts_of", "same"]
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pydantic import JsonValue
 
 from toolagent.contracts.calls import ValidationIssue
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.validation.checkers import CHECK_MEMORY_BYTES, CHECK_S, REASONS_S, Checked, check, check_soon
 from toolagent.validation.checking import METASCHEMA, Found, explained, short, validator
 from toolagent.validation.judgement import MOST_PATTERNS, Judgement, judged, pattern_size

@@ -3,7 +3,8 @@
 from pydantic import JsonValue
 
 from toolagent.contracts.calls import ValidationIssue
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.validation.schemas import issues_of, schema_faults
 from toolagent.validation.versions import NotARangeError, best_of
 

@@ -12,10 +12,9 @@ from toolagent.contracts.sources.mcp import McpSource
 from toolagent.contracts.sources.over_http import BodyEncoding, HttpMethod, HttpSource, ParameterStyle
 from toolagent.contracts.sources.remote import RemoteSource
 from toolagent.contracts.sources.script import ScriptSource
-from toolagent.contracts.sources.source import BackendRuntime, PackedSource, ScriptLanguage, Source, Traits, backend_runtime_of
+from toolagent.contracts.sources.source import PackedSource, ScriptLanguage, Source, Traits
 
 __all__ = [
-    "BackendRuntime",
     "BodyEncoding",
     "BuiltinSource",
     "DockerSource",
@@ -32,7 +31,6 @@ __all__ = [
     "Source",
     "ToolSource",
     "Traits",
-    "backend_runtime_of",
 ]
 
 ToolSource = Annotated[

@@ -2,8 +2,9 @@
 
 from typing import Literal
 
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.identifiers import ToolId
-from toolagent.contracts.sources.source import BackendRuntime, Source, Traits
+from toolagent.contracts.sources.source import Source, Traits
 
 __all__ = ["BuiltinSource"]
 

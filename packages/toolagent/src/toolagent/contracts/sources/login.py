@@ -6,8 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.sandbox import EnvironmentName
-from toolagent.contracts.sources.over_http import HEADER_NAME
+from toolagent.contracts.identifiers import HEADER_NAME, EnvironmentName
 
 __all__ = ["Login"]
 

@@ -4,9 +4,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from toolagent.contracts.identifiers import SecretName
-from toolagent.contracts.sources.over_http import HeaderName
-from toolagent.contracts.sources.source import BackendRuntime, PackedSource, ScriptLanguage, SharedProcess, Traits, WithoutUser
+from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.identifiers import HeaderName, SecretName
+from toolagent.contracts.sources.source import PackedSource, ScriptLanguage, SharedProcess, Traits, WithoutUser
 
 __all__ = ["McpSource"]
 

@@ -4,9 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from toolagent.contracts.identifiers import HeaderName
 from toolagent.contracts.sources.source import Source
 
-__all__ = ["HEADER_NAME", "BodyEncoding", "HeaderName", "HttpMethod", "HttpSource", "ParameterStyle"]
+__all__ = ["BodyEncoding", "HttpMethod", "HttpSource", "ParameterStyle"]
 
 HttpMethod = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -14,10 +15,6 @@ BodyEncoding = Literal["json", "form", "multipart", "octets", "none"]
 
 ParameterStyle = Literal["comma", "space", "pipe", "deep", "fields", "json"]
 """`a,b`, `a b`, `a|b`, `name[key]=value`, `key=value` for each field of the object, or the JSON text of the value."""
-
-HEADER_NAME = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"
-
-HeaderName = Annotated[str, Field(pattern=HEADER_NAME)]
 
 
 class HttpSource(Source):

@@ -4,9 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.identifiers import SecretName
 from toolagent.contracts.sources.over_http import HttpSource
-from toolagent.contracts.sources.source import BackendRuntime, Traits, WithoutUser
+from toolagent.contracts.sources.source import Traits, WithoutUser
 
 __all__ = ["RemoteSource"]
 

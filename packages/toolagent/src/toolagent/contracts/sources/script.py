@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from toolagent.contracts.sources.source import BackendRuntime, Environment, ScriptLanguage, Source, Traits
+from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.sources.source import Environment, ScriptLanguage, Source, Traits
 
 __all__ = ["ScriptSource"]
 

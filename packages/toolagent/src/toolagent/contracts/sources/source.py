@@ -8,12 +8,11 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field
 
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import GroupId
-from toolagent.contracts.sandbox import EnvironmentName
+from toolagent.contracts.identifiers import EnvironmentName, GroupId
 
 __all__ = [
-    "BackendRuntime",
     "Environment",
     "PackedSource",
     "ScriptLanguage",
@@ -21,7 +20,6 @@ __all__ = [
     "Source",
     "Traits",
     "WithoutUser",
-    "backend_runtime_of",
 ]
 
 SharedProcess = Annotated[
@@ -48,14 +46,6 @@ def _without_user(url: str) -> str:
 
 
 WithoutUser = AfterValidator(_without_user)
-
-
-class BackendRuntime(StrEnum):
-    """A source in one of three words."""
-
-    LOCAL = "local"
-    DOCKER = "docker"
-    REMOTE = "remote"
 
 
 class ScriptLanguage(StrEnum):
@@ -141,8 +131,3 @@ class PackedSource(Source):
     @property
     def folder(self) -> str | None:
         return getattr(self, "host_dir", None)
-
-
-def backend_runtime_of(source: Source) -> BackendRuntime:
-    """The backend runtime that a source means."""
-    return source.traits.runtime

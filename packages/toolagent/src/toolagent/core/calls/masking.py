@@ -6,7 +6,7 @@ import re
 from pydantic import JsonValue
 
 from toolagent.contracts.calls import Caller
-from toolagent.contracts.manifest import JsonSchema
+from toolagent.contracts.contract import JsonSchema
 from toolagent.core.schemas import MASK, mask_secrets
 
 __all__ = ["DEEPEST", "LONGEST", "masked_caller", "masked_command", "masked_params", "masked_text", "shortened", "without_secret"]

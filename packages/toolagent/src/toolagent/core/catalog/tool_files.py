@@ -10,7 +10,8 @@ from typing import Protocol
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from toolagent.contracts.calls import ValidationIssue
-from toolagent.contracts.manifest import JsonSchema, ToolManifest
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import HostPattern
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
 from toolagent.core.catalog.commented_json import CommentedJson, NotJsonError, Place, Step, parse_commented

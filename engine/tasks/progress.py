@@ -2,18 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 
-from temporalio import activity
-
-from engine.runtimes.runtime import Progress
-from engine.store.clock import now
-from engine.store.task_notes import NewNote
 from engine.store.tasks import TaskTable
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.failures import StoreUnavailableError
-from toolagent_service.agents.coding_log import log_line, shown_text
+from toolagent_service.agents.coding_log import NewNote, log_line, shown_text
+
+Progress = Callable[[str], None]
 
 _QUIET_S = 0.5
 """What ends before this says nothing, as with heartbeats."""
@@ -24,13 +22,16 @@ _LINE_S = 10.0
 
 _LAST_S = 1.0
 _LONGEST = 200
-"""Characters: some of them may be a model's, or somebody's URL, so what is secret in them is masked."""
+"""Characters: some of them may be a model's, or a URL from a request, so secrets in them are masked."""
 
 
 @asynccontextmanager
-async def telling(tasks: TaskTable, task_id: str, say: Progress, *, line_s: float = _LINE_S) -> AsyncGenerator[Progress]:
-    """What to call with each change, as often as one likes, within an activity. `say` is told at once, the database by the clock."""
-    telling = _Telling(tasks, task_id, line_s)
+async def telling(tasks: TaskTable, task_id: str, attempt: str, say: Progress, *, line_s: float = _LINE_S) -> AsyncGenerator[Progress]:
+    """Gives what to call with each change, as often as it happens. `say` is called at once; the database is written at intervals.
+
+    `attempt` identifies this attempt at the step among all attempts at all steps.
+    """
+    telling = _Telling(tasks, task_id, attempt, line_s)
     task = asyncio.create_task(telling.run(), name=f"note progress of {task_id}")
 
     def tell(progress: str) -> None:
@@ -42,18 +43,17 @@ async def telling(tasks: TaskTable, task_id: str, say: Progress, *, line_s: floa
         yield tell
     finally:
         telling.is_over.set()
-        # What is being written is not cut off; who is cancelled does not wait for a database that is away.
+        # A write in progress may end; a cancelled step does not wait for a database that is away.
         await asyncio.wait([task], timeout=_LAST_S)
         task.cancel()
-        # Its connection is to be given back before anybody goes on.
+        # Its connection goes back to the pool before the step goes on.
         await asyncio.wait([task], timeout=_LAST_S)
 
 
 class _Telling:
-    def __init__(self, tasks: TaskTable, task_id: str, line_s: float) -> None:
-        info = activity.info()
+    def __init__(self, tasks: TaskTable, task_id: str, attempt: str, line_s: float) -> None:
         self._tasks, self._task_id, self._line_s = tasks, task_id, line_s
-        self._key = f"progress:{info.workflow_run_id}:{info.activity_id}:{info.attempt}"
+        self._key = f"progress:{attempt}"
         self._told = self._line = ""
         self._line_at = time.monotonic() + line_s
         self._lines = 0
@@ -78,7 +78,7 @@ class _Telling:
             self._lines += 1
 
     def _next_line(self, progress: str) -> NewNote:
-        at = now()
+        at = datetime.now(UTC)
         return NewNote(f"{self._key}:{self._lines}", TaskNoteKind.PROGRESS, log_line(at, f"[PROGRESS] {progress}"), None, at)
 
     async def _is_over_within(self, seconds: float) -> bool:

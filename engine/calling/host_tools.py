@@ -1,0 +1,80 @@
+"""The tools of this host: started, stopped and destroyed by order."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.disk.leftovers import discard
+from engine.registry.registry import ToolRegistry
+from engine.runtimes.running.supervisor import Supervisor
+from engine.runtimes.runtime import Progress
+from engine.store.routes import RouteTable
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.routes import ToolRoute
+from toolagent_service.calls.shared_processes import place_of, place_of_process, place_of_volumes
+
+
+class OrderRefused(Exception):
+    """The order cannot be carried out; to repeat it changes nothing."""
+
+    def __init__(self, error_type: ErrorType, message: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+
+
+class HostTools:
+    """Each order may be repeated. Each tool, and each process that tools share, has a folder in each of `folders` and one in `volumes`."""
+
+    def __init__(
+        self, registry: ToolRegistry, supervisor: Supervisor, routes: RouteTable, folders: Sequence[Path], host: str, volumes: Path
+    ) -> None:
+        self._registry, self._supervisor, self._routes = registry, supervisor, routes
+        self._folders, self._volumes, self._host = folders, volumes, host
+
+    async def start(self, tool_id: str, say: Progress) -> ToolRoute:
+        """Raises OrderRefused, RuntimeFailure."""
+        entry = await self._registry.entry(tool_id)
+        if entry is None:
+            raise OrderRefused(ErrorType.TOOL_NOT_FOUND, f"There is no tool {tool_id!r}.")
+        return await self._supervisor.start(entry, say)
+
+    async def stop(self, tool_id: str) -> ToolRoute:
+        return await self._supervisor.stop(tool_id)
+
+    async def destroy(self, tool_id: str) -> ToolRoute:
+        """On this host. Each other host gets the same order, so neither their sequence nor the end of one of them matters.
+
+        Raises OrderRefused.
+        """
+        await self._require_removable(tool_id)
+        # First out of the registry: a call that still waits must not start it again, here or elsewhere.
+        await self._registry.destroy(tool_id)
+        route = await self._supervisor.stop(tool_id)
+        # `stop` has saved a route.
+        await self._routes.forget(tool_id, self._host)
+        for folder in self._folders:
+            await asyncio.to_thread(discard, folder / tool_id)
+        # The next tool with this id is another one.
+        await asyncio.to_thread(discard, self._volumes / place_of_volumes(tool_id))
+        await self._remove_left_processes()
+        return route
+
+    async def _remove_left_processes(self) -> None:
+        """Remove the folders of processes that no tool shares any more. The last such tool may have gone on another host."""
+        # The folders are listed first: a tool that is registered after that has none among them.
+        there = await asyncio.to_thread(self._of_processes)
+        entries = await self._registry.list_versions()
+        places = {place_of(entry.manifest.tool_id, source) for entry in entries for source in entry.sources}
+        kept = places | {place_of_volumes(place) for place in places}
+        for folder in there:
+            if folder.name not in kept:
+                await asyncio.to_thread(discard, folder)
+
+    def _of_processes(self) -> list[Path]:
+        shared = place_of_process("*")
+        return [*self._volumes.glob(f"{shared}.*"), *(found for one in self._folders for found in one.glob(shared))]
+
+    async def _require_removable(self, tool_id: str) -> None:
+        entry = await self._registry.entry(tool_id)
+        if entry is not None and any(source.traits.of_engine for source in entry.sources):
+            raise OrderRefused(ErrorType.PERMISSION_DENIED, f"Tool {tool_id!r} is part of the engine and cannot be removed.")

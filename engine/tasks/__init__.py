@@ -1,0 +1,1 @@
+"""Tasks that make or repair tools, and conversations of agents, as the database has them."""

@@ -1,0 +1,24 @@
+"""What a host does for calls, as the workers of Temporal are given it."""
+
+from dataclasses import dataclass
+
+from activities.admit import Admit
+from activities.call_tool import CallTool
+from activities.control_tool import ControlTool
+from activities.deliver_callback import DeliverCallback
+from activities.settle import Settle
+from engine.calling.lane_call import LaneMaking
+from engine.calling.queued_call import QueuedCall
+
+
+@dataclass(frozen=True, slots=True)
+class Activities:
+    """What this host does for calls and tools."""
+
+    admit: Admit
+    call: CallTool
+    settle: Settle
+    control: ControlTool
+    callbacks: DeliverCallback
+    lane: LaneMaking
+    queued: QueuedCall

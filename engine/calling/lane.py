@@ -94,6 +94,11 @@ class Lane:
     def flight(self, call_id: str) -> Flight | None:
         return self._flights.get(call_id)
 
+    @property
+    def gone_on(self) -> tuple[Flight, ...]:
+        """Calls that are made here and have a workflow of their own."""
+        return tuple(flight for flight in self._flights.values() if flight.moving is not None and flight.task is not None)
+
     def require_room(self) -> None:
         """Raises LaneFullError."""
         if len(self._waiting) >= self._most_waiting:
@@ -173,6 +178,7 @@ class Lane:
         if flight.task is None:
             self._calls += 1
             flight.task = asyncio.create_task(self._fly(flight, workflow_id, run_id), name=flight.call_id)
+            flight.task.add_done_callback(lambda task: self._see_cut_off(flight) if task.cancelled() else None)
         return flight.task
 
     async def _fly(self, flight: Flight, workflow_id: str, run_id: str) -> None:
@@ -180,6 +186,11 @@ class Lane:
         if result is not None:
             self._end(flight, result)
         elif self._move_later(flight).done():
+            self._end(flight, None)
+
+    def _see_cut_off(self, flight: Flight) -> None:
+        """It was cancelled where it could not say how it ends any more: its workflow does."""
+        if flight.moving is not None and flight.moving.done():
             self._end(flight, None)
 
     def _move_later(self, flight: Flight) -> "asyncio.Task[None]":

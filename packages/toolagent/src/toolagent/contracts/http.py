@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue
 
 from toolagent.contracts.calls import ToolError
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.lanes import LaneCounts
 from toolagent.contracts.manifest import JsonSchema, ToolGroup, ToolManifest, ToolStatus
 from toolagent.contracts.records import CatalogFault, Event
 from toolagent.contracts.routes import RunState, ToolRoute
@@ -49,6 +50,7 @@ class Health(Contract):
     status: Literal["ok", "unavailable"]
     checks: dict[str, str]
     loop: Annotated[LoopPause | None, Field(description="How long the event loop of the front door's process has stood still.")] = None
+    lane: Annotated[LaneCounts | None, Field(description="What the lane of this front door has done; null where lanes are off.")] = None
 
 
 class RuntimeCount(Contract):

@@ -30,13 +30,14 @@ _COMMANDS = {
 }
 """Loaded when it is asked for: all of them take seconds, and what is wrong with a setting can be said before."""
 
-_USAGE = "usage: python -m workers up | worker | api [--processes N] | demo | verify | export [folder] [--force]"
+_USAGE = """usage: python -m workers up | worker | api [--processes N] | demo | verify
+       python -m workers export [folder] [--force]"""
 _HELP = f"""{_USAGE}
 
   up      run everything until Ctrl-C: embedded Temporal, workers, HTTP API
   worker  run a host alone: workflows and tools
-  api     run the HTTP API alone, beside workers; with --processes N, N processes
-          behind one port (on PostgreSQL)
+  api     run the HTTP API alone, beside workers; --processes N runs N of them
+          behind one port, on PostgreSQL
   demo    show the main job from nothing, on free ports: pictures in, one stitched picture out
   verify  look whether database, files and archives are what they should be; changes nothing
   export  write the catalog files from the database into a folder (catalog-export)

@@ -109,7 +109,8 @@ def far_server() -> Generator[FarServer]:
 
 
 def far_catalog(folder: Path, url: str) -> Path:
-    """A data folder whose tools are `far_acts_N` and `far_asks_N`, over HTTP, and `far_mcp`, of an MCP server.
+    """A data folder whose tools are `far_acts_N` and `far_asks_N`, over HTTP, `far_single`, which takes one call at a time,
+    and `far_mcp`, of an MCP server.
 
     There are `MANY` of each: one that was slow once takes no lane any more.
     """
@@ -118,6 +119,7 @@ def far_catalog(folder: Path, url: str) -> Path:
     far: dict[str, tuple[dict[str, JsonValue], JsonValue]] = {
         **{f"far_acts_{number}": (_ACTING, http) for number in range(MANY)},
         **{f"far_asks_{number}": (_HARMLESS, http) for number in range(MANY)},
+        "far_single": ({**_ACTING, "concurrency": 1}, http),
         "far_mcp": (_HARMLESS, {"type": "mcp", "tool_name": "act", "url": f"{url}/mcp"}),
     }
     tools = [{"tool_id": name, "name": name, "backend_runtime": "remote", "timeout_s": 60, **more} for name, (more, _) in far.items()]

@@ -227,6 +227,18 @@ def test_a_slow_call_is_joined_at_the_other_door(house: House, beside: ThreadPoo
     assert house.far.begun["slow"] == 1
 
 
+@pytest.mark.promise("temporal-is-the-queue")
+def test_a_call_that_finds_no_slot_at_its_door_is_made_by_a_host(house: House, beside: ThreadPoolExecutor) -> None:
+    (one, again), _ = house.clients(2)
+    first = beside.submit(run_tool, one, "far_single", _held(house.far, "first"))
+    _wait_for(house, "first")
+    _, second = run_tool(again, "far_single", {"line": "second"})
+    house.far.released.add("first")
+    (host,) = house.cluster.hosts()
+    assert (second.status, second.metadata["way"], second.metadata["host"]) == ("success", "workflow", host)
+    assert (first.result(60)[1].metadata["way"], first.result()[1].metadata["host"]) == ("lane", "")
+
+
 @pytest.mark.parametrize("has_moved", [False, True])
 def test_a_cancel_at_one_door_reaches_the_call_in_the_lane_of_the_other(
     house: House, beside: ThreadPoolExecutor, *, has_moved: bool

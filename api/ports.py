@@ -20,7 +20,7 @@ from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.hosts import Host
 from toolagent.contracts.http import LoopPause
-from toolagent.contracts.lanes import Lane
+from toolagent.contracts.lanes import Lane, LaneCounts
 from toolagent.contracts.making import Evidence, Guidance, MakeRequest, MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolGroup
@@ -165,7 +165,7 @@ class Dependencies:
     """Everything behind the front door.
 
     `placements` knows where a tool is started that runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none;
-    `longest_pause` how long the event loop has stood still.
+    `longest_pause` how long the event loop has stood still; `lane_figures` what the lane of this door has done, if calls take it.
     """
 
     client: Calls
@@ -188,6 +188,7 @@ class Dependencies:
     limits: Limits = field(default_factory=Limits)
     checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
     longest_pause: Callable[[], LoopPause | None] = lambda: None
+    lane_figures: Callable[[], LaneCounts | None] = lambda: None
     api_key: str | None = None
     allowed_hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
 

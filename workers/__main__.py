@@ -1,4 +1,4 @@
-"""`python -m workers up | worker | api | demo | verify`."""
+"""`python -m workers up | worker | api | demo | verify | export`."""
 
 import asyncio
 import pkgutil
@@ -16,22 +16,28 @@ from workers.settings.whole import Settings, unread, unusable
 
 Command: TypeAlias = Callable[[Settings], Awaitable[int]]
 
-_EXPORT = "export"
+_WITH_ARGUMENTS = {
+    "api": "workers.doors:api_command",
+    "export": "workers.export:export_command",
+}
+"""These say what is done with their arguments, if anything."""
+
 _COMMANDS = {
     "up": "workers.up:up",
     "worker": "workers.up:worker",
-    "api": "workers.up:api",
     "demo": "workers.demo:demo",
     "verify": "workers.verify:verify",
 }
 """Loaded when it is asked for: all of them take seconds, and what is wrong with a setting can be said before."""
 
-_USAGE = "usage: python -m workers up | worker | api | demo | verify | export [folder] [--force]"
+_USAGE = """usage: python -m workers up | worker | api [--processes N] | demo | verify
+       python -m workers export [folder] [--force]"""
 _HELP = f"""{_USAGE}
 
   up      run everything until Ctrl-C: embedded Temporal, workers, HTTP API
   worker  run a host alone: workflows and tools
-  api     run the HTTP API alone, beside workers
+  api     run the HTTP API alone, beside workers; --processes N runs N of them
+          behind one port, on PostgreSQL
   demo    show the main job from nothing, on free ports: pictures in, one stitched picture out
   verify  look whether database, files and archives are what they should be; changes nothing
   export  write the catalog files from the database into a folder (catalog-export)
@@ -48,7 +54,7 @@ def main(arguments: list[str]) -> int:
     if any(argument in {"-h", "--help"} for argument in arguments):
         Console().print(_HELP, markup=False, highlight=False)
         return 0
-    if arguments[:1] != [_EXPORT] and (len(arguments) != 1 or arguments[0] not in _COMMANDS):
+    if not arguments or (arguments[0] not in _WITH_ARGUMENTS and (len(arguments) != 1 or arguments[0] not in _COMMANDS)):
         console.print(_USAGE, markup=False)
         return 2
     settings = _settings(console)
@@ -79,9 +85,9 @@ def _settings(console: Console) -> Settings | None:
 
 
 def _command(arguments: list[str]) -> Command | None:
-    if arguments[0] == _EXPORT:
-        export: Callable[[list[str]], Command | None] = pkgutil.resolve_name("workers.export:export_command")
-        return export(arguments[1:])
+    if arguments[0] in _WITH_ARGUMENTS:
+        told: Callable[[list[str]], Command | None] = pkgutil.resolve_name(_WITH_ARGUMENTS[arguments[0]])
+        return told(arguments[1:])
     command: Command = pkgutil.resolve_name(_COMMANDS[arguments[0]])
     return command
 

@@ -1,9 +1,10 @@
 """A front door in this process: its lane, its lease, and the client that knows both."""
 
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
 from temporalio.client import Client
@@ -11,17 +12,20 @@ from temporalio.worker import Worker
 
 from activities.call_tool import CallTool
 from activities.make_batch import MakeBatch
+from api.client.guarded_calls import GuardedCalls
 from api.client.lane_calls import LaneCalls
-from api.client.prompt_calls import PromptCalls
 from engine.calling.door import Door, DoorTables
 from engine.calling.joined_call import JoinedCall
 from engine.calling.lane import Flight, Lane
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
-from engine.store.claims import Claim, ClaimTable
+from engine.store.claims import NOBODY, Claim, ClaimTable
 from engine.upkeep.doors import DoorKeeper, held_door
+from engine.upkeep.ended_elsewhere import ending_elsewhere
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
+from toolagent.contracts.lanes import LaneCounts, LaneFigures
 from toolagent_service.calls.lanes import LaneUnreachableError, door_queue
+from toolagent_service.contracts.lanes import LaneMode
 from toolagent_service.lane_workflow import LaneWorkflow
 from workers.parts import Store
 from workers.settings.whole import Settings
@@ -35,15 +39,18 @@ _BATCHES_AT_ONCE = 4
 class _Workflows:
     """What a door asks of Temporal for its calls. All of it may be repeated."""
 
-    def __init__(self, client: Client, calls: PromptCalls, claims: ClaimTable, door: str) -> None:
+    def __init__(self, client: Client, calls: GuardedCalls, claims: ClaimTable, door: str) -> None:
         self._client, self._calls, self._claims, self._door = client, calls, claims, door
 
     async def move(self, flight: Flight) -> None:
         """What moves is claimed first: from here on it survives us. Raises LaneUnreachableError, StoreUnavailableError."""
+        is_made_here = flight.task is not None and not flight.task.done()
         if flight.claim is None:
-            _, flight.claim = await self._claims.take(Claim(flight.call_id, flight.fingerprint, self._door), flight.call)
-        if flight.is_cancelled:
-            await self._claims.cancel(flight.call_id)
+            owner = self._door if is_made_here else NOBODY
+            _, flight.claim = await self._claims.take(Claim(flight.call_id, flight.fingerprint, owner), flight.call)
+        elif not is_made_here and flight.claim.owner == self._door:
+            # Else its workflow would have it made here, and nowhere else.
+            await self._claims.take_over(flight.claim, NOBODY)
         try:
             await self._calls.start(flight.call, flight.call_id)
         except AnswerPendingError as error:
@@ -68,11 +75,19 @@ class _Workflows:
         return view is None or view.ended_at is not None
 
 
+@dataclass(frozen=True, slots=True)
+class RunningDoor:
+    """`figures` are those of its lane; None where no call takes it."""
+
+    client: LaneCalls
+    figures: Callable[[], LaneCounts | None]
+
+
 @asynccontextmanager
 async def running_door(
-    settings: Settings, store: Store, host: str | None, client: Client, calls: PromptCalls, making: LaneMaking, queued: QueuedCall
-) -> AsyncGenerator[LaneCalls]:
-    """Until the block ends, and its lane with it."""
+    settings: Settings, store: Store, host: str | None, client: Client, calls: GuardedCalls, making: LaneMaking, queued: QueuedCall
+) -> AsyncGenerator[RunningDoor]:
+    """Until the block ends, and its lane with it. `host` is None in a process that is none."""
     door = secrets.token_hex(8)
     workflows = _Workflows(client, calls, store.claims, door)
     workflow = LaneWorkflow(client, door)
@@ -94,8 +109,15 @@ async def running_door(
         await stack.enter_async_context(worker)
         stack.push_async_callback(_closed, workflow)
         stack.push_async_callback(lane.close)
-        tables = DoorTables(store.claims, store.calls, store.cached_tools, store.durations)
-        yield LaneCalls(calls, Door(door, lane, making, tables, settings.calls.lanes))
+        await stack.enter_async_context(ending_elsewhere(lambda: lane.gone_on, store.claims))
+        tables, mode = DoorTables(store.claims, store.calls, store.cached_tools, store.durations), settings.calls.lanes
+        client_of_door = LaneCalls(calls, Door(door, lane, making, tables, mode))
+        yield RunningDoor(client_of_door, lambda: None if mode is LaneMode.OFF else _counts(lane.figures))
+
+
+def _counts(figures: LaneFigures) -> LaneCounts:
+    """What anybody may know."""
+    return LaneCounts.model_validate(figures.model_dump(exclude={"last_error"}))
 
 
 async def _closed(workflow: LaneWorkflow) -> None:

@@ -1,6 +1,6 @@
 """The engine's parts, made from settings and given to each other."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from activities.admit import Admit
@@ -23,6 +23,7 @@ from engine.calls.checks.asked import CallLimits, Sources
 from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
+from engine.calls.lookup import ToolLookup
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
@@ -59,6 +60,7 @@ from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
 from engine.upkeep.loop_watch import LoopWatch
+from toolagent.contracts.lanes import LaneCounts
 from workers.failures import CannotRun
 from workers.settings.environment import environment
 from workers.settings.front import LimitSettings
@@ -140,52 +142,63 @@ def catalog_of(
     return lambda: catalog.run(settings.data_dir, entries(tools), expected=expected)
 
 
+class CallMaking:
+    """What makes calls in one process: a host, or a front door alone."""
+
+    def __init__(
+        self, store: Store, supervisor: Supervisor, executable: frozenset[str], settings: Settings, host: str, folders: CallFolders
+    ) -> None:
+        sizes, files = settings.limits, FileParameters(store.files, settings.state.files_folder.absolute())
+        limits = CallLimits(
+            executable=executable,
+            max_params_bytes=sizes.max_params_bytes,
+            max_values=sizes.max_values,
+            start_timeout_s=settings.running.tool_start_timeout_s,
+            queue_timeout_s=settings.calls.queue_timeout_s,
+        )
+        results = LargeResults(
+            store.files,
+            inline_bytes=sizes.inline_result_bytes,
+            max_bytes=sizes.max_result_bytes,
+            max_values=sizes.max_result_values,
+        )
+        places = Places(store.calls, store.settled, store.durations)
+
+        def admissions(lookup: ToolLookup) -> Admissions:
+            return Admissions(Sources(lookup, store.calls, files, limits, store.claims, store.doors), store.placements, places)
+
+        exchange, self.settlements = Exchange(supervisor, files, results, folders), Settlements(store.registry, places)
+        self.admissions = admissions(store.registry)
+        self.fast = FastCall(supervisor, exchange, self.settlements, host)
+        self.queued = QueuedCall(store.registry, supervisor, exchange, store.calls, host)
+        self.lane = LaneMaking(
+            store.cached_tools,
+            admissions(store.cached_tools),
+            supervisor,
+            exchange,
+            self.settlements,
+            store.calls,
+            settings.calls.bucket_limits,
+            host,
+        )
+
+
 def activities_of(
     store: Store, supervisor: Supervisor, executable: frozenset[str], settings: Settings, state: StateDirectory, folders: CallFolders
 ) -> Activities:
     """What this host can do."""
-    sizes, files = settings.limits, FileParameters(store.files, settings.state.files_folder.absolute())
-    limits = CallLimits(
-        executable=executable,
-        max_params_bytes=sizes.max_params_bytes,
-        max_values=sizes.max_values,
-        start_timeout_s=settings.running.tool_start_timeout_s,
-        queue_timeout_s=settings.calls.queue_timeout_s,
-    )
-    results = LargeResults(
-        store.files,
-        inline_bytes=sizes.inline_result_bytes,
-        max_bytes=sizes.max_result_bytes,
-        max_values=sizes.max_result_values,
-    )
-    exchange = Exchange(supervisor, files, results, folders)
-    places = Places(store.calls, store.settled, store.durations)
-    settlements = Settlements(store.registry, places)
+    making = CallMaking(store, supervisor, executable, settings, state.host, folders)
     steps = Steps(StepTrace(state.steps), store.lost_steps)
-    queued = QueuedCall(store.registry, supervisor, exchange, store.calls, state.host)
     return Activities(
-        admit=Admit(
-            Admissions(Sources(store.registry, store.calls, files, limits, store.claims, store.doors), store.placements, places),
-            FastCall(supervisor, exchange, settlements, state.host),
-            steps,
-        ),
-        call=CallTool(queued),
-        queued=queued,
-        settle=Settle(settlements, steps),
+        admit=Admit(making.admissions, making.fast, steps),
+        call=CallTool(making.queued),
+        queued=making.queued,
+        settle=Settle(making.settlements, steps),
         control=ControlTool(
             HostTools(store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes")
         ),
         callbacks=DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events)),
-        lane=LaneMaking(
-            store.cached_tools,
-            Admissions(Sources(store.cached_tools, store.calls, files, limits, store.claims, store.doors), store.placements, places),
-            supervisor,
-            exchange,
-            settlements,
-            store.calls,
-            settings.calls.bucket_limits,
-            state.host,
-        ),
+        lane=making.lane,
     )
 
 
@@ -196,6 +209,7 @@ def doors_of(
     state: StateDirectory,
     checks: Mapping[str, Check],
     watch: LoopWatch,
+    lane: Callable[[], LaneCounts | None],
 ) -> Dependencies:
     """What the front door stands before."""
     front, sizes = settings.front, settings.limits
@@ -220,6 +234,7 @@ def doors_of(
         limits=Limits(max_params_bytes=sizes.max_params_bytes, max_values=sizes.max_values, max_file_bytes=sizes.max_file_bytes),
         checks=checks,
         longest_pause=watch.longest,
+        lane_figures=lane,
         api_key=front.api_key.get_secret_value() if front.api_key else None,
         allowed_hosts=front.allowed_hosts,
     )

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from socket import socket
 
 from api.app import create_app
 from api.client.guarded_calls import GuardedCalls
@@ -20,6 +21,7 @@ from engine.store.hosts import HostTable
 from engine.upkeep.leftovers import swept_state
 from engine.upkeep.loop_watch import watched_loop
 from toolagent.contracts.records import CatalogFault
+from workers.door_tools import making_of_door
 from workers.failures import CannotRun
 from workers.front.door import bound_socket, never_ended, serving
 from workers.grace import Grace
@@ -27,7 +29,7 @@ from workers.host.hosting import RunningHost, running_host
 from workers.lanes import running_door
 from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
-from workers.settings.kept import ContentSettings
+from workers.settings.kept import ContentSettings, DatabaseSettings
 from workers.settings.temporal import TemporalSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory, open_state, owned_state
@@ -67,8 +69,8 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         recording = await _watched(stack, parts, temporal, store)
         calls = PromptCalls(temporal.client, store.settled, recording, patience_s=settings.temporal.temporal_patience_s)
         stack.push_async_callback(calls.close)
-        client = await stack.enter_async_context(running_door(settings, store, state.host, temporal.client, calls, host.lane, host.queued))
-        app = create_app(doors_of(store, client, settings, state, checks, watch))
+        door = await stack.enter_async_context(running_door(settings, store, state.host, temporal.client, calls, host.lane, host.queued))
+        app = create_app(doors_of(store, door.client, settings, state, checks, watch, door.figures))
         await stack.enter_async_context(serving(app, listener, grace))
         yield Running(temporal, state, host.ended, url_of(listener), host.faults)
 
@@ -76,7 +78,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
 @asynccontextmanager
 async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
     """A host alone: workflows, activities and tools, until the block ends. Raises CannotRun."""
-    _named_address(settings.temporal)
+    named_address(settings.temporal)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(watched_loop())
         builtins_of(settings.calls, settings.limits)
@@ -88,18 +90,17 @@ async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
 
 
 @asynccontextmanager
-async def running_api(settings: Settings) -> AsyncGenerator[Running]:
-    """The front door alone, until the block ends: it runs no tools and owns no state. Raises CannotRun."""
-    address = _named_address(settings.temporal)
-    if settings.database.database_url is None:
-        raise CannotRun(
-            "TOOL_AGENT_DATABASE_URL is not set: the front door would look into an empty database. Set it to that of the workers: "
-            "postgresql+asyncpg://…, or on one machine sqlite+aiosqlite:////<state directory of the worker>/tool-agent.db."
-        )
+async def running_api(settings: Settings, shared: socket | None = None) -> AsyncGenerator[Running]:
+    """The front door alone, until the block ends: it starts no tools and owns no state. Raises CannotRun.
+
+    `shared` is a socket that other front doors listen on too; without it there is one of its own.
+    """
+    address = named_address(settings.temporal)
+    named_database(settings.database)
     async with AsyncExitStack() as stack:
         watch = await stack.enter_async_context(watched_loop())
         state = open_state(settings.state.state_dir)
-        listener = bound_socket(settings.front)
+        listener = shared or bound_socket(settings.front)
         stack.callback(listener.close)
         store = await stack.enter_async_context(opened_store(settings, state))
         temporal = await named_temporal(settings.temporal, address)
@@ -107,7 +108,9 @@ async def running_api(settings: Settings) -> AsyncGenerator[Running]:
         checks = _checks(parts, temporal, store, state)
         recording = await _watched(stack, parts, temporal, store)
         calls = GuardedCalls(temporal.client, recording, patience_s=settings.temporal.temporal_patience_s)
-        app = create_app(doors_of(store, calls, settings, state, checks, watch))
+        making = await stack.enter_async_context(making_of_door(settings, state, store))
+        door = await stack.enter_async_context(running_door(settings, store, None, temporal.client, calls, making.lane, making.queued))
+        app = create_app(doors_of(store, door.client, settings, state, checks, watch, door.figures))
         await stack.enter_async_context(serving(app, listener, Grace(settings.calls.shutdown_grace_s)))
         yield Running(temporal, state, never_ended, url_of(listener))
 
@@ -122,13 +125,24 @@ async def _host(
     return temporal, host
 
 
-def _named_address(settings: TemporalSettings) -> str:
+def named_address(settings: TemporalSettings) -> str:
+    """The Temporal server that front doors and hosts share. Raises CannotRun."""
     if settings.temporal_address is None:
         raise CannotRun(
             "TOOL_AGENT_TEMPORAL_ADDRESS is not set: hosts and front doors meet at one Temporal server. Set it to its `host:port`, "
             "or run everything in one process with `python -m workers up`."
         )
     return settings.temporal_address
+
+
+def named_database(settings: DatabaseSettings) -> str:
+    """The database that front doors and hosts share. Raises CannotRun."""
+    if settings.database_url is None:
+        raise CannotRun(
+            "TOOL_AGENT_DATABASE_URL is not set: the front door would look into an empty database. Set it to that of the workers: "
+            "postgresql+asyncpg://…, or on one machine sqlite+aiosqlite:////<state directory of the worker>/tool-agent.db."
+        )
+    return settings.database_url
 
 
 def _parts(temporal: TemporalAccess, store: Store, state: StateDirectory, worker: Check) -> Mapping[str, Remembered]:

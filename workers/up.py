@@ -47,7 +47,7 @@ async def _running(title: str, start: Callable[[Settings], AbstractAsyncContextM
     console = Console(stderr=True)
     console.print(f"[bold]{title}[/bold] is starting …")
     asked_to_stop = asyncio.Event()
-    _stop_on_signals(asked_to_stop)
+    stop_on_signals(asked_to_stop)
     async with start(settings) as running:
         spare_what_stays()
         console.print(_addresses(running))
@@ -65,7 +65,7 @@ async def _running(title: str, start: Callable[[Settings], AbstractAsyncContextM
     return 0 if broken is None else 1
 
 
-def _stop_on_signals(asked_to_stop: asyncio.Event) -> None:
+def stop_on_signals(asked_to_stop: asyncio.Event) -> None:
     """The first signal asks; a second one does what it does anywhere, and the guardian ends what is left."""
     loop = asyncio.get_running_loop()
 

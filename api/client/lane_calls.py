@@ -2,7 +2,7 @@
 
 import asyncio
 
-from api.client.prompt_calls import PromptCalls
+from api.client.guarded_calls import GuardedCalls
 from api.ports import LaneDoor
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.client.handles import BatchHandle, CallHandle
@@ -21,7 +21,7 @@ _STARTED_S, _LOOK_S = 2.0, 0.05
 class LaneCalls:
     """`calls` is the client for calls with a workflow of their own. Raises as that one does."""
 
-    def __init__(self, calls: PromptCalls, door: LaneDoor) -> None:
+    def __init__(self, calls: GuardedCalls, door: LaneDoor) -> None:
         self._calls, self._door = calls, door
 
     @property

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from api.ports import Check, LackingError, NotReadyError
 from toolagent.contracts.http import Health, LoopPause
+from toolagent.contracts.lanes import LaneCounts
 from toolagent.core.failures import StoreUnavailableError
 
 _BOUND_S = 0.8
@@ -59,7 +60,7 @@ class Remembered:
         return float("inf") if self._ended is None else time.monotonic() - self._ended
 
 
-async def health(checks: Mapping[str, Check], loop: LoopPause | None = None) -> Response:
+async def health(checks: Mapping[str, Check], loop: LoopPause | None = None, lane: LaneCounts | None = None) -> Response:
     """200 when all checks pass, else 503 with short reasons; the log has them in full. Takes `_BOUND_S` seconds at most.
 
     What only some tools need (LackingError) is named, and makes no 503.
@@ -70,7 +71,7 @@ async def health(checks: Mapping[str, Check], loop: LoopPause | None = None) -> 
     for name, failure in broken.items():
         _log.warning("check_failed", check=name, error=type(failure).__name__, reason=str(failure))
     said = {name: _reason(failures[name]) if name in failures else "ok" for name in checks}
-    found = Health(status="unavailable" if broken else "ok", checks=said, loop=loop)
+    found = Health(status="unavailable" if broken else "ok", checks=said, loop=loop, lane=lane)
     return Response(found.model_dump_json(exclude_none=True), 503 if broken else 200, media_type="application/json")
 
 

@@ -124,6 +124,11 @@ class Lane:
     def has(self, call_id: str) -> bool:
         return call_id in self._flights
 
+    @property
+    def gone_on(self) -> tuple[Flight, ...]:
+        """Calls that are made here and have a workflow of their own."""
+        return tuple(flight for flight in self._flights.values() if flight.is_moved)
+
     def require_room(self) -> None:
         """Raises LaneFullError."""
         if self._not_begun >= self._most_waiting:

@@ -19,6 +19,9 @@ from toolagent.contracts.calls import ToolCall
 WORKFLOW = "workflow"
 """The owner of a call that has an `InvokeTool` of its own: Temporal sees to its end."""
 
+NOBODY = "nobody"
+"""The owner of a call that its door cannot make: any door starts its `InvokeTool`, which takes the claim over."""
+
 Standing: TypeAlias = Literal["ours", "held", "settled"]
 """What became of a claim: it is ours; somebody else has it in hand; the call has ended, and its record has the result."""
 
@@ -73,11 +76,10 @@ class ClaimTable:
         async with self._database.write_once() as connection:
             return (await connection.execute(cancelled)).scalar_one_or_none()
 
-    async def cancelled(self, owner: str) -> tuple[str, ...]:
-        """Calls of an owner that are to end."""
-        query = select(claims.c.call_id).where(claims.c.owner == owner, claims.c.cancelled_at.is_not(None))
+    async def held(self, call_ids: Sequence[str]) -> Mapping[str, Claim]:
+        """Those of these calls that have not ended."""
         async with self._database.read() as connection:
-            return tuple((await connection.execute(query)).scalars())
+            return await held_claims(connection, call_ids)
 
     async def abandoned(self, living: Collection[str], most: int) -> tuple[Claim, ...]:
         """Claims of owners that are not among the living, the oldest first, with their calls."""

@@ -12,6 +12,7 @@ from api.views.readiness import Remembered
 from engine.store.database import Database
 from tests.api.conftest import House, browse, with_doors
 from tests.parts import tool_registry
+from toolagent.contracts.lanes import LaneCounts
 from toolagent.contracts.routes import ToolRoute
 
 
@@ -169,3 +170,10 @@ async def test_a_check_that_takes_its_time_is_as_well_as_it_was_a_moment_ago(mon
         await check()
     going_on.set()
     await check()
+
+
+async def test_the_figures_of_the_doors_lane_are_told(house: House) -> None:
+    figures = LaneCounts(calls=3, moved=1, waiting=2, per_second=0.3)
+    async with browse(with_doors(house, checks={}, lane_figures=lambda: figures)) as http:
+        answer = await http.get("/health")
+    assert answer.json()["lane"] == {"calls": 3, "moved": 1, "waiting": 2, "per_second": 0.3}

@@ -239,3 +239,18 @@ async def test_more_calls_than_may_wait_are_refused(stage: Stage) -> None:
         stage.lane.take(flight(number))
     with pytest.raises(LaneFullError):
         stage.lane.require_room()
+
+
+async def test_a_call_that_is_cancelled_after_it_moved_and_cannot_say_how_it_ends_is_left_to_its_workflow(stage: Stage) -> None:
+    async def hang(_flight: Flight) -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    stage.make_call = hang
+    cut_off = stage.lane.take(flight(1))
+    await asyncio.wait_for(stage.has_moved.wait(), 10)
+    assert stage.lane.gone_on == (cut_off,)
+    await asyncio.sleep(0)
+    cut_off.cancel()
+    assert await asyncio.wait_for(asyncio.shield(cut_off.done), 10) is None
+    assert stage.lane.gone_on == ()

@@ -23,7 +23,10 @@ _SAID = re.compile(r"^(API|host) +(\S+)", re.MULTILINE)
 
 
 class Member:
-    """One process of the cluster; its output is in `folder/output.log`. `settings` are named without their prefix."""
+    """One process of the cluster; its output is in `folder/output.log`. `kind` is what follows `python -m workers`.
+
+    `settings` are named without their prefix.
+    """
 
     def __init__(self, kind: str, folder: Path, data: Path, settings: dict[str, str]) -> None:
         self.kind, self.folder, self.state = kind, folder, folder / "state"
@@ -33,6 +36,10 @@ class Member:
     @property
     def output(self) -> str:
         return (self.folder / "output.log").read_text("utf-8")
+
+    @property
+    def pid(self) -> int:
+        return self._running.pid
 
     @property
     def host(self) -> str:
@@ -47,7 +54,7 @@ class Member:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "output.log").open("wb") as log:
             self._child = Program(
-                [sys.executable, "-m", "workers", self.kind],
+                [sys.executable, "-m", "workers", *self.kind.split()],
                 cwd=self.folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
@@ -65,6 +72,10 @@ class Member:
     def wait(self) -> int:
         """Wait until it has ended by itself. Its exit code."""
         return self._running.wait(_START_S)
+
+    def terminate(self) -> None:
+        """SIGTERM to the process alone, without waiting for the end."""
+        self._running.terminate()
 
     def kill(self) -> None:
         """SIGKILL to the process alone."""

@@ -20,14 +20,23 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
         return await earlier_result.CHECK.run(asked, sources)
     if found.fingerprint != asked.fingerprint:
         raise AnsweredBefore(key_conflict(asked.call_id, asked.call.tool_id, now()))
+    if found.owner != WORKFLOW and found.owner in {lane.door for lane in await sources.doors.alive()}:
+        # Also where it is cancelled: the door ends it, which knows how far it is.
+        return replace(asked, door=found.owner)
     if found.is_cancelled:
-        raise Refused(ErrorType.CANCELLED, "The call was cancelled before it was made.", {"sent": False})
+        raise await _cancelled(asked, sources)
     if found.owner == WORKFLOW:
         return asked
-    if found.owner in {lane.door for lane in await sources.doors.alive()}:
-        return replace(asked, door=found.owner)
-    # The door that had it is gone. Another process may take it first.
+    # Whoever had it is gone. Somebody else may be quicker; then that one has it.
     return asked if await sources.claims.take_over(found, WORKFLOW) else await _check(asked, sources)
+
+
+async def _cancelled(asked: Asked, sources: Sources) -> Refused:
+    record = await sources.calls.get(asked.call_id)
+    if record is None or record.sent_at is None:
+        return Refused(ErrorType.CANCELLED, "The call was cancelled before it was made.", {"sent": False})
+    message = "The call was cancelled. It had been sent, and who made it is gone."
+    return Refused(ErrorType.CANCELLED, message, {"sent": True, "outcome": "unknown"})
 
 
 CHECK = Check("claim", "the claim on the call's id", _check, (ErrorType.REJECTED, ErrorType.CANCELLED))

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ToolError
 from toolagent.contracts.contract import Contract, JsonSchema
+from toolagent.contracts.lanes import LaneCounts
 from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
 from toolagent.contracts.records import CatalogFault, Event
 from toolagent.contracts.routes import RunState, ToolRoute
@@ -50,6 +51,7 @@ class Health(Contract):
     status: Literal["ok", "unavailable"]
     checks: dict[str, str]
     loop: Annotated[LoopPause | None, Field(description="How long the event loop of the front door's process has stood still.")] = None
+    lane: Annotated[LaneCounts | None, Field(description="What the lane of this front door has done; null where lanes are off.")] = None
 
 
 class RuntimeCount(Contract):

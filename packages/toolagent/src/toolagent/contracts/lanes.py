@@ -4,10 +4,10 @@ from datetime import datetime
 
 from toolagent.contracts.contract import Contract
 
-__all__ = ["Lane", "LaneFigures", "LaneListing"]
+__all__ = ["Lane", "LaneCounts", "LaneFigures", "LaneListing"]
 
 
-class LaneFigures(Contract):
+class LaneCounts(Contract):
     """What a lane has done since its door was opened."""
 
     calls: int = 0
@@ -19,6 +19,10 @@ class LaneFigures(Contract):
 
     per_second: float = 0.0
     """Calls a second, lately."""
+
+
+class LaneFigures(LaneCounts):
+    """And what is wrong with it."""
 
     last_error: str = ""
     """What went wrong last between the door and Temporal or the database; empty: nothing."""

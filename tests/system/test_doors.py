@@ -1,0 +1,338 @@
+"""Two front doors behind one port, on PostgreSQL: keys, cancels and accepted calls hold across them, whichever of them is killed."""
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Collection, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+import httpx
+import psutil
+import pytest
+from temporalio.client import WorkflowExecutionStatus
+
+from tests.postgres import PostgresServer, postgres_database
+from tests.system.cluster import Cluster, Member, running_cluster
+from tests.system.far_tools import MANY, FarServer, far_catalog, far_server
+from tests.system.leftovers import is_alive
+from tests.system.service_process import run_tool
+from tests.system.waiting import wait_until
+from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.http import Health
+from toolagent.contracts.lanes import Lane, LaneListing
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent_service.calls.lanes import lane_id
+from workers.temporal.connection import connect
+
+pytestmark = pytest.mark.timeout(300)
+
+_PROCESSES = 2
+_LEASE_S = 4
+
+
+class House:
+    """The doors of one parent, and clients that each have a connection to one of them."""
+
+    def __init__(self, cluster: Cluster, parent: Member, far: FarServer, temporal_address: str) -> None:
+        self.cluster, self.parent, self.far, self.temporal_address = cluster, parent, far, temporal_address
+        self._clients, self._acting = ExitStack(), iter(range(MANY))
+
+    def doors(self) -> list[int]:
+        """Their processes."""
+        parent = psutil.Process(self.parent.pid)
+        children = [child for child in parent.children() if "spawn_main" in " ".join(child.cmdline())]
+        return sorted(child.pid for child in children if child.status() != psutil.STATUS_ZOMBIE)
+
+    def acting(self) -> str:
+        """A tool that was not called yet."""
+        return f"far_acts_{next(self._acting)}"
+
+    def asking(self) -> str:
+        """The same, of those without side effects."""
+        return f"far_asks_{next(self._acting)}"
+
+    def lanes(self) -> dict[str, Lane]:
+        with self._client() as http:
+            return {lane.door: lane for lane in LaneListing.model_validate_json(http.get("/lanes").content).lanes}
+
+    def clients(self, each: int = 1) -> list[list[httpx.Client]]:
+        """So many of each door, in the order of `doors`. The kernel chooses who takes a connection, so some are made in vain."""
+
+        def look() -> bool:
+            http = self._clients.enter_context(self._client())
+            if (door := self._door_of(http)) is not None:
+                found[door].append(http)
+            return all(len(found[door]) >= each for door in self.doors())
+
+        found = defaultdict[int, list[httpx.Client]](list)
+        wait_until(look, "there are connections to each door")
+        return [found[door][:each] for door in self.doors()]
+
+    def pair(self) -> tuple[httpx.Client, httpx.Client]:
+        """Of two doors. Each takes one call at a time: for another one it makes a connection to whichever door."""
+        (one,), (other,) = self.clients()
+        return one, other
+
+    def wait_until_whole(self) -> None:
+        wait_until(lambda: len(self.doors()) == _PROCESSES, "there are as many doors as there should be")
+        wait_until(lambda: len(self.lanes()) == _PROCESSES, "the lanes of the living are listed, and no others")
+
+    def close(self) -> None:
+        self._clients.close()
+
+    def _client(self) -> httpx.Client:
+        return httpx.Client(base_url=self.parent.url, timeout=60, trust_env=False)
+
+    def _door_of(self, http: httpx.Client) -> int | None:
+        with http.stream("GET", "/health") as answer:
+            answer.read()
+            port = answer.extensions["network_stream"].get_extra_info("client_addr")[1]
+        for pid in self.doors():
+            with suppress(psutil.Error):
+                if any(one.raddr and one.raddr.port == port for one in psutil.Process(pid).net_connections("tcp")):
+                    return pid
+        return None
+
+
+@pytest.fixture(scope="module")
+def far() -> Generator[FarServer]:
+    with far_server() as far:
+        yield far
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    postgres: PostgresServer, temporal_address: str, far: FarServer, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Cluster]:
+    folder = tmp_path_factory.mktemp("doors")
+    settings = {"TEMPORAL_ADDRESS": temporal_address, "CONTENT_STORE": "database", "LANES": "all", "SHUTDOWN_GRACE_S": "5"}
+    settings |= {"HOST_HEARTBEAT_S": "1", "HOST_LEASE_S": str(_LEASE_S)}
+    with postgres_database(postgres) as url, running_cluster(folder, DATABASE_URL=url, **settings) as cluster:
+        worker = cluster.member("worker", "host", far_catalog(folder / "data", far.url))
+        worker.start()
+        worker.wait_until_ready()
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def shared(cluster: Cluster, far: FarServer, temporal_address: str) -> Generator[House]:
+    parent = cluster.member(f"api --processes {_PROCESSES}", "doors")
+    parent.start()
+    parent.wait_until_ready()
+    cluster.enter(parent)
+    house = House(cluster, parent, far, temporal_address)
+    yield house
+    house.close()
+
+
+@pytest.fixture
+def house(shared: House) -> House:
+    shared.wait_until_whole()
+    return shared
+
+
+@dataclass(frozen=True, slots=True)
+class OwnHouse:
+    """What was there when it began: processes of doors, and their lanes."""
+
+    house: House
+    doors: list[int]
+    lanes: set[str]
+
+
+@pytest.fixture
+def own(house: House) -> Generator[OwnHouse]:
+    """Beside the shared one, for a test that ends it. Its lanes have begun."""
+    before = house.lanes().keys()
+    parent = house.cluster.member(f"api --processes {_PROCESSES}", "own")
+    parent.start()
+    parent.wait_until_ready()
+    own = House(house.cluster, parent, house.far, house.temporal_address)
+    lanes = wait_until(lambda: found if len(found := own.lanes().keys() - before) == _PROCESSES else None, "its lanes are listed")
+    for http in own.pair():
+        assert run_tool(http, "echo", {"message": "begin"})[1].metadata["way"] == "lane"
+    yield OwnHouse(own, own.doors(), set(lanes))
+    own.close()
+
+
+@pytest.fixture
+def beside() -> Generator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as threads:
+        yield threads
+
+
+def _held(far: FarServer, line: str) -> dict[str, str | bool]:
+    assert line not in far.begun
+    return {"line": line, "held": True}
+
+
+def _wait_for(house: House, line: str) -> None:
+    wait_until(lambda: house.far.begun[line], f"the tool is asked: {line}", 20.0)
+
+
+def test_each_door_makes_calls_in_its_own_lane_and_is_no_host(house: House) -> None:
+    ways = list[object]()
+    for http in house.pair():
+        for tool, params in (("echo", {"message": "hello"}), (house.acting(), {"line": "acts"}), (house.asking(), {"line": "asks"})):
+            status, result = run_tool(http, tool, params)
+            assert (status, result.status) == (200, "success"), result
+            ways.append(result.metadata["way"])
+        run_tool(http, "far_mcp", {})  # has the door connect
+
+        def by_lane(http: httpx.Client = http) -> bool:
+            return run_tool(http, "far_mcp", {})[1].metadata["way"] == "lane"
+
+        wait_until(by_lane, "the server of an MCP tool is connected to, and its calls take the lane")
+        health = Health.model_validate_json(http.get("/health").content)
+        assert health.lane is not None
+        assert health.lane.calls >= 4
+    assert ways == ["lane"] * 3 * _PROCESSES
+    wait_until(lambda: all(lane.figures.calls for lane in house.lanes().values()), "both lanes say at either door what they did")
+    assert {lane.host for lane in house.lanes().values()} == {None}
+    assert len(house.cluster.hosts()) == 1
+    # What starts a process is made where there is a sandbox, or said to be missing there: never by a door.
+    _, script = run_tool(house.cluster.http, "execute_script", {"language": "python", "code": "print(1)"})
+    assert script.metadata.get("way") != "lane"
+
+
+@pytest.mark.promise("a-key-is-one-call", "lanes-make-nothing-twice")
+def test_one_key_at_two_doors_at_once_is_one_call(house: House, beside: ThreadPoolExecutor) -> None:
+    one, other = house.pair()
+    tool = house.acting()
+    for number in range(5):
+        line, start = f"one key {number}", threading.Barrier(2)
+
+        def call(http: httpx.Client, line: str = line, start: threading.Barrier = start) -> ToolResult:
+            start.wait(10)
+            return run_tool(http, tool, {"line": line}, line)[1]
+
+        first, again = [future.result(60) for future in [beside.submit(call, http) for http in (one, other)]]
+        assert (first.status, first) == ("success", again)
+        assert house.far.begun[line] == 1
+
+
+def test_a_slow_call_is_joined_at_the_other_door(house: House, beside: ThreadPoolExecutor) -> None:
+    one, other = house.pair()
+    tool = house.acting()
+    slow: list[Future[tuple[int, ToolResult]]] = [beside.submit(run_tool, one, tool, _held(house.far, "slow"), "slow")]
+    _wait_for(house, "slow")
+    slow.append(beside.submit(run_tool, other, tool, {"line": "slow", "held": True}, "slow"))
+    quick = run_tool(one, "echo", {"message": "beside"})[1]
+    house.far.released.add("slow")
+    first, again = [future.result(60)[1] for future in slow]
+    assert (quick.status, first.metadata["way"], first) == ("success", "lane", again)
+    assert house.far.begun["slow"] == 1
+
+
+@pytest.mark.promise("temporal-is-the-queue")
+def test_a_call_that_finds_no_slot_at_its_door_is_made_by_a_host(house: House, beside: ThreadPoolExecutor) -> None:
+    (one, again), _ = house.clients(2)
+    first = beside.submit(run_tool, one, "far_single", _held(house.far, "first"))
+    _wait_for(house, "first")
+    _, second = run_tool(again, "far_single", {"line": "second"})
+    house.far.released.add("first")
+    (host,) = house.cluster.hosts()
+    assert (second.status, second.metadata["way"], second.metadata["host"]) == ("success", "workflow", host)
+    assert (first.result(60)[1].metadata["way"], first.result()[1].metadata["host"]) == ("lane", "")
+
+
+@pytest.mark.parametrize("has_moved", [False, True])
+def test_a_cancel_at_one_door_reaches_the_call_in_the_lane_of_the_other(
+    house: House, beside: ThreadPoolExecutor, *, has_moved: bool
+) -> None:
+    one, other = house.pair()
+    for number in range(3):
+        key = f"cancelled {has_moved} {number}"
+        call_id = call_id_for_key(None, key)
+        running = beside.submit(run_tool, one, house.acting(), _held(house.far, key), key)
+        _wait_for(house, key)
+        if has_moved:
+            wait_until(lambda call_id=call_id: other.get(f"/tasks/{call_id}").is_success, "the call is known at the other door")
+            wait_until(lambda key=key: _has_workflow(house, key), "the call has moved", 20.0)
+        assert other.post(f"/tasks/{call_id}/cancel").is_success
+        wait_until(lambda key=key: house.far.cut[key], "the connection to the tool is closed", 5.0)
+        _, result = running.result(60)
+        assert result.error is not None
+        details = result.error.details
+        assert (result.error_type, isinstance(details, dict) and details["outcome"]) == (ErrorType.CANCELLED, "unknown"), result
+        assert house.far.begun[key] == 1
+
+
+@pytest.mark.promise("accepted-means-ended", "never-twice")
+@pytest.mark.parametrize(
+    ("acts", "has_moved"), [(True, False), (False, False), pytest.param(True, True, marks=pytest.mark.long)], ids=["acts", "asks", "moved"]
+)
+def test_when_a_door_is_killed_its_call_ends_its_sibling_goes_on_and_another_takes_its_place(
+    house: House, beside: ThreadPoolExecutor, *, acts: bool, has_moved: bool
+) -> None:
+    """A call that has moved waits for the door's heartbeat first, and then for somebody to take it from the queue of the door."""
+    tool = house.acting() if acts else house.asking()
+    before, (killed, _), (one, other) = house.lanes(), house.doors(), house.pair()
+    house.far.look = psutil.Process(killed).kill if not has_moved else lambda: None
+    lost = beside.submit(run_tool, one, tool, _held(house.far, tool), f"killed {tool}")
+    _wait_for(house, tool)
+    house.far.look = lambda: None
+    if has_moved:
+        wait_until(lambda: _has_workflow(house, f"killed {tool}"), "the call has moved", 20.0)
+        psutil.Process(killed).kill()
+    with pytest.raises(httpx.HTTPError):
+        lost.result(60)
+    house.far.released.add(tool)
+    for number in range(20):
+        assert run_tool(other, "echo", {"message": number})[1].metadata["way"] == "lane"
+
+    ended = house.cluster.ended_task(call_id_for_key(None, f"killed {tool}"), 60)
+    assert ended.result is not None
+    if acts:
+        assert ended.result.error is not None
+        assert (ended.result.error.type, ended.result.error.details) == (ErrorType.EXECUTION_ERROR, {"sent": True, "outcome": "unknown"})
+    else:
+        assert ended.status is TaskState.COMPLETED
+    assert house.far.begun[tool] == (1 if acts else 2)
+    house.wait_until_whole()
+    assert killed not in house.doors()
+    (gone,) = before.keys() - house.lanes().keys()
+    wait_until(lambda: asyncio.run(_status(house, gone)) is WorkflowExecutionStatus.TERMINATED, "the lane of the killed door is ended")
+    assert all(run_tool(http, "echo", {"message": "new"})[1].metadata["way"] == "lane" for http in house.pair())
+
+
+@pytest.mark.promise("nothing-is-left-over")
+def test_when_the_parent_is_killed_its_doors_end_in_order(own: OwnHouse) -> None:
+    own.house.parent.kill()
+    wait_until(lambda: not any(map(is_alive, own.doors)), "the doors end with their parent", 30.0)
+    assert _statuses(own.house, own.lanes) == {WorkflowExecutionStatus.COMPLETED}
+
+
+def test_when_the_parent_is_stopped_its_doors_answer_what_they_have_in_hand_and_their_lanes_complete(
+    own: OwnHouse, far: FarServer, beside: ThreadPoolExecutor
+) -> None:
+    http, _ = own.house.pair()
+    last = beside.submit(run_tool, http, own.house.acting(), _held(far, "last"))
+    _wait_for(own.house, "last")
+    own.house.parent.terminate()
+    far.released.add("last")
+    assert last.result(30)[1].metadata["way"] == "lane"
+    assert own.house.parent.wait() == 0
+    assert not any(map(is_alive, own.doors))
+    assert _statuses(own.house, own.lanes) == {WorkflowExecutionStatus.COMPLETED}
+
+
+def _statuses(house: House, doors: Collection[str]) -> set[WorkflowExecutionStatus | None]:
+    return {asyncio.run(_status(house, door)) for door in doors}
+
+
+async def _status(house: House, door: str) -> WorkflowExecutionStatus | None:
+    client = await connect(house.temporal_address, "default", sandbox=False, patience_s=10)
+    return (await client.get_workflow_handle(lane_id(door)).describe()).status
+
+
+def _has_workflow(house: House, key: str) -> bool:
+    return asyncio.run(_is_known(house, call_id_for_key(None, key)))
+
+
+async def _is_known(house: House, workflow_id: str) -> bool:
+    client = await connect(house.temporal_address, "default", sandbox=False, patience_s=10)
+    return [workflow.id async for workflow in client.list_workflows(f'WorkflowId = "{workflow_id}"')] != []

@@ -4,7 +4,6 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.heartbeats import beating, is_stopped
-from engine.calling.joined_call import JoinedCall
 from engine.calling.queued_call import QueuedCall
 from engine.calling.turn import Again, Interrupted
 from toolagent.client import names
@@ -20,7 +19,7 @@ _TYPES = {"no_slot": names.NO_SLOT, "connection_lost": step_names.TOOL_CONNECTIO
 class CallTool:
     """One attempt of Temporal's is one of the call's."""
 
-    def __init__(self, call: QueuedCall | JoinedCall) -> None:
+    def __init__(self, call: QueuedCall) -> None:
         self._call = call
 
     @activity.defn(name=step_names.CALL)

@@ -4,25 +4,25 @@ import secrets
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.call_tool import CallTool
+from activities.join_call import JoinCall
 from activities.make_batch import MakeBatch
 from api.client.guarded_calls import GuardedCalls
 from api.client.lane_calls import LaneCalls
 from engine.calling.door import Door, DoorTables
-from engine.calling.joined_call import JoinedCall
+from engine.calling.joined_call import JoinedCalls
 from engine.calling.lane import Flight, Lane
 from engine.calling.lane_call import LaneMaking
-from engine.calling.queued_call import QueuedCall
-from engine.store.claims import NOBODY, Claim, ClaimTable
+from engine.store.claims import NOBODY, WORKFLOW, Claim, ClaimTable
 from engine.upkeep.doors import DoorKeeper, held_door
 from engine.upkeep.ended_elsewhere import ending_elsewhere
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
+from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.lanes import LaneCounts, LaneFigures
 from toolagent_service.calls.lanes import LaneUnreachableError, door_queue
 from toolagent_service.contracts.lanes import LaneMode
@@ -44,23 +44,32 @@ class _Workflows:
 
     async def move(self, flight: Flight) -> None:
         """What moves is claimed first: from here on it survives us. Raises LaneUnreachableError, StoreUnavailableError."""
-        is_made_here = flight.task is not None and not flight.task.done()
-        if flight.claim is None:
-            owner = self._door if is_made_here else NOBODY
-            _, flight.claim = await self._claims.take(Claim(flight.call_id, flight.fingerprint, owner), flight.call)
-        elif not is_made_here and flight.claim.owner == self._door:
-            # Else its workflow would have it made here, and nowhere else.
+        if not flight.is_accepted:
+            owner = self._door if flight.is_made else NOBODY
+            _, flight.claim = await self._claims.take(replace(flight.claim, owner=owner), flight.call)
+            flight.is_accepted = True
+        elif flight.is_made:
+            _, flight.claim = await self._claims.take(flight.claim, flight.call)
+        else:
+            # Else its workflow would wait for us.
             await self._claims.take_over(flight.claim, NOBODY)
-        try:
-            await self._calls.start(flight.call, flight.call_id)
-        except AnswerPendingError as error:
-            raise LaneUnreachableError(str(error)) from error
+        if flight.is_cancelled:
+            await self._claims.cancel(flight.call_id)
+        elif flight.claim.is_cancelled:
+            flight.cancel()
+        await self._started(flight.claim, flight.call)
 
     async def adopt(self, claim: Claim) -> None:
-        """A workflow that was started for it before is good enough."""
+        """A workflow that was started for it before is good enough. Raises LaneUnreachableError, StoreUnavailableError."""
         if claim.call is not None:
-            with suppress(AnswerPendingError, CallRefusedError):
-                await self._calls.start(claim.call, claim.call_id)
+            await self._started(claim, claim.call)
+            await self._claims.take_over(claim, WORKFLOW)
+
+    async def _started(self, claim: Claim, call: ToolCall) -> None:
+        try:
+            await self._calls.start(call, claim.call_id)
+        except (AnswerPendingError, CallRefusedError) as error:
+            raise LaneUnreachableError(str(error)) from error
 
     async def end_lane(self, of: str) -> None:
         """Of a door that is gone."""
@@ -85,7 +94,7 @@ class RunningDoor:
 
 @asynccontextmanager
 async def running_door(
-    settings: Settings, store: Store, host: str | None, client: Client, calls: GuardedCalls, making: LaneMaking, queued: QueuedCall
+    settings: Settings, store: Store, host: str | None, client: Client, calls: GuardedCalls, making: LaneMaking
 ) -> AsyncGenerator[RunningDoor]:
     """Until the block ends, and its lane with it. `host` is None in a process that is none."""
     door = secrets.token_hex(8)
@@ -100,7 +109,7 @@ async def running_door(
             client,
             task_queue=door_queue(door),
             workflows=[CallLane],
-            activities=[MakeBatch(lane).make_batch, CallTool(JoinedCall(lane, queued)).call_tool],
+            activities=[MakeBatch(lane).make_batch, JoinCall(JoinedCalls(lane, store.claims, door)).join_call],
             workflow_task_executor=executor,
             max_concurrent_activities=_JOINED_AT_ONCE,
             max_concurrent_local_activities=_BATCHES_AT_ONCE,

@@ -19,7 +19,7 @@ _MOST_UPDATES, _MOST_CALLS = 1_000, 5_000
 class CallLane:
     def __init__(self) -> None:
         self._updates, self._calls = 0, 0
-        self._is_closed = False
+        self._is_closed, self._is_full = False, False
 
     @workflow.run
     async def run(self, *surplus: JsonValue) -> None:
@@ -36,6 +36,8 @@ class CallLane:
         """Have a batch made: it takes no longer than the lane's budget, whatever its calls take."""
         asked = input_of(LaneBatch, batch, surplus)
         self._updates, self._calls = self._updates + 1, self._calls + len(asked.calls)
+        # Not where batches are refused: a task of refusals alone does not wake the run that would go on as a new one.
+        self._is_full = self._is_full or self._is_long
         made = await workflow.execute_local_activity(stubs.make_batch, asked, **options.make_batch(summary_of(asked)))
         workflow.set_current_details(details_of(made.figures))
         return made
@@ -52,6 +54,6 @@ class CallLane:
         self._is_closed = True
 
     @property
-    def _is_full(self) -> bool:
-        is_long = self._updates >= _MOST_UPDATES or self._calls >= _MOST_CALLS
-        return is_long or workflow.info().is_continue_as_new_suggested()
+    def _is_long(self) -> bool:
+        is_full = self._updates >= _MOST_UPDATES or self._calls >= _MOST_CALLS
+        return is_full or workflow.info().is_continue_as_new_suggested()

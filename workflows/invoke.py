@@ -8,15 +8,18 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, FailureError, TimeoutError, TimeoutType, is_cancelled_exception
 
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
-from toolagent.core.calls.results import failed
+from toolagent.core.calls.results import NOT_ADMITTED, failed
 from toolagent_service import stubs
 from toolagent_service.contracts.steps import (
     Admission,
     AdmitRequest,
+    Admitted,
     Answered,
     CallPlan,
     CallRequest,
     Finished,
+    Held,
+    JoinRequest,
     PlaceRequest,
     SettleRequest,
 )
@@ -35,7 +38,7 @@ async def invoke(call: ToolCall, call_id: str, *, is_new: bool = False) -> ToolR
     """
     info = workflow.info()
     try:
-        admission, is_cancelled = await _admit(
+        admission, is_cancelled = await _decided(
             AdmitRequest(
                 call=call,
                 call_id=call_id,
@@ -45,14 +48,35 @@ async def invoke(call: ToolCall, call_id: str, *, is_new: bool = False) -> ToolR
             )
         )
     except FailureError as error:
-        message = f"The call could not be admitted: {_cause(error)}"
-        return failed(
-            call_id, call.tool_id, ToolError(type=ErrorType.UNAVAILABLE, message=message, details={"sent": False}), workflow.now()
-        )
+        # What others may have begun may have been sent.
+        details: JsonValue = {"reason": NOT_ADMITTED, **({"sent": False} if is_new else {})}
+        wrong = ToolError(type=ErrorType.UNAVAILABLE, message=f"The call could not be admitted: {_cause(error)}", details=details)
+        return failed(call_id, call.tool_id, wrong, workflow.now())
     if isinstance(admission, Answered):
         return admission.result
     outcome = Finished(error=_CANCELLED_BEFORE) if is_cancelled else await _call(admission.plan)
     return await _settle(SettleRequest(plan=admission.plan, outcome=outcome, workflow_id=info.workflow_id, run_id=info.run_id))
+
+
+async def _decided(request: AdmitRequest) -> tuple[Admitted | Answered, bool]:
+    """The decision, once no front door makes the call, and whether it was cancelled meanwhile."""
+    is_cancelled = False
+    while True:
+        admission, was_heard = await _admit(request)
+        is_cancelled = is_cancelled or was_heard
+        if not isinstance(admission, Held):
+            return admission, is_cancelled
+        await _joined(JoinRequest(call_id=request.call_id, tool_id=request.call.tool_id, is_cancelled=is_cancelled), admission.door)
+        is_cancelled = is_cancelled or workflow.cancellation_reason() is not None
+
+
+async def _joined(request: JoinRequest, door: str) -> None:
+    """Wait until the door has the call no longer, or is not there: admission says what becomes of it then."""
+    try:
+        await workflow.execute_activity(stubs.join_call, request, **options.join_call(request.tool_id, door))
+    except (asyncio.CancelledError, FailureError) as error:
+        if not is_cancelled_exception(error):
+            await surely(lambda: workflow.sleep(options.JOIN_PAUSE))
 
 
 async def _admit(request: AdmitRequest) -> tuple[Admission, bool]:

@@ -9,10 +9,16 @@ from temporalio.workflow import ActivityCancellationType
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.routes import ToolControl
 from toolagent_service import step_names
+from toolagent_service.calls.lanes import door_queue
 from toolagent_service.contracts.steps import CallPlan
 
 HOST_PATIENCE = timedelta(seconds=30)
 """How long a host's queue may leave a call waiting before we ask whether the host is still there; doubled each time."""
+
+JOIN_PAUSE = timedelta(seconds=1)
+"""Before it is asked again who has a call whose door did not answer."""
+
+_DOOR_PATIENCE = timedelta(seconds=3)
 
 CALLBACK_PATIENCE = timedelta(hours=24)
 """How long a receiver may be away."""
@@ -98,6 +104,19 @@ def call(plan: CallPlan, patience: timedelta) -> ActivityOptions:
         "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         "priority": Priority(priority_key=plan.priority),
         "summary": f"call {plan.tool_id}",
+    }
+
+
+def join_call(tool_id: str, door: str) -> ActivityOptions:
+    """A door that is there takes it at once. One attempt: after it admission says who has the call."""
+    return {
+        "task_queue": door_queue(door),
+        "schedule_to_start_timeout": _DOOR_PATIENCE,
+        "start_to_close_timeout": timedelta(days=1),
+        "heartbeat_timeout": _HEARTBEAT,
+        "retry_policy": RetryPolicy(maximum_attempts=1),
+        "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        "summary": f"wait for {tool_id}",
     }
 
 

@@ -1,6 +1,9 @@
 """The client of a front door with a lane: short calls go there, all others have a workflow of their own."""
 
 import asyncio
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from api.client.guarded_calls import GuardedCalls
 from api.ports import LaneDoor
@@ -12,6 +15,7 @@ from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
+from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
 
 _STARTED_S, _LOOK_S = 2.0, 0.05
@@ -30,13 +34,10 @@ class LaneCalls:
 
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
         """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
-        try:
-            async with self._calls.recorded(call_id or "", call.tool_id):
-                answer = await self._door.make(call, call_id)
-        except LaneRefusedError as error:
-            raise CallRefusedError(error.result) from error
-        except LanePendingError as error:
-            raise AnswerPendingError(error.result) from error
+        own, is_new = _id_of(call, call_id)
+        with _answered():
+            async with self._calls.recorded(own, call.tool_id):
+                answer = await self._door.make(call, own, is_new=is_new)
         match answer:
             case Elsewhere(call_id=str(begun), has_begun=True):
                 return await self._calls.result(begun, call.tool_id)
@@ -46,7 +47,13 @@ class LaneCalls:
                 return result
 
     async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle:
-        return await self._calls.start(call, call_id)
+        own, is_new = _id_of(call, call_id)
+        if is_new:
+            return await self._calls.start(call)
+        with _answered():
+            async with self._calls.recorded(own, call.tool_id):
+                await self._door.accept(call, own)
+        return await self._calls.start(call, own)
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
         """How far a call is; None when it has no workflow, and no door has it in hand. Raises AnswerPendingError."""
@@ -82,3 +89,20 @@ class LaneCalls:
 
     async def control(self, control: ToolControl) -> ToolRoute:
         return await self._calls.control(control)
+
+
+def _id_of(call: ToolCall, call_id: str | None) -> tuple[str, bool]:
+    """The id of the call, and whether nobody else can have it."""
+    if call.idempotency_key is not None:
+        return call_id_for_key(call.caller.caller_id, call.idempotency_key), False
+    return call_id or f"call-{uuid.uuid4().hex}", call_id is None
+
+
+@contextmanager
+def _answered() -> Generator[None]:
+    try:
+        yield
+    except LaneRefusedError as error:
+        raise CallRefusedError(error.result) from error
+    except LanePendingError as error:
+        raise AnswerPendingError(error.result) from error

@@ -1,7 +1,7 @@
 """A front door: which calls take its lane, which of them are accepted, and what becomes of those that somebody else has."""
 
 import asyncio
-import uuid
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
@@ -11,14 +11,15 @@ from engine.calling.lane_call import LaneMaking
 from engine.calls.lookup import ToolLookup
 from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
-from engine.store.claims import Claim, ClaimTable
+from engine.store.claims import NOBODY, Claim, ClaimTable
 from toolagent.contracts.calls import CallMode, ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope
-from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
+from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import failed, key_conflict
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.schemas import FILE_PATH, mentions_format
+from toolagent.validation.versions import NotARangeError
 from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
 from toolagent_service.calls.ways import WayFacts, way_of
 from toolagent_service.contracts.lanes import LaneMode, Way
@@ -40,25 +41,35 @@ class Door:
     def __init__(self, name: str, lane: Lane, making: LaneMaking, tables: DoorTables, mode: LaneMode) -> None:
         self._name, self._lane, self._making, self._tables, self._mode = name, lane, making, tables, mode
 
-    async def make(self, call: ToolCall, call_id: str | None = None) -> ToolResult | Elsewhere:
-        """The call's result, or by whom it is had. Raises LaneRefusedError, LanePendingError."""
-        if call.idempotency_key is not None:
-            call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
+    async def make(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
+        """The call's result, or by whom it is had. `is_new`: nobody else has this id. Raises LaneRefusedError, LanePendingError."""
         try:
-            return await self._make(call, call_id)
+            if await self._way(call) is Way.WORKFLOW:
+                return Elsewhere(None) if is_new else await self._given_away(call, call_id)
+            return await self._made(call, call_id, is_new=is_new)
         except StoreUnavailableError:
-            return Elsewhere(call_id)  # a workflow can wait for the database
+            return Elsewhere(None if is_new else call_id)  # a workflow can wait for the database
 
-    async def _make(self, call: ToolCall, call_id: str | None) -> ToolResult | Elsewhere:
-        size = len(call.model_dump_json(exclude_defaults=True)) if self._mode is not LaneMode.OFF else 0
-        if await self._way(call, size) is Way.WORKFLOW:
-            return Elsewhere(call_id)
-        flight = Flight(call_id or f"call-{uuid.uuid4().hex}", call, fingerprint(call), size)
-        if (known := self._lane.flight(flight.call_id)) is not None:
+    async def accept(self, call: ToolCall, call_id: str) -> None:
+        """Before it gets a workflow of its own: from now on its id is taken. Raises LaneRefusedError for another call under the id."""
+        with suppress(StoreUnavailableError):  # its workflow claims it as well
+            await self._given_away(call, call_id)
+
+    async def _given_away(self, call: ToolCall, call_id: str) -> ToolResult | Elsewhere:
+        answer = await self._claimed(Claim(call_id, fingerprint(call), NOBODY), call)
+        return Elsewhere(call_id) if isinstance(answer, Claim) else answer
+
+    async def _made(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
+        flight = Flight(Claim(call_id, fingerprint(call), self._name, call=call), call, _size(call))
+        if (known := self._lane.flight(call_id)) is not None:
             return await self._ended(known, flight)
         self._require_room(flight)
-        if call_id is not None and (answer := await self._claimed(flight)) is not None:
-            return answer
+        if not is_new:
+            answer = await self._claimed(flight.claim, call)
+            if not isinstance(answer, Claim):
+                return answer
+            flight.claim, flight.is_accepted = answer, True
+            await self._require_room_again(flight)
         return await self._ended(self._lane.take(flight), flight)
 
     async def tool_in_hand(self, call_id: str) -> str | None:
@@ -78,8 +89,11 @@ class Door:
         """Write down that a call is to end; False when no door has it. Raises StoreUnavailableError."""
         return await self._tables.claims.cancel(call_id) is not None
 
-    async def _way(self, call: ToolCall, size: int) -> Way:
-        entry = await self._tables.tools.find(call.tool_id, call.version) if self._mode is not LaneMode.OFF else None
+    async def _way(self, call: ToolCall) -> Way:
+        try:
+            entry = await self._tables.tools.find(call.tool_id, call.version) if self._mode is not LaneMode.OFF else None
+        except NotARangeError:
+            return Way.WORKFLOW  # which says what is wrong
         if not isinstance(entry, ToolEntry):
             return Way.WORKFLOW
         manifest = entry.manifest
@@ -89,31 +103,30 @@ class Door:
                 is_waited_for=call.mode is CallMode.SYNC,
                 streams=call.stream,
                 names_files=mentions_format(manifest.input_schema, FILE_PATH) or mentions_format(manifest.output_schema, FILE_PATH),
-                params_bytes=size,
+                params_bytes=_size(call),
                 is_ready=self._making.is_ready(entry),
                 has_effects=manifest.side_effect_scope is not SideEffectScope.NONE,
                 quick_s=self._tables.durations.quick(manifest.tool_id, manifest.version),
             )
         )
 
-    async def _claimed(self, flight: Flight) -> ToolResult | Elsewhere | None:
-        """None once the call is accepted as ours."""
-        standing, claim = await self._tables.claims.take(Claim(flight.call_id, flight.fingerprint, self._name), flight.call)
-        if claim.fingerprint != flight.fingerprint:
-            raise _conflict(flight)
+    async def _claimed(self, claim: Claim, call: ToolCall) -> Claim | ToolResult | Elsewhere:
+        """The claim, once the call is accepted as the claim's owner's."""
+        standing, found = await self._tables.claims.take(claim, call)
+        if found.fingerprint != claim.fingerprint:
+            raise _conflict(claim, call)
         if standing == "ours":
-            flight.claim = claim
-            return None
-        if standing == "settled" and (record := await self._tables.records.get(flight.call_id)) is not None and record.result is not None:
-            if record.fingerprint != flight.fingerprint:
-                raise _conflict(flight)
+            return found
+        if standing == "settled" and (record := await self._tables.records.get(claim.call_id)) is not None and record.result is not None:
+            if record.fingerprint != claim.fingerprint:
+                raise _conflict(claim, call)
             return record.result
         # It has a workflow of its own, or gets one, which waits for the door that has it.
-        return Elsewhere(flight.call_id)
+        return Elsewhere(claim.call_id)
 
     async def _ended(self, known: Flight, asked: Flight) -> ToolResult | Elsewhere:
-        if known.fingerprint != asked.fingerprint:
-            raise _conflict(asked)
+        if known.claim.fingerprint != asked.claim.fingerprint:
+            raise _conflict(asked.claim, asked.call)
         while not known.done.done():
             await asyncio.wait((known.done,), timeout=1.0)
             if not known.done.done() and not known.is_made and self._lane.silent_s >= _PATIENCE_S:
@@ -122,10 +135,18 @@ class Door:
 
     def _require_answer(self, flight: Flight) -> None:
         """Have the caller of a call that stands still ask again later: one that was not accepted is taken back."""
-        if flight.claim is not None:
+        if flight.is_accepted:
             raise LanePendingError(_unavailable(flight, "Temporal is away. The call goes on when it is back; ask for it by its id."))
         if self._lane.leave(flight):
             raise LaneRefusedError(_unavailable(flight, "Temporal is away; ask again in a moment.", sent=False))
+
+    async def _require_room_again(self, flight: Flight) -> None:
+        """Others may have come while it was claimed. Who is told to come again has nothing accepted."""
+        try:
+            self._require_room(flight)
+        except LaneRefusedError:
+            await self._tables.claims.withdraw(flight.call_id, self._name)
+            raise
 
     def _require_room(self, flight: Flight) -> None:
         try:
@@ -139,5 +160,9 @@ def _unavailable(flight: Flight, message: str, **details: JsonValue) -> ToolResu
     return failed(flight.call_id, flight.call.tool_id, wrong, datetime.now(UTC))
 
 
-def _conflict(flight: Flight) -> LaneRefusedError:
-    return LaneRefusedError(key_conflict(flight.call_id, flight.call.tool_id, datetime.now(UTC)))
+def _conflict(claim: Claim, call: ToolCall) -> LaneRefusedError:
+    return LaneRefusedError(key_conflict(claim.call_id, call.tool_id, datetime.now(UTC)))
+
+
+def _size(call: ToolCall) -> int:
+    return len(call.model_dump_json(exclude_defaults=True).encode())

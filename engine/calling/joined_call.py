@@ -1,31 +1,34 @@
-"""Calls that were given to a workflow while a front door had them in hand: they end there."""
+"""Calls that a workflow waits for while the lane of a front door makes them."""
 
 import asyncio
 
-from engine.calling.lane import Lane
-from engine.calling.queued_call import QueuedCall
+from engine.calling.lane import Flight, Lane
 from engine.calling.turn import Interrupted, Turn
-from toolagent_service.contracts.steps import CallPlan, Finished
+from engine.store.claims import ClaimTable
+from toolagent_service.contracts.steps import JoinRequest
 
 
-class JoinedCall:
-    """As a QueuedCall, for calls that may be under way in this very process."""
+class JoinedCalls:
+    """At the door that makes them."""
 
-    def __init__(self, lane: Lane, queued: QueuedCall) -> None:
-        self._lane, self._queued = lane, queued
+    def __init__(self, lane: Lane, claims: ClaimTable, door: str) -> None:
+        self._lane, self._claims, self._door = lane, claims, door
 
-    async def attempt(self, plan: CallPlan, turn: Turn) -> Finished:
-        """What was recorded stands, whatever is returned then. Raises as QueuedCall, and CancelledError."""
-        flight = self._lane.flight(plan.call_id)
-        if flight is None:
-            return await self._queued.attempt(plan, turn)
+    async def join(self, request: JoinRequest, turn: Turn) -> None:
+        """Returns when the call has its result, or is given away. Raises Interrupted, StoreUnavailableError."""
+        flight = self._lane.flight(request.call_id)
+        if flight is not None and await self._ended(flight, turn, is_cancelled=request.is_cancelled):
+            return
+        await self._claims.give_away(request.call_id, self._door)
+
+    async def _ended(self, flight: Flight, turn: Turn, *, is_cancelled: bool) -> bool:
+        """Whether it has its result."""
+        if is_cancelled:
+            flight.cancel()
         try:
-            result = await asyncio.shield(flight.done)
+            return await asyncio.shield(flight.done) is not None
         except asyncio.CancelledError:
             if not turn.is_call_cancelled:
                 raise Interrupted from None
             flight.cancel()
-            if await flight.done is None:
-                raise  # it was not made
-            return Finished()
-        return Finished() if result is not None else await self._queued.attempt(plan, turn)
+            return await flight.done is not None

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import structlog
+
 from engine.store.claims import Claim
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.lanes import LaneFigures
@@ -39,13 +41,15 @@ class LaneFullError(Exception):
 
 @dataclass(eq=False, slots=True)
 class Flight:
-    """A call on its way. `done` gets its result; None: a workflow of its own has it. `claim` is ours where the call was accepted."""
+    """A call on its way. Its `claim` is in the database once it `is_accepted`.
 
-    call_id: str
+    `done` gets its result; None: a workflow of its own has it.
+    """
+
+    claim: Claim
     call: ToolCall
-    fingerprint: str
     size: int
-    claim: Claim | None = None
+    is_accepted: bool = False
     done: "asyncio.Future[ToolResult | None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     task: "asyncio.Task[None] | None" = None
     moving: "asyncio.Task[None] | None" = None
@@ -53,6 +57,10 @@ class Flight:
     is_cancelled: bool = False
     is_settling: bool = False
     """What the tool said is written down: nothing can end that any more."""
+
+    @property
+    def call_id(self) -> str:
+        return self.claim.call_id
 
     @property
     def is_made(self) -> bool:
@@ -78,6 +86,8 @@ class LaneMaker(Protocol):
 
 Send = Callable[[LaneBatch], Awaitable[None]]
 """Hands a batch to the lane's workflow and returns when that is done with it. Raises LaneUnreachableError."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 Move = Callable[[Flight], Awaitable[None]]
 """Starts the workflow of a call. Harmless to repeat. Raises LaneUnreachableError, StoreUnavailableError."""
@@ -183,11 +193,16 @@ class Lane:
             try:
                 await self._answered(self._send(LaneBatch(calls=tuple(map(_as_sent, batch)))))
                 pause_s = _PAUSE_S
-            except LaneUnreachableError as error:
-                self._last_error = str(error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the calls of the batch wait for their turn
+                self._note(error)
                 self._waiting.extendleft(flight for flight in reversed(batch) if flight.task is None and not flight.done.done())
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _note(self, error: Exception) -> None:
+        self._last_error = str(error) or type(error).__name__
+        if not isinstance(error, LaneUnreachableError | StoreUnavailableError):
+            _log.warning("lane_fails", then="it is tried again", exc_info=error)
 
     async def _answered(self, asking: Awaitable[None]) -> None:
         if self._asked_at is None:
@@ -229,7 +244,7 @@ class Lane:
 
         timer = asyncio.get_running_loop().call_later(self._budget_s, late)
         try:
-            if (result := await self._maker.make(flight, workflow_id, run_id)) is not None:
+            if not flight.is_cancelled and (result := await self._maker.make(flight, workflow_id, run_id)) is not None:
                 self._end(flight, result)
         finally:
             if timer.when() > asyncio.get_running_loop().time():
@@ -249,19 +264,26 @@ class Lane:
             flight.moving = asyncio.create_task(self._move(flight), name=f"move {flight.call_id}")
 
     async def _move(self, flight: Flight) -> None:
-        async with self._moves:
-            pause_s = _PAUSE_S
-            while not flight.done.done() and not flight.is_moved:
-                try:
-                    await self._answered(self._move_to_workflow(flight))
-                    flight.is_moved = True
-                    self._moved += 1
-                except (LaneUnreachableError, StoreUnavailableError) as error:
-                    self._last_error = str(error)
-                    await asyncio.sleep(pause_s)
-                    pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        pause_s = _PAUSE_S
+        while not await self._has_moved(flight):
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         if flight.task is None or flight.task.done():
             self._end(flight, None)
+
+    async def _has_moved(self, flight: Flight) -> bool:
+        """True also where it needs to no longer."""
+        async with self._moves:
+            if flight.done.done():
+                return True
+            try:
+                await self._answered(self._move_to_workflow(flight))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the call waits for its workflow
+                self._note(error)
+                return False
+            flight.is_moved = True
+            self._moved += 1
+            return True
 
     def _end(self, flight: Flight, result: ToolResult | None) -> None:
         if self._flights.get(flight.call_id) is flight:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 import structlog
+from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
 
 from engine.calling.attempt import AlreadySent, Attempt, QueuedAttempt
 from engine.calling.exchange import Exchange
@@ -20,9 +21,10 @@ from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.failures import StoreUnavailableError
+from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.dispatch import bucket_of
 from toolagent_service.contracts.lanes import Way
-from toolagent_service.contracts.steps import AdmitRequest, Answered, SettleRequest
+from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, SettleRequest
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -64,8 +66,10 @@ class LaneMaking:
         )
         try:
             decision = await self._admissions.admit(request, self._host)
-            if isinstance(decision.admission, Answered) or decision.entry is None:
-                return decision.admission.result if isinstance(decision.admission, Answered) else None
+            if isinstance(decision.admission, Answered):
+                return decision.admission.result
+            if not isinstance(decision.admission, Admitted) or decision.entry is None:
+                return None
             plan = decision.admission.plan.model_copy(update={"way": Way.LANE})
             if decision.entry.manifest.side_effect_scope is SideEffectScope.NONE:
                 return await self._made(FastAttempt(plan, decision.entry, self._host), turn, flight)
@@ -81,8 +85,16 @@ class LaneMaking:
     async def _made(self, attempt: Attempt, turn: Turn, flight: Flight) -> ToolResult | None:
         outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
         flight.is_settling = True
+        # What acts was accepted with the mark that it was sent.
+        flight.is_accepted = flight.is_accepted or (isinstance(attempt, QueuedAttempt) and attempt.was_sent)
         settling = SettleRequest.model_construct(plan=attempt.plan, outcome=outcome, workflow_id=turn.workflow_id, run_id=turn.run_id)
-        return await self._settlements.settle_with(attempt.entry, settling, flight.claim)
+        # What the tool said is had once: it is kept until it can be written down.
+        async for trying in AsyncRetrying(
+            retry=retry_if_exception_type((StoreUnavailableError, CheckersBusyError)), wait=wait_exponential(0.2, max=5), reraise=True
+        ):
+            with trying:
+                return await self._settlements.settle_with(attempt.entry, settling, flight.claim if flight.is_accepted else None)
+        raise AssertionError("The last attempt returns or raises.")
 
     @contextmanager
     def _slot(self, bucket: str) -> Generator[None]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from engine.calls.checks import CHECKS
-from engine.calls.checks.asked import AnsweredBefore, Asked, Sources
+from engine.calls.checks.asked import AnsweredBefore, Asked, HeldByDoor, Sources
 from engine.calls.effects.ended import Ended, Places
 from engine.calls.endings import Refused, lost_step
 from engine.calls.placements import Placements
@@ -16,7 +16,7 @@ from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import failed
 from toolagent_service.calls.dispatch import timeout_of
 from toolagent_service.calls.lanes import door_queue
-from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, Placement, PlaceRequest
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, Held, Placement, PlaceRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Admissions:
         try:
             for check in CHECKS:
                 asked = await check.run(asked, self._sources)
+        except HeldByDoor as held:
+            return Decision(Held(door=held.door))
         except AnsweredBefore as before:
             return Decision(Answered(result=before.result))
         except Refused as refusal:

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from sqlalchemy import Delete, and_, bindparam, delete, select, update
+from sqlalchemy import Delete, and_, bindparam, delete, not_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
@@ -21,6 +21,8 @@ WORKFLOW = "workflow"
 
 NOBODY = "nobody"
 """The owner of a call that its door cannot make: any door starts its `InvokeTool`, which takes the claim over."""
+
+_FRESH = timedelta(seconds=5)
 
 Standing: TypeAlias = Literal["ours", "held", "settled"]
 """What became of a claim: it is ours; somebody else has it in hand; the call has ended, and its record has the result."""
@@ -83,7 +85,10 @@ class ClaimTable:
 
     async def abandoned(self, living: Collection[str], most: int) -> tuple[Claim, ...]:
         """Claims of owners that are not among the living, the oldest first, with their calls."""
-        query = select(claims).where(claims.c.owner.not_in([*living, WORKFLOW])).order_by(claims.c.claimed_at).limit(most)
+        # What nobody has in hand is about to be taken over by its workflow.
+        is_fresh = and_(claims.c.owner == NOBODY, claims.c.claimed_at > timestamp(now() - _FRESH))
+        is_left = and_(claims.c.owner.not_in([*living, WORKFLOW]), not_(is_fresh))
+        query = select(claims).where(is_left).order_by(claims.c.claimed_at).limit(most)
         async with self._database.read() as connection:
             return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
 
@@ -100,6 +105,12 @@ class ClaimTable:
         taken = update(claims).where(mine).values(owner=owner, number=claim.number + 1).returning(claims.c.number)
         async with self._database.write_once() as connection:
             return (await connection.execute(taken)).scalar_one_or_none() is not None
+
+    async def give_away(self, call_id: str, owner: str) -> None:
+        """The owner does not make the call: a workflow of its own takes it over."""
+        mine = and_(claims.c.call_id == call_id, claims.c.owner == owner)
+        async with self._database.write_once() as connection:
+            await connection.execute(update(claims).where(mine).values(owner=NOBODY, number=claims.c.number + 1))
 
 
 async def delete_claims(connection: AsyncConnection, ended: Sequence[str]) -> None:
@@ -131,16 +142,19 @@ class _Asked:
 async def _take(connection: AsyncConnection, unordered: Sequence[_Asked]) -> None:
     # Two doors that claim the same calls take their rows in one order, and so never wait for each other.
     asked = sorted(unordered, key=lambda one: one.claim.call_id)
-    await insert_new(connection, claims, [one.row for one in asked])
-    ids = [one.claim.call_id for one in asked]
-    held = await held_claims(connection, ids)
-    settled = set((await connection.execute(_SETTLED, {"calls": ids})).scalars())
-    if settled:
-        await delete_claims(connection, sorted(settled))
-    for one in asked:
-        one.found = held[one.claim.call_id]
-        is_ours = one.found.owner == one.claim.owner
-        one.standing = "settled" if one.claim.call_id in settled else "ours" if is_ours else "held"
+    while asked:
+        await insert_new(connection, claims, [one.row for one in asked])
+        ids = [one.claim.call_id for one in asked]
+        held = await held_claims(connection, ids)
+        settled = set((await connection.execute(_SETTLED, {"calls": ids})).scalars())
+        if settled:
+            await delete_claims(connection, sorted(settled))
+        for one in asked:
+            one.found = held.get(one.claim.call_id, one.claim)
+            is_ours = one.found.owner == one.claim.owner
+            one.standing = "settled" if one.claim.call_id in settled else "ours" if is_ours else "held"
+        # On PostgreSQL another door may withdraw a claim between our statements: then it is free.
+        asked = [one for one in asked if one.claim.call_id not in held and one.claim.call_id not in settled]
 
 
 @lru_cache

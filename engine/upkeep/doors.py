@@ -14,6 +14,7 @@ from engine.store.doors import DoorTable
 from engine.upkeep.rounds import repeated
 from toolagent.contracts.lanes import LaneFigures
 from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.calls.lanes import LaneUnreachableError
 
 _AT_ONCE = 64
 _OLD = timedelta(hours=1)
@@ -27,7 +28,7 @@ class Workflows(Protocol):
     """What a door asks of Temporal. All of it may be repeated."""
 
     async def adopt(self, claim: Claim) -> None:
-        """Give a call that no process has in hand a workflow of its own."""
+        """Give a call that no process has in hand a workflow of its own. Raises LaneUnreachableError."""
         ...
 
     async def end_lane(self, of: str) -> None:
@@ -63,10 +64,14 @@ class DoorKeeper:
         # An earlier life of this process needs no lease to run out: it is gone.
         await self._clear(self._host)
 
-    async def look(self) -> None:
-        """Renew the lease, and take over what dead doors have left."""
+    async def beat(self) -> None:
+        """Renew the lease."""
         with suppress(StoreUnavailableError):
             await self._doors.beat(self._door, self._host, self._lane.figures)
+
+    async def look(self) -> None:
+        """Take over what dead doors have left, until Temporal does not answer."""
+        with suppress(StoreUnavailableError, LaneUnreachableError):
             await self._clear(None)
             living = [lane.door for lane in await self._doors.alive()]
             for claim in await self._claims.abandoned(living, _AT_ONCE):
@@ -108,7 +113,8 @@ async def held_door(keeper: DoorKeeper, every_s: float) -> AsyncGenerator[None]:
     """Be that door until the block ends. Raises StoreUnavailableError at its beginning."""
     await keeper.open()
     try:
-        async with repeated(keeper.look, every_s, "door lease"):
+        # Of their own, since nothing may keep a lease from being renewed.
+        async with repeated(keeper.beat, every_s, "door lease"), repeated(keeper.look, every_s, "calls of other doors"):
             yield
     finally:
         await keeper.leave()

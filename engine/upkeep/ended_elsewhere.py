@@ -20,7 +20,7 @@ class EndedElsewhere:
 
     async def look(self) -> None:
         """Tell those that are to end."""
-        claims = {flight: flight.claim for flight in self._flights() if flight.claim is not None and not flight.is_cancelled}
+        claims = {flight: flight.claim for flight in self._flights() if not flight.is_cancelled}
         if not claims:
             return
         with suppress(StoreUnavailableError):

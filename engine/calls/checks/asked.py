@@ -76,8 +76,16 @@ class AnsweredBefore(Exception):
         self.result = result
 
 
+class HeldByDoor(Exception):
+    """A front door that is alive makes the call."""
+
+    def __init__(self, door: str) -> None:
+        super().__init__(door)
+        self.door = door
+
+
 Run: TypeAlias = Callable[[Asked, Sources], Awaitable[Asked]]
-"""Returns the call with what it has found out. Raises Refused, AnsweredBefore."""
+"""Returns the call with what it has found out. Raises Refused, AnsweredBefore, HeldByDoor."""
 
 
 @dataclass(frozen=True, slots=True)

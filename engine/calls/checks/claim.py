@@ -1,9 +1,7 @@
 """Whether a front door is making the call already: then this one waits for it there."""
 
-from dataclasses import replace
-
 from engine.calls.checks import earlier_result
-from engine.calls.checks.asked import AnsweredBefore, Asked, Check, Sources
+from engine.calls.checks.asked import AnsweredBefore, Asked, Check, HeldByDoor, Sources
 from engine.calls.endings import Refused
 from engine.store.claims import WORKFLOW, Claim
 from engine.store.clock import now
@@ -21,8 +19,8 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
     if found.fingerprint != asked.fingerprint:
         raise AnsweredBefore(key_conflict(asked.call_id, asked.call.tool_id, now()))
     if found.owner != WORKFLOW and found.owner in {lane.door for lane in await sources.doors.alive()}:
-        # Also where it is cancelled: the door ends it, which knows how far it is.
-        return replace(asked, door=found.owner)
+        # Whatever has changed since, and also where it is cancelled: the door knows how far it is.
+        raise HeldByDoor(found.owner)
     if found.is_cancelled:
         raise await _cancelled(asked, sources)
     if found.owner == WORKFLOW:

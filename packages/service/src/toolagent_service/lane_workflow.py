@@ -10,7 +10,6 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from toolagent.client.patience import is_away
 from toolagent_service import step_names
 from toolagent_service.calls.lanes import LaneUnreachableError, door_queue, lane_id
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
@@ -22,6 +21,8 @@ _TASK_TIMEOUT = timedelta(seconds=1)
 
 _PATIENCE = timedelta(seconds=10)
 _CLOSING_S = 2.0
+_ASKED, _DRAINS_S = 40, 0.05
+"""How often a batch is sent while a run of the lane ends and the next begins, and the pause between."""
 
 
 class LaneWorkflow:
@@ -33,6 +34,14 @@ class LaneWorkflow:
 
     async def send(self, batch: LaneBatch) -> None:
         """Returns when the workflow is done with the batch. Raises LaneUnreachableError."""
+        for _ in range(_ASKED):
+            if await self._is_taken(batch):
+                return
+            await asyncio.sleep(_DRAINS_S)
+        raise LaneUnreachableError("The lane has not gone on in a new run.")
+
+    async def _is_taken(self, batch: LaneBatch) -> bool:
+        """False where the run of the lane is about to end."""
         try:
             if not self._is_started:
                 await self._start()
@@ -41,15 +50,14 @@ class LaneWorkflow:
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
             raise LaneUnreachableError("Temporal did not say in time what became of a batch.") from error
         except WorkflowUpdateFailedError as error:
-            if not isinstance(error.cause, ApplicationError) or error.cause.type != step_names.LANE_DRAINS:
-                raise LaneUnreachableError(f"A batch failed: {error.cause}") from error
-            await self.send(batch)
+            if isinstance(error.cause, ApplicationError) and error.cause.type == step_names.LANE_DRAINS:
+                return False
+            raise LaneUnreachableError(f"A batch failed: {error.cause}") from error
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 self._is_started = False
-            elif not is_away(error) and error.status is not RPCStatusCode.FAILED_PRECONDITION:
-                raise
             raise LaneUnreachableError(f"Temporal did not take a batch ({error.status.name}).") from error
+        return True
 
     async def close(self) -> None:
         """Its door closes: it ends, while its worker is still there. Raises LaneUnreachableError."""

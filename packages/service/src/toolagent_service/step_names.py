@@ -23,6 +23,7 @@ __all__ = [
     "FIND_HOST",
     "HOST_LOST",
     "INSPECT_TASK",
+    "JOIN",
     "LANE_DRAINS",
     "LAY_OUT",
     "LOOKS_QUEUE",
@@ -82,6 +83,7 @@ CLOSE = "close"
 
 ADMIT = "admit"
 MAKE_BATCH = "make_batch"
+JOIN = "join_call"
 PLACE = "place"
 CALL = "call_tool"
 SETTLE = "settle"

@@ -28,7 +28,16 @@ from toolagent_service.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
-from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement, PlaceRequest, SettleRequest
+from toolagent_service.contracts.steps import (
+    Admission,
+    AdmitRequest,
+    CallRequest,
+    Finished,
+    JoinRequest,
+    Placement,
+    PlaceRequest,
+    SettleRequest,
+)
 
 __all__ = [
     "admit",
@@ -80,6 +89,12 @@ async def make_batch(_batch: LaneBatch) -> LaneEnds:
 @activity.defn(name=step_names.PLACE)
 async def place(_request: PlaceRequest) -> Placement:
     """Find another queue for a call that was not served in time."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.JOIN)
+async def join_call(_request: JoinRequest) -> None:
+    """Wait for a call that a front door makes."""
     _bodiless()
 
 

@@ -19,6 +19,8 @@ __all__ = [
     "CallPlan",
     "CallRequest",
     "Finished",
+    "Held",
+    "JoinRequest",
     "PlaceRequest",
     "Placement",
     "SettleRequest",
@@ -78,7 +80,22 @@ class Answered(Contract):
     result: ToolResult
 
 
-Admission = Annotated[Admitted | Answered, Field(discriminator="kind")]
+class Held(Contract):
+    """A front door makes the call: there it ends, or is given away."""
+
+    kind: Literal["held"] = "held"
+    door: str
+
+
+Admission = Annotated[Admitted | Answered | Held, Field(discriminator="kind")]
+
+
+class JoinRequest(Contract):
+    """Wait until a front door makes the call no longer. `is_cancelled`: it is to end."""
+
+    call_id: str
+    tool_id: str
+    is_cancelled: bool = False
 
 
 class PlaceRequest(Contract):

@@ -24,7 +24,7 @@ from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.calls.callbacks import delivery_id
 from toolagent.core.calls.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
-from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed, key_conflict, reason_of, task_state_of
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, NOT_ADMITTED, failed, key_conflict, reason_of, task_state_of
 
 __all__ = ["ToolAgentClient", "is_away"]
 
@@ -148,10 +148,11 @@ class ToolAgentClient:
         if description.close_time is None:
             return CallLook(state=LookState.RUNNING if is_same else LookState.CONFLICT)
         result = await self.result(call_id, call.tool_id)
-        if is_same:
+        if is_same and reason_of(result) != NOT_ADMITTED:
             return CallLook(state=LookState.ENDED, status=result.status, error_type=result.error_type, reason=reason_of(result))
-        # What holds the id was itself refused: the record has the call that the id belongs to.
-        return CallLook(state=LookState.FREE if reason_of(result) == IDEMPOTENCY_CONFLICT else LookState.CONFLICT)
+        # What holds the id was itself refused: the record has the call that the id belongs to, if there is one.
+        was_refused = reason_of(result) in {IDEMPOTENCY_CONFLICT, NOT_ADMITTED}
+        return CallLook(state=LookState.FREE if was_refused else LookState.CONFLICT)
 
     async def run_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchResult:
         """Make all calls of a batch and wait for their results. Raises CallRefusedError, AnswerPendingError."""

@@ -10,6 +10,7 @@ from toolagent.contracts.tasks import TaskState
 __all__ = [
     "IDEMPOTENCY_CONFLICT",
     "KEY_CONFLICT",
+    "NOT_ADMITTED",
     "TOO_LARGE",
     "failed",
     "key_conflict",
@@ -20,6 +21,9 @@ __all__ = [
 ]
 
 IDEMPOTENCY_CONFLICT = "idempotency_conflict"
+NOT_ADMITTED = "not_admitted"
+"""Reason of a call that nobody could decide about, as the database was away. Nothing is recorded of it: it may be asked for again."""
+
 """`details.reason` of a `rejected` call whose key was used for another call."""
 
 KEY_CONFLICT = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."

@@ -22,7 +22,7 @@ class UsualDurations:
             self._seen.popitem(last=False)
 
     def usual(self, tool_id: str, version: str) -> float | None:
-        """Nine of ten took no longer; None: none was seen."""
+        """The 90th percentile in seconds; None without any call."""
         durations = self._seen.get((tool_id, version))
         if not durations:
             return None

@@ -28,10 +28,10 @@ class FollowTask:
         with self._faults.bounded(), _final():
             try:
                 return await self._states.begin(request, is_first=activity.info().attempt == 1)
-            except TaskWaits as waits:
-                raise ApplicationError(
-                    str(waits), type=names.NO_SLOT, next_retry_delay=waits.pause, category=ApplicationErrorCategory.BENIGN
-                ) from None
+            except TaskWaits as caught:
+                waits = caught
+        # Outside of the block: an attempt that only waits ends a row of faults.
+        raise ApplicationError(str(waits), type=names.NO_SLOT, next_retry_delay=waits.pause, category=ApplicationErrorCategory.BENIGN)
 
     @activity.defn(name=step_names.FIND_HOST)
     async def find_host(self, step: HostStep) -> Slot:

@@ -28,7 +28,7 @@ class Decision:
 
 
 class Admissions:
-    """Decides about calls. Writes only how refused ones ended, keyed by the call id, so it may be asked again."""
+    """Decides about calls. Writes only the results of refused calls, by call id, so it may be repeated."""
 
     def __init__(self, sources: Sources, placements: Placements, places: Places) -> None:
         self._sources, self._placements, self._places = sources, placements, places
@@ -48,7 +48,7 @@ class Admissions:
         return Decision(Admitted(plan=await self._plan(asked)), asked.found)
 
     async def give_up(self, request: AdmitRequest, lost: int) -> Answered:
-        """The answer of a call whose admission was lost with its worker so often. A tool without effects may have been called in it."""
+        """The answer of a call whose admission was lost with its worker too often. A tool without effects may have been called in it."""
         error = lost_step("Admitting the call", lost, "unknown")
         return Answered(result=await self._refused(request, error))
 

@@ -33,7 +33,7 @@ _LINKS = (errno.ELOOP, errno.ENOTDIR)
 
 
 class FileRefused(Refused):
-    """A value that names no file a tool may have."""
+    """A value that names no file, or one that the tool may not have."""
 
     def __init__(self, error_type: ErrorType, path: str, message: str) -> None:
         self.path = path
@@ -87,7 +87,7 @@ class CallFolder:
                 self._opened -= {self.staged, self._folder}
 
     async def hand_over(self, put: Callable[[Path], Awaitable[Path]]) -> Path:
-        """Where the tool finds what `put` puts into the folder it is given, which the tool does not see meanwhile. Raises OSError."""
+        """The path by which the tool finds what `put` writes. The tool does not see the folder meanwhile. Raises OSError."""
         own = secrets.token_hex(8)
         staged = self.staged / own
         await asyncio.to_thread(staged.mkdir, parents=True)
@@ -96,7 +96,7 @@ class CallFolder:
         return self.inputs / own / file.relative_to(staged)
 
     def open(self, value: str) -> BinaryIO | None:
-        """The plain file that the tool means; None when it is not in this folder. Raises OSError."""
+        """The regular file that the tool names; None when it is not in this folder. Raises OSError."""
         file = Path(os.path.normpath(self.outputs / value))
         if not any(file != folder and file.is_relative_to(folder) for folder in (self.outputs, self.inputs)):
             return None
@@ -202,7 +202,7 @@ class FileParameters:
 
 
 async def _named_files(schema: JsonSchema, value: JsonValue) -> dict[str, str]:
-    """What is named, by JSON path: several branches of a schema may speak of one place."""
+    """The named files, by JSON path: several branches of a schema may describe one place."""
     return await walked(value, lambda: dict(values_of_format(schema, value, FILE_PATH))) if mentions_format(schema, FILE_PATH) else {}
 
 

@@ -43,7 +43,7 @@ class LargeResults:
 
         Raises Refused, ContentUnavailableError, StoreUnavailableError.
         """
-        # What is written differs from what the tool sent: `1e15` grows fourfold, and `1e999` is no number that JSON has.
+        # The written JSON differs from what the tool sent: `1e15` grows fourfold, and `1e999` is no JSON number.
         try:
             encoded = to_json(output, inf_nan_mode="null")
         except PydanticSerializationError:  # it holds half a character

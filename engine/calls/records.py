@@ -16,7 +16,7 @@ from toolagent.core.schemas import mask_secrets, mentions_secrets
 from toolagent_service.contracts.steps import AdmitRequest, CallPlan
 
 LEFT_BEHIND = "left_behind"
-"""In `metadata` of a result: what the tool left that could not be removed. Its answer stands, as it may have acted."""
+"""In `metadata` of a result: what the tool left that could not be removed. Its answer still counts, as it may have acted."""
 
 
 async def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, run_id: str) -> CallRecord:
@@ -39,7 +39,7 @@ async def _masked(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str,
 
 
 def record_of_refused(request: AdmitRequest) -> CallRecord:
-    """Without its parameters: which of them are secret is not known of a call that does not fit its tool."""
+    """Without its parameters: it is not known which are secret when they do not fit the schema."""
     return CallRecord(
         call_id=request.call_id,
         tool_id=request.call.tool_id,
@@ -53,7 +53,7 @@ def record_of_refused(request: AdmitRequest) -> CallRecord:
 
 
 def events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
-    """What happened to a call that ended like this."""
+    """The events of a call that ended like this."""
 
     def event(name: str, kind: EventType, at: datetime, details: JsonValue = None) -> Event:
         event_id = f"{result.call_id}:{name}"

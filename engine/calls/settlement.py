@@ -1,4 +1,4 @@
-"""How a call ends: its output is checked, its result made, and both are written down."""
+"""How a call ends: its output is checked, its result made and recorded."""
 
 from pydantic import JsonValue
 
@@ -34,12 +34,12 @@ class Settlements:
         return await self._recorded(request, result, manifest, started=request.outcome.started_at is not None, claim=claim)
 
     async def give_up(self, request: SettleRequest, lost: int) -> ToolResult:
-        """The result of a call whose settlement was lost with its worker so often: without the output, which is unchecked."""
+        """The result of a call whose settlement was lost with its worker too often: without the output, which is unchecked."""
         outcome = await self._honest(request.plan, request.outcome)
         return await self._ended_as(request, outcome.error or lost_step("Checking and recording the tool's answer", lost, _known(outcome)))
 
     async def record_fault(self, request: SettleRequest, faults: int, told: str) -> ToolResult:
-        """The result of a call whose settlement failed so often: nothing that came from the tool or the caller's parameters is in it."""
+        """The result of a call whose settlement failed too often. It holds nothing from the tool or the parameters."""
         return await self._ended_as(request, faulty_step(faults, told, _known(request.outcome)))
 
     async def _ended_as(self, request: SettleRequest, error: ToolError) -> ToolResult:

@@ -22,7 +22,7 @@ class UsualDurations:
             self._seen.popitem(last=False)
 
     def quick(self, tool_id: str, version: str) -> float | None:
-        """One in ten took no longer; None: none was seen."""
+        """The 10th percentile in seconds; None without any call."""
         durations = self._seen.get((tool_id, version))
         if not durations:
             return None

@@ -14,14 +14,14 @@ _LARGE_AT_ONCE = 2
 
 
 class LargeAnswer:
-    """While an answer of one of these blocks is large, few others are: the rest waits, half read, for the time its reader has."""
+    """A limit on large answers in memory at one time: others wait, partly read, within the time of their reader."""
 
     def __init__(self, slots: asyncio.Semaphore) -> None:
         self._slots, self._holds = slots, False
 
     @staticmethod
     def slots() -> asyncio.Semaphore:
-        """What those that share the memory share."""
+        """To be shared by all answers that the limit counts together."""
         return asyncio.Semaphore(_LARGE_AT_ONCE)
 
     async def grown(self, size: int) -> None:

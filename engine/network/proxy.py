@@ -26,7 +26,7 @@ _BUSY = (
 
 @dataclass(frozen=True, slots=True)
 class ProxyLimits:
-    """Of one run. `idle_s`: the longest silence on a connection."""
+    """The limits of one run. `idle_s`: the longest silence on a connection."""
 
     connections: int = 128
     header_bytes: int = 32 * 1024
@@ -136,7 +136,7 @@ class Proxy:
             raise _one_of(known) from group
 
     def _is_judged(self, data: bytes, target: Target) -> bool:
-        """Whether enough was said to know that it is for the host it was opened to. Raises ConnectionError when it is not."""
+        """Whether enough was read to see that it is for the host it was opened to. Raises ConnectionError when it is for another one."""
         name = greeted(data)
         if name is Greeting.ENDLESS:
             raise ConnectionError("its name would come after we had stopped looking")

@@ -39,7 +39,7 @@ class ArchiveStore(Protocol):
 
 
 class ProjectArchives:
-    """Packs folders and remembers what they looked like: one that did not change is not packed again."""
+    """Packs folders and remembers their state: an unchanged folder is not packed again."""
 
     def __init__(self, files: ArchiveStore) -> None:
         self._files = files
@@ -61,7 +61,7 @@ class ProjectArchives:
         return file_id
 
     async def has(self, file_id: str) -> bool:
-        """Whether it is there, as far as can be said without reading it."""
+        """Whether it exists, without reading it."""
         file = await self._files.get(file_id)
         try:
             return file is not None and await self._files.has_content(file)

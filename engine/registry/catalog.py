@@ -41,7 +41,7 @@ Contents = dict[tuple[str, str, str], str]
 
 @dataclass(slots=True)
 class _Prepared:
-    """What is about to be written."""
+    """The changes to write."""
 
     entries: list[CatalogEntry]
     versions: list[CatalogEntry]
@@ -159,7 +159,7 @@ class CatalogImport:
     async def _content_of(
         self, archive: str | None, host_dir: str, manifest: ToolManifest, data_dir: Path, known: str | None
     ) -> tuple[str | None, str | None]:
-        """The archive, and what is wrong. One that the file names counts more than the folder, one that was kept more than none."""
+        """The archive, and its faults. An archive that the file names goes before the folder; a kept one is better than none."""
         if archive is not None:
             self._archives.note(archive, data_dir / host_dir, manifest.tool_id)
             if await self._archives.has(archive) or await self._archives.remake(archive):
@@ -176,7 +176,7 @@ class CatalogImport:
         if not reading.tools.readable:
             return
         before = await self._files.of_file(registry_json.FILE_NAME)
-        # Tools without a mark are from before there was such a table.
+        # Tools without a mark are older than that table.
         mine = before[self._catalog].entry_ids if self._catalog in before else await self._entries.list_unmarked(FILES_ORIGIN)
         mentioned = tuple(reading.tools.mentioned)
         if not set(mentioned) <= set(mine):
@@ -208,7 +208,7 @@ class CatalogImport:
 
 @contextmanager
 def _without_long_pauses() -> Generator[None]:
-    """Looking for cycles among all objects stops every call for up to half a second while a large catalog is in memory."""
+    """A garbage collection stops every call for up to half a second while a large catalog is in memory."""
     young, middle, old = gc.get_threshold()
     gc.set_threshold(young, middle, _RARELY)
     try:
@@ -230,7 +230,7 @@ def _by_file(reading: CatalogReading) -> dict[str, Parsed[Any]]:
 
 
 def _taken(builtin: Iterable[str], reading: CatalogReading) -> dict[str, str]:
-    """The ids that no file of a tool may have, with whose they are."""
+    """The ids that no tool file may use, with their owners."""
     return {**dict.fromkeys(reading.tools.mentioned, registry_json.FILE_NAME), **dict.fromkeys(builtin, "A built-in tool")}
 
 
@@ -255,7 +255,7 @@ def _mark(*texts: str) -> str:
 
 
 def _reconcile(entry: ToolEntry, *, sources_known: bool) -> tuple[ToolEntry, list[CatalogFault]]:
-    """The source says what the backend runtime is; a manifest that says otherwise is reported."""
+    """The source determines the backend runtime; a manifest that differs is reported."""
     manifest = entry.manifest
     if not entry.sources:
         if not sources_known:

@@ -147,7 +147,7 @@ def _best_first(ranked: Iterable[tuple[int, ToolEntry]]) -> tuple[ToolEntry, ...
 
 
 def _rank(manifest: ToolManifest, words: Sequence[str]) -> int:
-    """0: not found."""
+    """The score; 0: not found."""
     scores = _scores(manifest, words)
     return 0 if 0 in scores else 1 + sum(scores)
 

@@ -33,7 +33,7 @@ Version = str
 
 @dataclass(frozen=True, slots=True)
 class ToolFolders:
-    """Where the files are. A missing folder is a fault where it is `expected`; what came from it stays in any case.
+    """The places of the files. A missing folder is a fault where it is `expected`; what came from it stays in any case.
 
     `shipped` has the tools that come with the engine: each is there unless a file of the folders, or another tool, has its id.
     """

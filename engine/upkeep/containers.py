@@ -32,7 +32,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 async def found_containers(
     runtimes: Mapping[str, AnyRuntime], supervisor: Supervisor, registry: ToolRegistry
 ) -> AsyncGenerator[BuildContainers | None]:
-    """Serving containers that a killed worker left get their routes back, or are removed; build containers are minded."""
+    """Serving containers that a killed worker left get their routes back, or are removed; build containers are watched."""
     runtime = runtimes.get("docker")
     if not isinstance(runtime, DockerRuntime):
         yield None

@@ -1,4 +1,4 @@
-"""Files that nothing needs any more, tasks that ended long ago, and hosts that never came back."""
+"""Removes files that nothing needs any more, tasks that ended long ago, and hosts that never came back."""
 
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta

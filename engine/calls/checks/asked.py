@@ -1,4 +1,4 @@
-"""A call of which it is decided whether it may be made, and what decides: the checks, each a file of this folder."""
+"""A call during admission, and the checks that decide about it, each a file of this folder."""
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What checks may look into."""
+    """What checks may read."""
 
     lookup: ToolLookup
     calls: CallTable
@@ -42,7 +42,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the checks before have found out of the call. `fingerprint` tells calls under the same id apart."""
+    """What earlier checks have found out. `fingerprint` distinguishes calls with the same id."""
 
     call_id: str
     call: ToolCall
@@ -51,7 +51,7 @@ class Asked:
     """The parameters of the call; after their check with the defaults of the schema."""
     entry: ToolEntry | None = None
     is_new: bool = False
-    """No call was made under this id before."""
+    """No earlier call has this id."""
     door: str | None = None
     """The front door that is making the call."""
 

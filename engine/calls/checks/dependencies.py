@@ -1,4 +1,4 @@
-"""Whether the tools are there that the tool needs."""
+"""Whether the tools that this tool needs exist."""
 
 from pydantic import JsonValue
 
@@ -19,7 +19,7 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
 
 
 async def unmet_dependencies(manifest: ToolManifest, lookup: ToolLookup) -> Refused | None:
-    """What a call of the tool would lack; None when nothing. Only what it needs itself: the others say what they need."""
+    """The missing dependencies of the tool; None when there are none. Direct dependencies only."""
     missing = [(needed, reason) for needed in manifest.dependencies if (reason := await _why_not(needed, lookup))]
     if not missing:
         return None

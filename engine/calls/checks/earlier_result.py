@@ -13,7 +13,7 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
     if record is None:
         return asked
     if record.fingerprint != asked.fingerprint:
-        # The record is the other call's: of this one nothing is written down.
+        # The record belongs to the other call: nothing is recorded of this one.
         raise AnsweredBefore(key_conflict(asked.call_id, asked.call.tool_id, now()))
     if record.result is not None:
         raise AnsweredBefore(record.result)

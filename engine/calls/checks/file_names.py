@@ -1,4 +1,4 @@
-"""Whether the files are there that the parameters name, and may be named."""
+"""Whether the files that the parameters name exist and may be named."""
 
 from engine.calls.checks.asked import Asked, Check, Sources
 from toolagent.contracts.calls import ErrorType

@@ -1,4 +1,4 @@
-"""Whether the parameters are of a size that is taken."""
+"""Whether the parameters are within the limits of size."""
 
 from pydantic import JsonValue
 from pydantic_core import to_json

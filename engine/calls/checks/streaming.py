@@ -1,4 +1,4 @@
-"""Whether the tool streams, where that is asked for."""
+"""Whether the tool can stream, if streaming is requested."""
 
 from engine.calls.checks.asked import Asked, Check, Sources
 from engine.calls.endings import Refused

@@ -1,4 +1,4 @@
-"""Which version of which tool is called: exactly one, which the call keeps whatever is activated meanwhile."""
+"""Which version of which tool is called. The call keeps this version, whichever is activated meanwhile."""
 
 from dataclasses import replace
 

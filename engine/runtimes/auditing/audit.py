@@ -33,7 +33,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Audit(Protocol):
-    """What a runtime tells of each run."""
+    """Receives an entry for each run."""
 
     def note(self, entry: AuditEntry) -> None:
         """Write it down. Parameters and command must be masked (`toolagent.core.calls.masking`). Does not raise: a full disk is logged."""
@@ -131,7 +131,7 @@ def _lines_backwards(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _line(entry: AuditEntry) -> str:
-    """ASCII, so that nothing in a parameter can end a line."""
+    """ASCII, so that no character of a parameter can end a line."""
     return json.dumps(entry.model_dump(mode="json", exclude_defaults=True), ensure_ascii=True, separators=(",", ":"))
 
 

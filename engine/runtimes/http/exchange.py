@@ -29,7 +29,7 @@ _KEEPALIVE_S = 2.0
 _CONNECT_TIMEOUT_S = 10.0
 _MAX_HEALTH_BYTES = 64 * 1024
 _LARGE_BYTES = 64 * 1024
-"""What is longer is read in a thread, so that others are answered in between."""
+"""Longer answers are parsed in a thread, so that the event loop stays free."""
 
 _OWN_HEADERS = ("Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Expect", "TE", "Trailer", "X-Output-Dir")
 
@@ -82,7 +82,7 @@ class HttpExchange:
         self._large = LargeAnswer.slots()
 
     def unconnected(self) -> "HttpExchange":
-        """Another one, whose every request has a connection of its own: none is blamed for what the one before did to it."""
+        """A second exchange with a connection for each request: an earlier request cannot affect a later one."""
         alone = HttpExchange(
             max_result_bytes=self.max_result_bytes, max_result_values=self.max_result_values, tls=self.tls, public=self.public
         )
@@ -139,7 +139,7 @@ class HttpExchange:
     def _build(self, target: Target, request: ToolRequest, parts: RequestParts, body: Sent) -> httpx.Request:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": request.call_id, **target.headers}
         headers |= body.headers
-        # No parameter speaks in our place.
+        # No parameter replaces our own headers.
         ours = {name.lower() for name in (*headers, *_OWN_HEADERS, *(["Content-Type"] if body.files else []))}
         headers |= {name: value for name, value in parts.headers if name.lower() not in ours}
         try:

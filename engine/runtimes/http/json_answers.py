@@ -13,14 +13,14 @@ MAX_RESULT_VALUES = 250_000
 """What an answer may hold where no setting says otherwise."""
 
 _MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
-"""Nearly no answer has such a number, so nearly none is walked through."""
+"""Few answers have such a number, so few are walked through."""
 _PIECE = 1 << 18
 _OVERLAP = 320
 """A search holds the interpreter's lock: in 64 MB at once it would do so for a second."""
 
 
 class TooMuchError(ValueError):
-    """It is not read: it would take too long, or stand too deep in what it is handed on in."""
+    """It is not parsed: it is too large, or nested too deeply."""
 
     def __init__(self, excess: Excess) -> None:
         setting = " (TOOL_AGENT_MAX_RESULT_VALUES)" if excess.of == "values" else ""

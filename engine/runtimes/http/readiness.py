@@ -15,7 +15,7 @@ from toolagent.contracts.sources import HttpSource
 _FASTEST_LOOK_S = 0.01
 _SLOWEST_LOOK_S = 0.2
 _LATE_BY = 0.1
-"""How late a start may be seen, as a part of what it took."""
+"""The delay after which a start is noticed, as a share of its duration."""
 
 _ASK_S = 2.0
 _OK = 200

@@ -55,7 +55,7 @@ class Stream:
         self._take(chunk)
 
     def add(self, chunk: bytes) -> None:
-        """As if the child had written it. What has been closed takes nothing more."""
+        """As if the child had written it. Ignored after closing."""
         if not self._ended.is_set():
             self._take(chunk)
 

@@ -101,7 +101,7 @@ class Process:
             await asyncio.to_thread(end_run, self.pid, RUN_MARK, self._run)
         guardian.release(self.pid)
         if self._prepared is not None:
-            with contextlib.suppress(OSError):  # what cannot be removed now is found by the sweep of the next start
+            with contextlib.suppress(OSError):  # the sweep at the next start finds what cannot be removed now
                 ending = await self._prepared.end()
                 # A sandbox that a signal ended had no time to say how far it had come.
                 self.ending = ending if code >= 0 else replace(ending, was_set_up=True)

@@ -57,7 +57,7 @@ class Instances:
         return self._up.get(key)
 
     def stops(self, tool_id: str) -> int:
-        """How often the tool was stopped; what was noted before a wait tells after it whether that happened meanwhile."""
+        """How often the tool was stopped. Compared before and after a wait, it shows whether that happened meanwhile."""
         return self._stops.get(tool_id, 0)
 
     def require_not_stopped(self, tool_id: str, stops: int) -> None:
@@ -66,7 +66,7 @@ class Instances:
             raise stopped()
 
     async def ensure(self, entry: ToolEntry, index: int, progress: Progress, stops: int) -> Instance:
-        """The tool, up by this source, or by another one that is just being started; all who ask at once wait for one start.
+        """The tool, up by this source, or by another one that is just being started; concurrent calls wait for one start.
 
         Raises NotSent; also when the tool was stopped since the caller noted `stops`, as it must not come back by itself.
         """
@@ -93,7 +93,7 @@ class Instances:
 
     @contextmanager
     def using(self, instance: Instance) -> Generator[None, None, None]:
-        """While a call uses it. What was replaced meanwhile is ended by its last user."""
+        """While a call uses it. An instance that was replaced meanwhile ends with its last call."""
         instance.in_flight += 1
         try:
             yield

@@ -14,7 +14,7 @@ from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.core.calls.masking import masked_text
 
 Alert: TypeAlias = Callable[[Event], Awaitable[None]]
-"""Where it is told that a tool which ran is unhealthy now: a `health_alert`."""
+"""Called when a tool that ran is unhealthy now: a `health_alert`."""
 
 
 class RouteStore(Protocol):
@@ -66,7 +66,7 @@ class RouteBoard:
         await self._set(self._fresh(entry, index).model_copy(update=up), entry.manifest.version)
 
     async def ended(self, tool_id: str, version: str, state: RunState, last_error: str | None) -> None:
-        """It does not run any more. Says nothing when another version has been started since."""
+        """It does not run any more. Nothing is saved when another version has been started since."""
         found = self._routes.get(tool_id)
         if found is not None and found[1] == version:
             down = {"state": state, "endpoint": None, "pid": None, "port": None, "started_at": None, "last_error": last_error}

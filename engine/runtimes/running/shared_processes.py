@@ -49,7 +49,7 @@ class _Use:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Member(Running):
-    """What one tool knows of the process."""
+    """The process, as one tool sees it."""
 
     use: _Use
 
@@ -119,7 +119,7 @@ class SharedProcesses:
         return use.process.calls > use.calls
 
     def condemn(self, running: Running, how: str) -> None:
-        """The process is of no use to any of its tools: it is ended for all, and they are told `how`. A stop waits for that."""
+        """The process is useless to all of its tools: it is ended for all, and they are told `how`. A stop waits for that."""
         process = _use_of(running)[0].process
         process.why = process.why or how
         self._forget(process)

@@ -31,7 +31,7 @@ _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
 _OWN = ("localhost", "127.0.0.1", "::1")
-"""Programs mean their own loopback by these."""
+"""Names of a program's own loopback."""
 _MOST_AT_ONCE = 2048
 
 
@@ -131,7 +131,7 @@ class Egress:
                 folder.remove()
 
     def forget(self, name: str) -> None:
-        """A lasting sandbox of this name is gone. Forgetting what is not there is no error."""
+        """A lasting sandbox of this name is gone. May be repeated."""
         self._folders.make(name).remove()
 
     def sweep(self, keep: Collection[str] = ()) -> tuple[str, ...]:

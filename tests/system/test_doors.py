@@ -320,6 +320,13 @@ def test_when_the_parent_is_stopped_its_doors_answer_what_they_have_in_hand_and_
     assert _statuses(own.house, own.lanes) == {WorkflowExecutionStatus.COMPLETED}
 
 
+def test_what_no_door_can_run_without_is_said_once_and_ends_the_parent(cluster: Cluster) -> None:
+    parent = cluster.member("api --processes 2", "wrong", DATABASE_URL="postgresql+asyncpg://agent:x@127.0.0.1:1/agent")
+    parent.start()
+    assert parent.wait() == 1
+    assert parent.output.count("TOOL_AGENT_DATABASE_URL cannot be used") == 1
+
+
 def _statuses(house: House, doors: Collection[str]) -> set[WorkflowExecutionStatus | None]:
     return {asyncio.run(_status(house, door)) for door in doors}
 

@@ -26,6 +26,10 @@ CONTAINER = "bench_container"
 SCRIPT = "bench_script"
 SCRIPT_ACTING = "bench_script_acting"
 SCRIPT_FILE = ROOT / "data/scripts/examples/echo.py"
+LANES_OFF, HARMLESS, LANES_ALL = ({"LANES": mode} for mode in ("off", "harmless", "all"))
+LANE_WAY = '"way":"lane"'
+"""In the answer of a call that took the lane."""
+
 _ADDRESS = re.compile(r"^(API|Temporal UI|Temporal) +(\S+)", re.MULTILINE)
 _START_S = 600.0
 _MAIN = "main.py"
@@ -100,6 +104,11 @@ def python_path(root: Path = ROOT) -> str:
     return os.pathsep.join((str(root), str(root / "packages/toolagent/src"), str(root / "packages/service/src")))
 
 
+def call_body(tool_id: str, **params: JsonValue) -> str:
+    """Of `POST /run_tool`."""
+    return json.dumps({"tool_id": tool_id, "params": {"message": "hello", **params}})
+
+
 def why_refused(error: httpx.HTTPStatusError) -> str:
     """What the service says of a request that it did not serve."""
     return Problem.model_validate_json(error.response.content).detail
@@ -116,7 +125,8 @@ class OurService:
             f"TOOL_AGENT_{key}": value for key, value in all_settings.items()
         }
         self.state = folder / "state"
-        self.child = Child([tree.python, "-m", "workers", "up"], folder, "service", more)
+        self._folder, self._command, self._environment = folder, [tree.python, "-m", "workers", "up"], more
+        self.child = self._started()
         try:
             self.child.ready(lambda: "ready" in self.child.output, _START_S)
         except RuntimeError:
@@ -129,6 +139,14 @@ class OurService:
     def stop(self) -> None:
         self.http.close()
         self.child.stop()
+
+    def kill(self) -> None:
+        """SIGKILL to the process of the service alone; its guardian sees to the others."""
+        self.child.kill()
+
+    def start_again(self) -> None:
+        """After `kill`, without waiting until it is ready: on the same port only where it was given one."""
+        self.child = self._started()
 
     def call(self, tool_id: str, **params: JsonValue) -> JsonValue:
         """The result of a call that has to succeed."""
@@ -160,6 +178,9 @@ class OurService:
             kind = "python" if process.pid == self.child.pid else "temporal" if "start-dev" in command else "tools"
             parts[kind].append(process)
         return parts
+
+    def _started(self) -> Child:
+        return Child(self._command, self._folder, "service", self._environment)
 
     def _route(self, tool_id: str) -> ToolRoute:
         answer = self.http.get(f"/tools/{tool_id}")

@@ -41,7 +41,7 @@ class Asked:
 
 
 class Callers:
-    """So many ask at once, in the order of the plan. `urls` are those of the doors, `effects` a folder with a file for each tool."""
+    """So many ask at once, in the order of the plan. `urls` are those of the doors, `effects` a folder that tools write to."""
 
     def __init__(self, urls: Mapping[Door, str], effects: Path) -> None:
         self._urls, self._effects = urls, effects
@@ -64,8 +64,7 @@ class Callers:
         kind = KINDS[call.kind]
         params: dict[str, JsonValue] = {"message": call.key}
         if kind.acts:
-            # Tools run as users of their own, and none may write what another has made.
-            params |= {"effects": str(self._effects / kind.tool_id), "seconds": kind.seconds}
+            params |= {"effects": str(self._effects), "seconds": kind.seconds}
         return {"tool_id": kind.tool_id, "params": params, "mode": "sync" if waits else "async"}
 
     async def _ask(self, http: httpx.AsyncClient, asked: Asked) -> None:

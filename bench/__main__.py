@@ -199,7 +199,7 @@ class Run:
         self.results.profiles += measure_profile(self.generator, self.folder, self.extent.profile_s, self.extent.plan.warm_up_s)
 
     def _scale(self) -> None:
-        plan = replace(self.extent.plan, callers=(1, 64))
+        plan = replace(self.extent.plan_of_lanes, callers=(1, 64))
         made, singles = measure_scale(self.generator, self.folder, plan, self.extent.sizes)
         self._take(made)
         self.results.singles += singles

@@ -159,6 +159,8 @@ class Run:
             self._take(measure(self.generator, calls_of_lanes(chosen), self.extent.plan_of_lanes))
         else:
             self._take(measure(self.generator, chosen, self.extent.plan))
+        with self._telling("lanes of the calls"):
+            self.results.singles += stage.lane_shares()
 
     def _isolation(self, stage: Stage) -> None:
         turns = self.extent.turns

@@ -13,8 +13,9 @@ import httpx
 import psutil
 from pydantic import JsonValue
 
-from bench.processes import Child
+from bench.processes import Child, NotReadyError, until
 from toolagent.contracts.http import Problem
+from toolagent.contracts.lanes import Lane, LaneFigures, LaneListing
 from toolagent.contracts.routes import ToolRoute
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +33,7 @@ LANE_WAY = '"way":"lane"'
 
 _ADDRESS = re.compile(r"^(API|Temporal UI|Temporal) +(\S+)", re.MULTILINE)
 _START_S = 600.0
+_FIGURES_S = 30.0
 _MAIN = "main.py"
 _NO_CACHES = shutil.ignore_patterns("__pycache__", ".venv", ".pytest_cache")
 _SCHEMA: JsonValue = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
@@ -163,6 +165,13 @@ class OurService:
     def remove_tool(self, tool_id: str) -> None:
         self.http.delete(f"/tools/{tool_id}").raise_for_status()
 
+    def lane_figures(self) -> LaneFigures:
+        """Of its lane, no older than this question: they are told with each renewal of its lease. Raises NotReadyError."""
+        asked = self._lane().seen_at
+        if not until(lambda: self._lane().seen_at > asked, _FIGURES_S):
+            raise NotReadyError(f"the lane was not seen for {_FIGURES_S:g} s")
+        return self._lane().figures
+
     def tool_processes(self, tool_id: str) -> list[psutil.Process]:
         """Its sandbox, and what runs in it: what carries its connections, and the tool itself, which is the last."""
         sandbox = psutil.Process(self._route(tool_id).pid)
@@ -178,6 +187,10 @@ class OurService:
             kind = "python" if process.pid == self.child.pid else "temporal" if "start-dev" in command else "tools"
             parts[kind].append(process)
         return parts
+
+    def _lane(self) -> Lane:
+        answer = self.http.get("/lanes").raise_for_status()
+        return max(LaneListing.model_validate_json(answer.content).lanes, key=lambda lane: lane.started_at)
 
     def _started(self) -> Child:
         return Child(self._command, self._folder, "service", self._environment)

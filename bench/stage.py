@@ -15,6 +15,7 @@ from bench.environments import python_of
 from bench.load import NEW_KEY
 from bench.postgres import Postgres, postgres_binaries
 from bench.processes import Child, bare_environment
+from bench.results import Single
 from bench.rounds import Target
 from bench.service import (
     ACTING,
@@ -70,6 +71,7 @@ class Stage:
         self._stack = ExitStack()
         self.targets: list[Target] = []
         self.remarks: list[str] = []
+        self.all_lanes: OurService | None = None
 
     def __enter__(self) -> "Stage":
         with ExitStack() as stack:
@@ -101,6 +103,21 @@ class Stage:
         if "dbos" in self._peers:
             self._dbos()
 
+    def lane_shares(self) -> list[Single]:
+        """How many of the calls that took a lane so far were not over in time, and got a workflow all the same."""
+        labels = {
+            self.service: "with the default of lanes",
+            **({self.all_lanes: "with acting calls in lanes too"} if self.all_lanes else {}),
+        }
+        figures = [(label, service.lane_figures()) for service, label in labels.items()]
+        return [
+            Single(
+                name="lane.moved", label=f"of {lane.calls:,} calls in a lane {label}, moved", value=100 * lane.moved / lane.calls, unit="%"
+            )
+            for label, lane in figures
+            if lane.calls
+        ]
+
     def _plain_tool(self) -> None:
         """For the peers, which reach no socket in a sandbox: the same program on the same Python, as a process on a port."""
         port, (*_, sandboxed) = free_port(), self.service.tool_processes(HTTP_FREE)
@@ -111,10 +128,10 @@ class Stage:
         self._add("plain", "the tool itself, plain HTTP", self._tool_url, {"tool": self._tool})
 
     def _all_lanes(self) -> None:
-        self.all_lanes = self._started(OurService(self._folder / "all", self._data, LANES_ALL))
-        parts = self.all_lanes.parts()
-        used = {"our Python": parts["python"], "Temporal": parts["temporal"], "tool": self.all_lanes.tool_processes(ACTING)}
-        body, url = call_body(ACTING), f"{self.all_lanes.url}/run_tool"
+        self.all_lanes = service = self._started(OurService(self._folder / "all", self._data, LANES_ALL))
+        parts = service.parts()
+        used = {"our Python": parts["python"], "Temporal": parts["temporal"], "tool": service.tool_processes(ACTING)}
+        body, url = call_body(ACTING), f"{service.url}/run_tool"
         self._add(
             "all.acting",
             "ours, acting calls in lanes too: HTTP tool with side effects",

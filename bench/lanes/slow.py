@@ -8,7 +8,6 @@ from threading import Thread
 
 from bench.generator import Generator
 from bench.load import Job
-from bench.processes import until
 from bench.results import Single
 from bench.rounds import Measurements, Plan, Target, measure
 from bench.service import ACTING, LANE_WAY, LANES_ALL, LANES_OFF, OurService, call_body, make_catalog
@@ -22,7 +21,6 @@ _ONE_BY_ONE = 3
 
 _AT_ONCE = 16
 _BESIDE = 8
-_FIGURES_S = 10.0
 
 
 class Slow:
@@ -59,7 +57,7 @@ def measure_slow_calls(generator: Generator, folder: Path, plan: Plan) -> tuple[
         targets = [_moved(generator, way, service) for way, service in services.items()]
         for callers, calls in ((1, _ONE_BY_ONE), (_AT_ONCE, _AT_ONCE)):
             made.add(measure(generator, targets, replace(plan, callers=(callers,), calls=calls)))
-        share = _moved_of(services["all"]) / (plan.rounds * (_ONE_BY_ONE + _AT_ONCE))
+        share = services["all"].lane_figures().moved / (plan.rounds * (_ONE_BY_ONE + _AT_ONCE))
         slow = Slow(generator, services["all"])
         stack.callback(slow.end)
         beside = replace(plan, callers=(_BESIDE,), seconds=min(plan.seconds, _SLOW_S - 1), calls=None)
@@ -91,20 +89,3 @@ def _beside(service: OurService, slow: Slow) -> Sequence[Target]:
     )
     label = f"ours: echo beside a call of {_SLOW_S:g} s in its lane"
     return [alone, replace(alone, name="beside.slow", label=label, before=slow.begin)]
-
-
-def _moved_of(service: OurService) -> int:
-    """As its lane says, whose figures are told every few seconds: what stands there when they stay as they are."""
-    seen: list[int] = []
-
-    def look() -> bool:
-        lanes = service.http.get("/lanes").raise_for_status().json()["lanes"]
-        seen.append(sum(lane["figures"]["moved"] for lane in lanes))
-        return len(set(seen[-_STEADY:])) == 1 and len(seen) >= _STEADY
-
-    until(look, _FIGURES_S)
-    return seen[-1]
-
-
-_STEADY = 250
-"""Looks, twenty milliseconds apart."""

@@ -19,10 +19,16 @@ from bench.bounds import judge
 from bench.cold_start import measure_cold_starts
 from bench.generator import Generator, WrongAnswersError
 from bench.isolation import EngineMissingError, measure_commands, measure_launches, measure_scripts
+from bench.lanes.calls import PEERS as PEERS_OF_LANES
+from bench.lanes.calls import calls_of_lanes
+from bench.lanes.doors import measure_doors
+from bench.lanes.killed import measure_kills
+from bench.lanes.slow import measure_slow_calls
 from bench.machine import describe_machine, load_average, server_settings
 from bench.making import NotMadeError, measure_builds, measure_deploys, measure_history, workshop
 from bench.memory import measure_memory
 from bench.processes import NotReadyError, end_in_order
+from bench.profile import NoProfilerError, measure_profile
 from bench.programs import measure_programs
 from bench.report import show, write
 from bench.results import Results
@@ -32,8 +38,14 @@ from bench.service import ROOT, Tree
 from bench.stage import OURS, PEERS, THEN, Stage, side_by_side
 from bench.starts import measure_starts
 
-PIECES = ("calls", "cold", "isolation", "making", "starts", "scale", "memory")
+PIECES = ("calls", "lanes", "cold", "isolation", "making", "starts", "scale", "memory", "profile")
+_WITH_IT = {"lanes": ("scale", "memory")}
+"""What a piece is not whole without."""
+
 _CALLERS = (1, 16, 64)
+
+
+_UNMEASURED = (WrongAnswersError, NotReadyError, EngineMissingError, NotMadeError, NoProfilerError, TimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +60,17 @@ class Extent:
     sizes: Sizes
     memory_calls: int
     rest_s: float
+    kills: int
+    lane_rounds: int
+    profile_s: float
+
+    @property
+    def plan_of_lanes(self) -> Plan:
+        return replace(self.plan, rounds=self.lane_rounds)
 
 
-_FULL = Extent(Plan(5, 3.0, _CALLERS, 0.5), 9, 100, 3, 200, Sizes(10_000, 1_000_000), 5_000, 10.0)
-_QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, 10, 1, 20, Sizes(1_000, 50_000), 400, 2.0)
+_FULL = Extent(Plan(5, 3.0, _CALLERS, 0.5), 9, 100, 3, 200, Sizes(10_000, 1_000_000), 100_000, 10.0, 3, 3, 10.0)
+_QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, 10, 1, 20, Sizes(1_000, 50_000), 4_000, 2.0, 1, 1, 3.0)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,8 +79,10 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(width=None if sys.stdout.isatty() else 180)
     signal.signal(signal.SIGTERM, end_in_order)
     extent = _extent(asked)
-    pieces = asked.only or list(PIECES)
+    pieces = _pieces(asked)
     peers = [peer for peer in asked.peers.split(",") if peer in PEERS and not asked.against]
+    if "calls" not in pieces:
+        peers = [peer for peer in peers if peer in PEERS_OF_LANES and "lanes" in pieces]
     before = load_average()
     results = Results(machine=describe_machine(), run={})
     with ExitStack() as stack:
@@ -80,7 +101,8 @@ def main(arguments: Sequence[str]) -> int:
         # Without the name of a folder of this machine.
         "command": " ".join(("python -m bench", *("…" if part == str(asked.results) else part for part in arguments))),
         "taken": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        "rounds": f"{plan.rounds} of {_length(plan)} after {plan.warm_up_s:g} s of warm-up, in turns; medians of rounds",
+        "rounds": f"{plan.rounds} ({extent.lane_rounds} for what only lanes need) of {_length(plan)} after {plan.warm_up_s:g} s of warm-up,"
+        " in turns; medians of rounds",
         "load average": f"{before} before, {load_average()} after",
         "Temporal's settings": f"{server_settings()} (everywhere but in the row on its defaults, which keeps nothing on disk)",
     }
@@ -106,11 +128,11 @@ class Run:
 
     def measure(self, pieces: Sequence[str], peers: Sequence[str], targets: str | None) -> None:
         """A piece that fails is told and left out: the others are still worth knowing."""
-        if {"calls", "cold", "isolation"} & set(pieces):
-            with Stage(self.folder, peers if "calls" in pieces else (), self.other) as stage:
+        if {"calls", "lanes", "cold", "isolation"} & set(pieces):
+            with Stage(self.folder, peers, self.other) as stage:
                 self.results.remarks += stage.remarks
-                if "calls" in pieces:
-                    self._calls(stage, targets)
+                if {"calls", "lanes"} & set(pieces):
+                    self._calls(stage, targets, of_lanes="calls" not in pieces)
                 if "cold" in pieces:
                     with self._telling("cold"):
                         self.results.singles += measure_cold_starts(stage.service, self.folder, self.extent.cold_starts)
@@ -119,19 +141,26 @@ class Run:
         for piece, measured in (
             ("making", self._making),
             ("starts", self._starts),
+            ("lanes", self._lanes),
             ("scale", self._scale),
             ("memory", self._memory),
+            ("profile", self._profile),
         ):
             if piece in pieces:
                 with self._telling(piece):
                     measured()
 
-    def _calls(self, stage: Stage, targets: str | None) -> None:
+    def _calls(self, stage: Stage, targets: str | None, *, of_lanes: bool) -> None:
         wanted = targets.split(",") if targets else [""]
         # What is asked of ours is meant of the other tree too.
         also = [name.replace(OURS, THEN, 1) for name in wanted if name.startswith(OURS)]
         chosen = side_by_side([target for target in stage.targets if target.name.startswith((*wanted, *also))])
-        self._take(measure(self.generator, chosen, self.extent.plan))
+        if of_lanes:
+            self._take(measure(self.generator, calls_of_lanes(chosen), self.extent.plan_of_lanes))
+        else:
+            self._take(measure(self.generator, chosen, self.extent.plan))
+        with self._telling("lanes of the calls"):
+            self.results.singles += stage.lane_shares()
 
     def _isolation(self, stage: Stage) -> None:
         turns = self.extent.turns
@@ -157,8 +186,22 @@ class Run:
     def _starts(self) -> None:
         self.results.singles += measure_starts(self.folder / "starts", self.extent.turns)
 
+    def _lanes(self) -> None:
+        """The calls of it are measured with all calls."""
+        with self._telling("slow calls"):
+            made, singles = measure_slow_calls(self.generator, self.folder, self.extent.plan_of_lanes)
+            self._take(made)
+            self.results.singles += singles
+        with self._telling("kills"):
+            self.results.singles += measure_kills(self.generator, self.folder, self.extent.kills)
+        with self._telling("doors"):
+            self._take(measure_doors(self.generator, self.folder / "doors", self.extent.plan_of_lanes))
+
+    def _profile(self) -> None:
+        self.results.profiles += measure_profile(self.generator, self.folder, self.extent.profile_s, self.extent.plan.warm_up_s)
+
     def _scale(self) -> None:
-        plan = replace(self.extent.plan, callers=(1,))
+        plan = replace(self.extent.plan_of_lanes, callers=(1, 64))
         made, singles = measure_scale(self.generator, self.folder, plan, self.extent.sizes)
         self._take(made)
         self.results.singles += singles
@@ -175,7 +218,7 @@ class Run:
     def _telling(self, piece: str) -> abc.Generator[None]:
         try:
             yield
-        except (WrongAnswersError, NotReadyError, EngineMissingError, NotMadeError, TimeoutError, httpx.HTTPError) as error:
+        except (*_UNMEASURED, httpx.HTTPError) as error:
             self.results.failures.append(f"{piece}: {type(error).__name__}: {error}")
 
 
@@ -187,7 +230,12 @@ def _extent(asked: argparse.Namespace) -> Extent:
     chosen = _QUICK if asked.quick else _FULL
     callers = tuple(int(part) for part in asked.callers.split(",")) if asked.callers else chosen.plan.callers
     plan = Plan(asked.rounds or chosen.plan.rounds, asked.seconds or chosen.plan.seconds, callers, chosen.plan.warm_up_s, asked.calls)
-    return Extent(plan, chosen.cold_starts, chosen.turns, chosen.makes, chosen.tool_calls, chosen.sizes, chosen.memory_calls, chosen.rest_s)
+    return replace(chosen, plan=plan, lane_rounds=asked.rounds or chosen.lane_rounds)
+
+
+def _pieces(asked: argparse.Namespace) -> list[str]:
+    wanted: Sequence[str] = asked.only or PIECES
+    return [piece for piece in PIECES if piece in wanted or any(piece in _WITH_IT.get(one, ()) for one in wanted)]
 
 
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:
@@ -203,7 +251,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="one short round, smaller sizes")
     parser.add_argument("--only", action="append", choices=PIECES, help="measure only this piece; may be given again")
     parser.add_argument("--against", metavar="COMMIT", help="with --only calls: the same rows of another commit in turns, and the ratios")
-    parser.add_argument("--targets", metavar="A,B", help="of the calls only those whose names begin like this: ours.fast,bare")
+    parser.add_argument("--targets", metavar="A,B", help="of the calls only those whose names begin like this: ours.echo,bare")
     parser.add_argument("--peers", default=",".join(PEERS), metavar="A,B", help=f"start only these peers, of {','.join(PEERS)}")
     parser.add_argument("--callers", metavar="1,16", help="numbers of callers")
     parser.add_argument("--rounds", type=int)

@@ -50,7 +50,7 @@ def measure_launches(folder: Path, times: int) -> list[Single]:
 def measure_scripts(service: OurService, times: int) -> list[Single]:
     """A warm call of a script through `POST /run_tool`, beside the script run by hand in the environment made for it.
 
-    `script.ours` has no side effects and a short time-out, so it goes the fast way; `script.acting` may act, so it goes by a queue.
+    `script.ours` has no side effects and a short time-out, so it waits in no queue; `script.acting` may act, so it does.
     """
     before = set(_pythons(service))
     service.call(SCRIPT, **_PARAMS)

@@ -3,11 +3,15 @@
 import asyncio
 import sys
 import time
+import uuid
 from urllib.parse import urlsplit
 
 import httptools
 import uvloop
 from pydantic import BaseModel, ConfigDict
+
+NEW_KEY = "{new-key}"
+"""In a header: something new for each request."""
 
 _PATIENCE_S = 60.0
 
@@ -16,7 +20,7 @@ class Job(BaseModel):
     """`callers` ask one after the other, each on its own connection, for `seconds` or until `calls` are done; the warm-up is not counted.
 
     `prelude` are bodies that each caller sends first; a header `mcp-session-id` of an answer is sent from then on. An answer counts
-    when its status is 200 and `expect` is in it.
+    when its status is 200 and `expect` is in it; those that have `notes` in them are `noted`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -24,6 +28,7 @@ class Job(BaseModel):
     url: str
     body: str
     expect: str
+    notes: str = ""
     callers: int = 1
     seconds: float = 1.0
     warm_up_s: float = 0.0
@@ -41,6 +46,7 @@ class Measured(BaseModel):
     seconds: float
     p50_ms: float
     p99_ms: float
+    noted: int = 0
     wrong: int
     first_wrong: str
 
@@ -103,6 +109,7 @@ class Counts:
         self.left = job.calls if job.calls is not None else sys.maxsize
         self.times: list[float] = []
         self.last = self.begin
+        self.noted = 0
         self.wrong: list[str] = []
 
     def go_on(self) -> bool:
@@ -116,6 +123,7 @@ class Counts:
             return
         self.last = now
         self.times.append(now - asked)
+        self.noted += self.job.notes.encode() in body
         if status != 200 or self.job.expect.encode() not in body:
             self.wrong.append(f"{status} {body[:300].decode(errors='replace')}")
 
@@ -126,6 +134,7 @@ class Counts:
             seconds=max(self.last - self.begin, 1e-9),
             p50_ms=_at(times, 0.5),
             p99_ms=_at(times, 0.99),
+            noted=self.noted,
             wrong=len(self.wrong),
             first_wrong=self.wrong[0] if self.wrong else "",
         )
@@ -159,9 +168,11 @@ async def _prepared(connection: Connection, job: Job) -> bytes:
 
 
 async def _call(connection: Connection, request: bytes, counts: Counts) -> None:
+    new = NEW_KEY.encode() in request
     while counts.go_on():
+        sent = request.replace(NEW_KEY.encode(), uuid.uuid4().hex.encode(), 1) if new else request
         asked = time.perf_counter()
-        status, body = await asyncio.wait_for(connection.ask(request), _PATIENCE_S)
+        status, body = await asyncio.wait_for(connection.ask(sent), _PATIENCE_S)
         counts.note(asked, status, body)
 
 

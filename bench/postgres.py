@@ -47,6 +47,10 @@ class Postgres:
     def url(self, database: str) -> str:
         return f"postgresql://{_USER}@127.0.0.1:{self.port}/{database}"
 
+    def async_url(self, database: str) -> str:
+        """As our service is told it."""
+        return self.url(database).replace("postgresql://", "postgresql+asyncpg://")
+
 
 def _ordinary_user() -> str | None:
     """Whom to become; None when we are ordinary ourselves."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench.results import Results, Row, Verdict
+from bench.parts import SERVER
+from bench.results import Profile, Results, Row, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +66,33 @@ def _markdown(results: Results) -> Iterator[str]:
 
 def _sheets(results: Results) -> Iterator[Sheet]:
     if results.rows:
-        columns = ("way of calling", "callers", "p50 ms", "p99 ms", "calls/s", "CPU ms per call, by process")
+        columns = ("way of calling", "callers", "p50 ms", "p99 ms", "calls/s", "in a lane", "CPU ms per call, by process")
         yield Sheet("Calls", columns, [_line(row) for row in results.rows])
     if results.singles:
         lines = [(one.label, f"{one.value:,.1f}" if one.unit else f"{one.value:,.0f}", one.unit) for one in results.singles]
         yield Sheet("Other figures", ("what", "value", "unit"), lines)
+    if results.profiles:
+        yield _profile(results.profiles)
     yield Sheet("What it must reach", ("bound", "asked", "measured", ""), [_judged(verdict) for verdict in results.verdicts])
+
+
+def _profile(profiles: Sequence[Profile]) -> Sheet:
+    columns = ["part", *(f"{one.way}, {one.callers}" for one in profiles)]
+    parts = [[part, *(f"{one.ms[part]:.2f}" for one in profiles)] for part in profiles[0].ms]
+    python = ["our Python in all", *(f"{sum(ms for part, ms in one.ms.items() if part != SERVER):.2f}" for one in profiles)]
+    rates = ["calls/s, while looked at", *(f"{one.per_second:,.0f}" for one in profiles)]
+    return Sheet("Where the time goes, CPU ms per call of echo, by lanes and callers", columns, [*parts, python, rates])
 
 
 def _line(row: Row) -> tuple[str, ...]:
     cpu = ", ".join(f"{part} {value:.1f}" for part, value in row.cpu_ms.items())
-    return (row.label, str(row.callers), f"{row.p50_ms:.2f}", f"{row.p99_ms:.2f}", f"{row.per_second:,.0f}", cpu)
+    lane = "" if row.noted is None else f"{row.noted:.0%}"
+    return (row.label, str(row.callers), f"{row.p50_ms:.2f}", f"{row.p99_ms:.2f}", f"{row.per_second:,.0f}", lane, cpu)
 
 
 def _judged(verdict: Verdict) -> tuple[str, ...]:
     # To the thousandth: what misses its bound narrowly must not look as if it met it.
     measured = "not measured" if verdict.ratio is None else f"{verdict.ratio:,.3f} {verdict.unit}"
     said = {True: "met", False: "NOT MET", None: ""}[verdict.met]
-    return (verdict.label, f"{verdict.sign} {verdict.bound:g} {verdict.unit}", measured, said)
+    asked = "" if verdict.bound is None else f"{verdict.sign} {verdict.bound:g} {verdict.unit}"
+    return (verdict.label, asked, measured, said)

@@ -1,7 +1,7 @@
 """Ways of calling, measured in turns: A B C, A B C, …, so that what else the machine does hits all alike."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import psutil
@@ -25,7 +25,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One way of calling, left out with more than `most_callers`. `parts` are the processes whose CPU time is told, by what they are."""
+    """One way of calling, with these numbers of `callers` only (None: any). `parts` are the processes whose CPU time is told.
+
+    `before` is what happens before each measurement, instead of a warm-up.
+    """
 
     name: str
     label: str
@@ -33,15 +36,18 @@ class Target:
     body: str
     parts: Mapping[str, Iterable[psutil.Process]]
     expect: str = '"message"'
+    notes: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     prelude: tuple[str, ...] = ()
-    most_callers: int | None = None
+    callers: Collection[int] | None = None
+    before: Callable[[], object] | None = None
 
     def job(self, callers: int, seconds: float, calls: int | None = None) -> Job:
         return Job(
             url=self.url,
             body=self.body,
             expect=self.expect,
+            notes=self.notes,
             callers=callers,
             seconds=seconds,
             calls=calls,
@@ -58,6 +64,11 @@ class Measurements:
     rounds: list[Row] = field(default_factory=list[Row])
     failures: list[str] = field(default_factory=list[str])
 
+    def add(self, other: "Measurements") -> None:
+        self.rows += other.rows
+        self.rounds += other.rounds
+        self.failures += other.failures
+
 
 def measure(generator: Generator, targets: Sequence[Target], plan: Plan) -> Measurements:
     """A way of calling that answers wrongly, or not within a minute, is told and left out: the others are still worth knowing.
@@ -70,7 +81,10 @@ def measure(generator: Generator, targets: Sequence[Target], plan: Plan) -> Meas
     for callers, number in itertools.product(sorted(plan.callers), range(plan.rounds)):
         for target in _measured_with(callers, targets)[:: -1 if number % 2 else 1]:
             try:
-                generator.run(target.job(callers, plan.warm_up_s))
+                if target.before is None:
+                    generator.run(target.job(callers, plan.warm_up_s))
+                else:
+                    target.before()
                 made.rounds.append(_measure_once(generator, target, callers, plan))
             except WrongAnswersError as error:
                 failed.add((target.name, callers))
@@ -83,7 +97,7 @@ def measure(generator: Generator, targets: Sequence[Target], plan: Plan) -> Meas
 
 
 def _measured_with(callers: int, targets: Sequence[Target]) -> Sequence[Target]:
-    return [target for target in targets if target.most_callers is None or callers <= target.most_callers]
+    return [target for target in targets if target.callers is None or callers in target.callers]
 
 
 def _measure_once(generator: Generator, target: Target, callers: int, plan: Plan) -> Row:
@@ -99,4 +113,5 @@ def _measure_once(generator: Generator, target: Target, callers: int, plan: Plan
         p99_ms=measured.p99_ms,
         per_second=measured.per_second,
         cpu_ms=used,
+        noted=measured.noted / measured.calls if target.notes else None,
     )

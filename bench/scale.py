@@ -1,4 +1,4 @@
-"""The fast path of services that know few and many tools, and remember few and many calls."""
+"""Echo of services that know few tools and no calls, and many of both."""
 
 import json
 import sqlite3
@@ -10,10 +10,9 @@ from pathlib import Path
 from bench.generator import Generator
 from bench.results import Single
 from bench.rounds import Measurements, Plan, Target, measure
-from bench.service import OurService, make_catalog
+from bench.service import HARMLESS, LANE_WAY, OurService, call_body, make_catalog
 
-_FEW = 10
-_OTHERS = 9
+_FEW = 17
 """The built-in, the shipped and the bench's own tools."""
 
 _MODELS = 20
@@ -29,9 +28,9 @@ class Sizes:
 
 
 def measure_scale(generator: Generator, folder: Path, plan: Plan, sizes: Sizes) -> tuple[Measurements, list[Single]]:
-    """Rows `scale.few`, `scale.tools`, `scale.records` and `scale.both`, and how long each service took to start."""
-    few, many = make_catalog(folder / "catalog-few", _FEW - _OTHERS), make_catalog(folder / "catalog-many", sizes.tools - _OTHERS)
-    kinds = {"few": (few, 0), "tools": (many, 0), "records": (few, sizes.records), "both": (many, sizes.records)}
+    """Rows `scale.few` and `scale.many`, and how long each service took to start."""
+    few, many = make_catalog(folder / "catalog-few"), make_catalog(folder / "catalog-many", sizes.tools - _FEW)
+    kinds = {"few": (few, 0), "many": (many, sizes.records)}
     targets: list[Target] = []
     singles: list[Single] = []
     with ExitStack() as stack:
@@ -40,10 +39,9 @@ def measure_scale(generator: Generator, folder: Path, plan: Plan, sizes: Sizes) 
             stack.callback(service.stop)
             tools = len(service.http.get("/tools").raise_for_status().json()["tools"])
             label = f"ours: echo with {tools:,} tools and {records:,} records"
-            body = json.dumps({"tool_id": "echo", "params": {"message": "hello"}})
             parts = service.parts()
             cpu = {"our Python": parts["python"], "Temporal": parts["temporal"]}
-            targets.append(Target(f"scale.{kind}", label, f"{service.url}/run_tool", body, cpu, '"success"'))
+            targets.append(Target(f"scale.{kind}", label, f"{service.url}/run_tool", call_body("echo"), cpu, '"success"', notes=LANE_WAY))
             singles.append(Single(name=f"scale.{kind}.start", label=label.replace("echo", "last start"), value=start_s, unit="s"))
         return measure(generator, targets, plan), singles
 
@@ -51,7 +49,7 @@ def measure_scale(generator: Generator, folder: Path, plan: Plan, sizes: Sizes) 
 def _service(folder: Path, catalog: Path, records: int) -> tuple[OurService, float]:
     """Running, and how many seconds its last start took."""
     begin = time.perf_counter()
-    service = OurService(folder, catalog)
+    service = OurService(folder, catalog, HARMLESS)
     if not records:
         return service, time.perf_counter() - begin
     try:
@@ -61,7 +59,7 @@ def _service(folder: Path, catalog: Path, records: int) -> tuple[OurService, flo
         service.stop()
     copy_records(folder / "state/tool-agent.db", records)
     begin = time.perf_counter()
-    return OurService(folder, catalog), time.perf_counter() - begin
+    return OurService(folder, catalog, HARMLESS), time.perf_counter() - begin
 
 
 def copy_records(database: Path, records: int) -> None:

@@ -13,8 +13,9 @@ import httpx
 import psutil
 from pydantic import JsonValue
 
-from bench.processes import Child
+from bench.processes import Child, NotReadyError, until
 from toolagent.contracts.http import Problem
+from toolagent.contracts.lanes import Lane, LaneFigures, LaneListing
 from toolagent.contracts.routes import ToolRoute
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,8 +27,13 @@ CONTAINER = "bench_container"
 SCRIPT = "bench_script"
 SCRIPT_ACTING = "bench_script_acting"
 SCRIPT_FILE = ROOT / "data/scripts/examples/echo.py"
+LANES_OFF, HARMLESS, LANES_ALL = ({"LANES": mode} for mode in ("off", "harmless", "all"))
+LANE_WAY = '"way":"lane"'
+"""In the answer of a call that took the lane."""
+
 _ADDRESS = re.compile(r"^(API|Temporal UI|Temporal) +(\S+)", re.MULTILINE)
 _START_S = 600.0
+_FIGURES_S = 30.0
 _MAIN = "main.py"
 _NO_CACHES = shutil.ignore_patterns("__pycache__", ".venv", ".pytest_cache")
 _SCHEMA: JsonValue = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
@@ -100,6 +106,11 @@ def python_path(root: Path = ROOT) -> str:
     return os.pathsep.join((str(root), str(root / "packages/toolagent/src"), str(root / "packages/service/src")))
 
 
+def call_body(tool_id: str, **params: JsonValue) -> str:
+    """Of `POST /run_tool`."""
+    return json.dumps({"tool_id": tool_id, "params": {"message": "hello", **params}})
+
+
 def why_refused(error: httpx.HTTPStatusError) -> str:
     """What the service says of a request that it did not serve."""
     return Problem.model_validate_json(error.response.content).detail
@@ -116,7 +127,8 @@ class OurService:
             f"TOOL_AGENT_{key}": value for key, value in all_settings.items()
         }
         self.state = folder / "state"
-        self.child = Child([tree.python, "-m", "workers", "up"], folder, "service", more)
+        self._folder, self._command, self._environment = folder, [tree.python, "-m", "workers", "up"], more
+        self.child = self._started()
         try:
             self.child.ready(lambda: "ready" in self.child.output, _START_S)
         except RuntimeError:
@@ -129,6 +141,14 @@ class OurService:
     def stop(self) -> None:
         self.http.close()
         self.child.stop()
+
+    def kill(self) -> None:
+        """SIGKILL to the process of the service alone; its guardian sees to the others."""
+        self.child.kill()
+
+    def start_again(self) -> None:
+        """After `kill`, without waiting until it is ready: on the same port only where it was given one."""
+        self.child = self._started()
 
     def call(self, tool_id: str, **params: JsonValue) -> JsonValue:
         """The result of a call that has to succeed."""
@@ -145,6 +165,13 @@ class OurService:
     def remove_tool(self, tool_id: str) -> None:
         self.http.delete(f"/tools/{tool_id}").raise_for_status()
 
+    def lane_figures(self) -> LaneFigures:
+        """Of its lane, no older than this question: they are told with each renewal of its lease. Raises NotReadyError."""
+        asked = self._lane().seen_at
+        if not until(lambda: self._lane().seen_at > asked, _FIGURES_S):
+            raise NotReadyError(f"the lane was not seen for {_FIGURES_S:g} s")
+        return self._lane().figures
+
     def tool_processes(self, tool_id: str) -> list[psutil.Process]:
         """Its sandbox, and what runs in it: what carries its connections, and the tool itself, which is the last."""
         sandbox = psutil.Process(self._route(tool_id).pid)
@@ -160,6 +187,13 @@ class OurService:
             kind = "python" if process.pid == self.child.pid else "temporal" if "start-dev" in command else "tools"
             parts[kind].append(process)
         return parts
+
+    def _lane(self) -> Lane:
+        answer = self.http.get("/lanes").raise_for_status()
+        return max(LaneListing.model_validate_json(answer.content).lanes, key=lambda lane: lane.started_at)
+
+    def _started(self) -> Child:
+        return Child(self._command, self._folder, "service", self._environment)
 
     def _route(self, tool_id: str) -> ToolRoute:
         answer = self.http.get(f"/tools/{tool_id}")

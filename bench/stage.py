@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TypedDict
@@ -12,17 +12,36 @@ import psutil
 from pydantic import JsonValue
 
 from bench.environments import python_of
+from bench.load import NEW_KEY
 from bench.postgres import Postgres, postgres_binaries
 from bench.processes import Child, bare_environment
+from bench.results import Single
 from bench.rounds import Target
-from bench.service import ACTING, CONTAINER, HTTP_FREE, ROOT, OurService, Tree, make_catalog, python_path, why_refused
+from bench.service import (
+    ACTING,
+    CONTAINER,
+    HARMLESS,
+    HTTP_FREE,
+    LANE_WAY,
+    LANES_ALL,
+    ROOT,
+    OurService,
+    Tree,
+    call_body,
+    make_catalog,
+    python_path,
+    why_refused,
+)
 from engine.network.ports import free_port, is_free
 from workers.temporal.dev_server import temporal_binary
 
 OURS, THEN = "ours", "then"
 """What the names of rows begin with: of this tree, and of the other commit that it is measured against."""
 
-PEERS = ("bare", "default", "fastmcp", "dbos")
+ALL_LANES = "all"
+"""Our service with `TOOL_AGENT_LANES=all`; the other one has the default, `harmless`."""
+
+PEERS = (ALL_LANES, "bare", "default", "fastmcp", "dbos")
 _BODY = json.dumps({"message": "hello"})
 _MCP = {"Accept": "application/json, text/event-stream"}
 _MCP_CLIENT: dict[str, JsonValue] = {
@@ -52,6 +71,7 @@ class Stage:
         self._stack = ExitStack()
         self.targets: list[Target] = []
         self.remarks: list[str] = []
+        self.all_lanes: OurService | None = None
 
     def __enter__(self) -> "Stage":
         with ExitStack() as stack:
@@ -64,13 +84,16 @@ class Stage:
 
     def _start(self, stack: ExitStack) -> None:
         self._stack = stack
-        self.service = self._started(OurService(self._folder / "ours", make_catalog(self._folder / "data")))
+        self._data = make_catalog(self._folder / "data")
+        self.service = self._started(OurService(self._folder / "ours", self._data, HARMLESS))
         self._plain_tool()
         self._ceiling()
         self._ours(self.service, OURS)
         if self._other is not None:
             data = make_catalog(self._folder / "then-data", root=self._other.root)
-            self._ours(self._started(OurService(self._folder / "then", data, tree=self._other)), THEN)
+            self._ours(self._started(OurService(self._folder / "then", data, HARMLESS, self._other)), THEN)
+        if ALL_LANES in self._peers:
+            self._all_lanes()
         if "bare" in self._peers:
             self._bare()
         if "default" in self._peers:
@@ -80,6 +103,21 @@ class Stage:
         if "dbos" in self._peers:
             self._dbos()
 
+    def lane_shares(self) -> list[Single]:
+        """How many of the calls that took a lane so far were not over in time, and got a workflow all the same."""
+        labels = {
+            self.service: "with the default of lanes",
+            **({self.all_lanes: "with acting calls in lanes too"} if self.all_lanes else {}),
+        }
+        figures = [(label, service.lane_figures()) for service, label in labels.items()]
+        return [
+            Single(
+                name="lane.moved", label=f"of {lane.calls:,} calls in a lane {label}, moved", value=100 * lane.moved / lane.calls, unit="%"
+            )
+            for label, lane in figures
+            if lane.calls
+        ]
+
     def _plain_tool(self) -> None:
         """For the peers, which reach no socket in a sandbox: the same program on the same Python, as a process on a port."""
         port, (*_, sandboxed) = free_port(), self.service.tool_processes(HTTP_FREE)
@@ -88,6 +126,21 @@ class Stage:
 
     def _ceiling(self) -> None:
         self._add("plain", "the tool itself, plain HTTP", self._tool_url, {"tool": self._tool})
+
+    def _all_lanes(self) -> None:
+        self.all_lanes = service = self._started(OurService(self._folder / "all", self._data, LANES_ALL))
+        parts = service.parts()
+        used = {"our Python": parts["python"], "Temporal": parts["temporal"], "tool": service.tool_processes(ACTING)}
+        body, url = call_body(ACTING), f"{service.url}/run_tool"
+        self._add(
+            "all.acting",
+            "ours, acting calls in lanes too: HTTP tool with side effects",
+            url,
+            used,
+            body=body,
+            expect='"success"',
+            notes=LANE_WAY,
+        )
 
     def _started(self, service: OurService) -> OurService:
         self._stack.callback(service.stop)
@@ -100,12 +153,24 @@ class Stage:
         url, ours = f"{service.url}/run_tool", {"our Python": parts["python"], "Temporal": parts["temporal"]}
         free, acting = service.tool_processes(HTTP_FREE), service.tool_processes(ACTING)
         for name, label, tool_id, more in (
-            ("fast", "echo, the fast path", "echo", {}),
+            ("echo", "echo", "echo", {}),
             ("free", "HTTP tool without side effects", HTTP_FREE, {"tool": free}),
             ("acting", "HTTP tool with side effects, sent once", ACTING, {"tool": acting}),
         ):
-            body = json.dumps({"tool_id": tool_id, "params": {"message": "hello"}})
-            self._add(f"{whose}.{name}", f"{whose}: {label}", url, {**ours, **more}, body=body, expect='"success"')
+            self._add(
+                f"{whose}.{name}", f"{whose}: {label}", url, {**ours, **more}, body=call_body(tool_id), expect='"success"', notes=LANE_WAY
+            )
+        key = {"Idempotency-Key": NEW_KEY}
+        self._add(
+            f"{whose}.key",
+            f"{whose}: echo, each with a key",
+            url,
+            ours,
+            body=call_body("echo"),
+            expect='"success"',
+            notes=LANE_WAY,
+            headers=key,
+        )
         self._container(service, whose)
 
     def _container(self, service: OurService, whose: str) -> None:
@@ -118,8 +183,8 @@ class Stage:
         self._stack.callback(service.remove_tool, CONTAINER)
         parts = service.parts()
         url, ours = f"{service.url}/run_tool", {"our Python": parts["python"], "Temporal": parts["temporal"]}
-        body = json.dumps({"tool_id": CONTAINER, "params": {"message": "hello"}})
-        self._add(f"{whose}.container", f"{whose}: the same in a serving container", url, ours, body=body, expect='"success"')
+        label = f"{whose}: the same in a serving container"
+        self._add(f"{whose}.container", label, url, ours, body=call_body(CONTAINER), expect='"success"')
 
     def _bare(self) -> None:
         port = free_port()
@@ -139,7 +204,7 @@ class Stage:
         parts = {"bare Python": worker.tree(), "Temporal": server.tree()}
         label = "bare: workflow, regular activity; the server's and the SDK's defaults"
         # More callers leave it a queue that it works off at twenty tasks a second, long into the measurements that follow.
-        self._add("bare.default", label, f"http://127.0.0.1:{ours}/regular", parts, most_callers=1)
+        self._add("bare.default", label, f"http://127.0.0.1:{ours}/regular", parts, callers=(1,))
 
     def _fastmcp(self) -> None:
         greeting = (_rpc("initialize", _MCP_CLIENT), json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
@@ -189,11 +254,12 @@ class Stage:
         *,
         body: str = _BODY,
         expect: str = '"message"',
+        notes: str = "",
         headers: Mapping[str, str] | None = None,
         prelude: tuple[str, ...] = (),
-        most_callers: int | None = None,
+        callers: Collection[int] | None = None,
     ) -> None:
-        self.targets.append(Target(name, label, url, body, parts, expect, headers or {}, prelude, most_callers))
+        self.targets.append(Target(name, label, url, body, parts, expect, notes, headers or {}, prelude, callers))
 
 
 def side_by_side(targets: Sequence[Target]) -> list[Target]:

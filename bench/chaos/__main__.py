@@ -14,12 +14,13 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.chaos.callers import Asked, Callers
-from bench.chaos.cast import Cast
+from bench.chaos.cast import Cast, DatabaseKind
 from bench.chaos.plan import KINDS, Door, Kill, plan_calls, plan_kills
-from bench.chaos.truth import Fate, broken_promises, fates_of, running_workflows
+from bench.chaos.truth import Fate, broken_promises, fates_of, running_workflows, useless_tools
 from bench.machine import load_average
 from bench.processes import end_in_order
 from bench.service import ROOT
+from toolagent_service.contracts.lanes import LaneMode
 from workers.temporal.dev_server import read_config
 
 
@@ -33,8 +34,9 @@ def main(arguments: Sequence[str]) -> int:
         folder = Path(name)
         # PostgreSQL runs as an ordinary user and has to find its way in.
         folder.chmod(0o711)
-        with Cast(folder) as cast:
-            console.print(f"seed {asked.seed}, {asked.calls} calls, {cast.database}; everybody is up", highlight=False)
+        with Cast(folder, asked.lanes, asked.database) as cast:
+            lanes = asked.lanes or "by default"
+            console.print(f"seed {asked.seed}, {asked.calls} calls, {cast.database}, lanes {lanes}; everybody is up", highlight=False)
             fates, faults = asyncio.run(_act(cast, asked, console))
             cast.stop()
             faults += [f"left over: {left}" for left in cast.leftovers()]
@@ -60,12 +62,13 @@ async def _act(cast: Cast, asked: argparse.Namespace, console: Console) -> tuple
         await _stop(kills)
         cast.ready()
         fates = await fates_of(told, callers, cast.urls, cast.effects)
-        running = await running_workflows(cast.temporal_address, read_config(ROOT / "temporal-dev.yaml").namespace)
+        namespace = read_config(ROOT / "temporal-dev.yaml").namespace
+        running = await running_workflows(cast.temporal_address, namespace, cast.urls[Door.UP])
     finally:
         await _stop(kills)
         await _stop(revivals)
     faults = [fault for fate in fates for fault in broken_promises(fate)]
-    return fates, [*faults, *(f"{workflow} still runs" for workflow in running)]
+    return fates, [*faults, *(f"{workflow} still runs" for workflow in running), *useless_tools(fates)]
 
 
 async def _kill(cast: Cast, kills: Iterable[Kill], duration: float, console: Console) -> None:
@@ -143,6 +146,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--kills", type=int, default=60, help="at most so many")
     parser.add_argument("--callers", type=int, default=12, help="who ask at once")
+    parser.add_argument("--lanes", type=LaneMode, choices=LaneMode, help="which calls share a lane; default: the service's")
+    parser.add_argument("--database", type=DatabaseKind, choices=DatabaseKind, help="default: PostgreSQL where it is installed")
     parser.add_argument("--duration", type=float, default=300.0, help="seconds after which nobody is killed any more")
     return parser
 

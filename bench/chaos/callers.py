@@ -41,7 +41,7 @@ class Asked:
 
 
 class Callers:
-    """So many ask at once, in the order of the plan. `urls` are those of the doors."""
+    """So many ask at once, in the order of the plan. `urls` are those of the doors, `effects` a folder that tools write to."""
 
     def __init__(self, urls: Mapping[Door, str], effects: Path) -> None:
         self._urls, self._effects = urls, effects

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from enum import StrEnum
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,7 @@ from bench.processes import Child, NotReadyError, until
 from bench.service import ROOT, make_catalog, python_path
 from engine.network.ports import free_port, is_free
 from engine.runtimes.process.ownership import Owner
+from toolagent_service.contracts.lanes import LaneMode
 from workers.temporal.dev_server import read_config, server_command, temporal_binary
 
 _UP_S = 120.0
@@ -24,11 +26,20 @@ _TOLD = 1500
 _HOSTS = (Victim.WORKER_1, Victim.WORKER_2, Victim.UP)
 
 
-class Cast:
-    """All of it under `folder`. Everybody has been ready once when the block begins, and is gone when it ends."""
+class DatabaseKind(StrEnum):
+    SQLITE = "sqlite"
+    POSTGRESQL = "postgresql"
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.effects = folder, folder / "effects" / "lines"
+
+class Cast:
+    """All of it under `folder`. Everybody has been ready once when the block begins, and is gone when it ends.
+
+    Without `lanes` the default of the service holds; without `database` it is PostgreSQL where that is installed, else SQLite.
+    """
+
+    def __init__(self, folder: Path, lanes: LaneMode | None = None, database: DatabaseKind | None = None) -> None:
+        self.folder, self.effects = folder, folder / "effects"
+        self._lanes, self._wanted = lanes, database
         self.kills = dict.fromkeys(Victim, 0)
         self.revivals = dict.fromkeys(Victim, 0)
         self._resting: set[Victim] = set()
@@ -100,27 +111,31 @@ class Cast:
     def _begin(self, stack: ExitStack) -> None:
         stack.callback(self.stop)
         # Whoever tools run as writes here.
-        self.effects.parent.mkdir()
-        self.effects.parent.chmod(0o777)
+        self.effects.mkdir()
+        self.effects.chmod(0o777)
         self._policy = self.folder / "policy.json"
-        self._policy.write_text(json.dumps({"write": [str(self.effects.parent)]}), "utf-8")
-        self.data = make_catalog(self.folder / "data", writes=self.effects.parent)
+        self._policy.write_text(json.dumps({"write": [str(self.effects)]}), "utf-8")
+        self.data = make_catalog(self.folder / "data", writes=self.effects)
         self.temporal_port = free_port()
         self._ports = {door: free_port() for door in Door}
-        binaries = postgres_binaries()
-        if binaries is None:
-            self.database, self._database_url = "SQLite", f"sqlite+aiosqlite:///{self.folder / 'shared.db'}"
-        else:
-            postgres = Postgres(binaries, self.folder / "postgres")
-            stack.callback(postgres.child.stop)
-            postgres.create("chaos")
-            self.database = "PostgreSQL"
-            self._database_url = postgres.url("chaos").replace("postgresql://", "postgresql+asyncpg://")
+        self.database, self._database_url = self._shared_database(stack)
         for victim in (Victim.TEMPORAL, *_HOSTS, Victim.API):
             self.start(victim)
             if victim is Victim.TEMPORAL:
                 self._children[victim].ready(lambda: not is_free(self.temporal_port), _UP_S)
         self.ready()
+
+    def _shared_database(self, stack: ExitStack) -> tuple[str, str]:
+        """What it is, and its address. Raises NotReadyError where it is to be PostgreSQL and there is none."""
+        binaries = postgres_binaries() if self._wanted is not DatabaseKind.SQLITE else None
+        if binaries is not None:
+            postgres = Postgres(binaries, self.folder / "postgres")
+            stack.callback(postgres.child.stop)
+            postgres.create("chaos")
+            return "PostgreSQL", postgres.async_url("chaos")
+        if self._wanted is DatabaseKind.POSTGRESQL:
+            raise NotReadyError("PostgreSQL is not installed; --database sqlite does without.")
+        return "SQLite", f"sqlite+aiosqlite:///{self.folder / 'shared.db'}"
 
     def _command(self, victim: Victim) -> list[str]:
         match victim:
@@ -150,6 +165,8 @@ class Cast:
             "TEMPORAL_CONFIG": str(ROOT / "temporal-dev.yaml"),
             "FASTAPI_PORT": str(self._ports[Door.UP if victim is Victim.UP else Door.API]),
         }
+        if self._lanes is not None:
+            settings["LANES"] = self._lanes
         return {"PYTHONPATH": python_path(), "COLUMNS": "300"} | {f"TOOL_AGENT_{name}": value for name, value in settings.items()}
 
     def _are_healthy(self) -> bool:

@@ -14,6 +14,7 @@ from bench.chaos.callers import Asked, Callers
 from bench.chaos.plan import KINDS, Door
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.http import Task
+from toolagent.contracts.lanes import LaneListing
 
 _END_S = 300.0
 _SETTLE_S = 60.0
@@ -67,7 +68,7 @@ async def fates_of(asked: Sequence[Asked], callers: Callers, urls: Mapping[Door,
 
 
 def _count(effects: Path) -> Counter[str]:
-    return Counter(effects.read_text("utf-8").splitlines() if effects.exists() else [])
+    return Counter(line for file in effects.iterdir() for line in file.read_text("utf-8").splitlines())
 
 
 async def _ended(http: httpx.AsyncClient, task_url: str, end: float) -> ToolResult | None:
@@ -88,15 +89,29 @@ async def _repeated(http: httpx.AsyncClient, url: str, asked: Asked, callers: Ca
     return ToolResult.model_validate_json(answer.content)
 
 
-async def running_workflows(address: str, namespace: str) -> list[str]:
-    """Those that still run after a while; the list of Temporal lags a little behind."""
+async def running_workflows(address: str, namespace: str, url: str) -> list[str]:
+    """Those that still run after a while, but for the lanes of doors that are alive; the list of Temporal lags a little behind."""
     client = await Client.connect(address, namespace=namespace)
     end = time.monotonic() + _SETTLE_S
-    while running := [one.id async for one in client.list_workflows("ExecutionStatus = 'Running'")]:
+    while running := {one.id async for one in client.list_workflows("ExecutionStatus = 'Running'")} - await _lanes(url):
         if time.monotonic() > end:
             break
         await asyncio.sleep(_PAUSE_S)
-    return running
+    return sorted(running)
+
+
+async def _lanes(url: str) -> set[str]:
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
+        answer = (await http.get(f"{url}/lanes")).raise_for_status()
+    return {lane.workflow_id for lane in LaneListing.model_validate_json(answer.content).lanes}
+
+
+def useless_tools(fates: Sequence[Fate]) -> list[str]:
+    """Tools of which calls were accepted that nobody asked to cancel, and none succeeded: nothing was seen of them but failures."""
+    counted = [fate for fate in fates if fate.asked.accepted and not fate.asked.cancels]
+    calls = Counter(KINDS[fate.asked.call.kind].tool_id for fate in counted)
+    good = {KINDS[fate.asked.call.kind].tool_id for fate in counted if fate.outcome == "success"}
+    return [f"{tool_id} never succeeded in {number} calls" for tool_id, number in calls.items() if tool_id not in good]
 
 
 def broken_promises(fate: Fate) -> list[str]:

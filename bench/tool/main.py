@@ -1,6 +1,6 @@
 """A tool that costs next to nothing: writes what it is told as a line to a file and says it back. `python main.py --port N`.
 
-`POST /note` has an effect: `message` becomes a line of the file `effects` (a file of its own by default); then it works on for
+`POST /note` has an effect: `message` becomes a line of a file in the folder `effects` (its home by default); then it works on for
 `seconds`. `POST /say` only answers. It is also what the load generator is tried on, since it answers faster than anything else here.
 """
 
@@ -8,25 +8,29 @@ import argparse
 import asyncio
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
-_EFFECTS = Path(os.environ.get("HOME", ".")) / "effects"  # noqa: TID251 - a tool has no settings of ours
+_HOME = os.environ.get("HOME", ".")  # noqa: TID251 - a tool has no settings of ours
+_OWN = f"effects-{secrets.token_hex(8)}"
+"""Of each process: on every host a tool runs as another user, and may not write what that one has made."""
+
 _BODY = b"\r\n\r\n"
 
 Params = dict[str, Any]
 
 
 class Effects:
-    """Files that lines are put at the end of; each is opened once."""
+    """Files that lines are put at the end of, one a folder; each is opened once."""
 
     def __init__(self) -> None:
         self._files: dict[str, int] = {}
 
-    def add(self, path: str, line: str) -> None:
-        if path not in self._files:
-            self._files[path] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.write(self._files[path], f"{line}\n".encode())
+    def add(self, folder: str, line: str) -> None:
+        if folder not in self._files:
+            self._files[folder] = os.open(Path(folder, _OWN), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.write(self._files[folder], f"{line}\n".encode())
 
 
 class Server(asyncio.Protocol):
@@ -57,7 +61,7 @@ class Server(asyncio.Protocol):
             return
         params: Params = json.loads(body or b"{}")
         if path == b"/note":
-            self._effects.add(params.get("effects", str(_EFFECTS)), params["message"])
+            self._effects.add(params.get("effects", _HOME), params["message"])
         said = {"message": params["message"]}
         if seconds := params.get("seconds"):
             asyncio.get_running_loop().call_later(seconds, self._answer, said)

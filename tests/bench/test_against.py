@@ -27,12 +27,12 @@ def _round(target: str, p50_ms: float, per_second: float, callers: int = 1) -> R
 
 def test_each_row_is_compared_with_its_neighbour_in_time_and_all_by_their_geometric_mean() -> None:
     # The second round met a busy machine: a median of each side by itself would say 1.5 and 0.
-    rounds = [_round("ours.fast", 4.4, 100), _round("then.fast", 4.0, 100), _round("ours.fast", 8.8, 50), _round("then.fast", 8.0, 64)]
+    rounds = [_round("ours.echo", 4.4, 100), _round("then.echo", 4.0, 100), _round("ours.echo", 8.8, 50), _round("then.echo", 8.0, 64)]
     rounds += [_round("plain", 1.0, 1000), _round("ours.free", 1.0, 10, 16), _round("then.free", 2.0, 5, 16)]
     judged = [(verdict.label, pytest.approx(verdict.ratio), verdict.met) for verdict in judge_against(rounds, _COMMIT)]
     assert judged == [
-        (f"fast, 1 callers: p50 against {_COMMIT}", 1.1, True),
-        (f"fast, 1 callers: time per call against {_COMMIT}", 1.14, False),
+        (f"echo, 1 callers: p50 against {_COMMIT}", 1.1, True),
+        (f"echo, 1 callers: time per call against {_COMMIT}", 1.14, False),
         (f"free, 16 callers: p50 against {_COMMIT}", 0.5, True),
         (f"free, 16 callers: time per call against {_COMMIT}", 0.5, True),
         (f"geometric mean of these against {_COMMIT}", pytest.approx((1.1 * 1.14 * 0.25) ** 0.25), True),
@@ -40,12 +40,12 @@ def test_each_row_is_compared_with_its_neighbour_in_time_and_all_by_their_geomet
 
 
 def test_a_mean_above_its_own_bound_is_not_met_although_every_row_is() -> None:
-    judged = judge_against([_round("ours.fast", 1.09, 100), _round("then.fast", 1.0, 109)], _COMMIT)
+    judged = judge_against([_round("ours.echo", 1.09, 100), _round("then.echo", 1.0, 109)], _COMMIT)
     assert [verdict.met for verdict in judged] == [True, True, False]
 
 
 def test_what_only_one_side_has_measured_is_not_judged() -> None:
-    assert judge_against([_round("ours.fast", 1, 1), _round("ours.fast", 1, 1), _round("then.fast", 1, 1)], _COMMIT) == []
+    assert judge_against([_round("ours.echo", 1, 1), _round("ours.echo", 1, 1), _round("then.echo", 1, 1)], _COMMIT) == []
 
 
 def test_a_commit_is_a_tree_of_its_own_while_it_is_measured_and_gone_after(tmp_path: Path) -> None:
@@ -69,15 +69,15 @@ def test_rows_of_two_trees_are_measured_side_by_side() -> None:
     def target(name: str) -> Target:
         return Target(name, name, "", "", {})
 
-    names = ["plain", "ours.fast", "ours.free", "then.fast", "then.free", "bare.local"]
+    names = ["plain", "ours.echo", "ours.free", "then.echo", "then.free", "bare.local"]
     chosen = [one.name for one in side_by_side([target(name) for name in names])]
-    assert chosen == ["plain", "ours.fast", "then.fast", "ours.free", "then.free", "bare.local"]
+    assert chosen == ["plain", "ours.echo", "then.echo", "ours.free", "then.free", "bare.local"]
 
 
 @pytest.mark.long
 def test_a_few_calls_of_this_commit_and_of_the_last_one_are_measured_and_nothing_is_left(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="tool-agent-test-") as temporary:
-        few = ["--targets", "ours.fast", "--callers", "1", "--calls", "5", "--rounds", "1", "--results", str(tmp_path), "--name", "few"]
+        few = ["--targets", "ours.echo", "--callers", "1", "--calls", "5", "--rounds", "1", "--results", str(tmp_path), "--name", "few"]
         done = subprocess.run(
             [sys.executable, "-m", "bench", "--quick", "--only", "calls", "--against", "HEAD", *few],
             cwd=tmp_path,
@@ -91,5 +91,5 @@ def test_a_few_calls_of_this_commit_and_of_the_last_one_are_measured_and_nothing
         assert [*Path(temporary).iterdir()] == []
         assert processes_of(Path(temporary)) == {}
     results = Results.model_validate_json((tmp_path / "few.json").read_text("utf-8"))
-    assert [row.target for row in results.rows] == ["ours.fast", "then.fast"]
+    assert [row.target for row in results.rows] == ["ours.echo", "then.echo"]
     assert len(results.verdicts) == 3

@@ -2,7 +2,7 @@
 
 from bench.chaos.callers import Asked
 from bench.chaos.plan import PlannedCall, Victim, plan_calls, plan_kills
-from bench.chaos.truth import Fate, broken_promises
+from bench.chaos.truth import Fate, broken_promises, useless_tools
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 
 _SUCCESS = ToolResult(status="success", result={"message": "hello"})
@@ -43,6 +43,19 @@ def test_an_unknown_outcome_may_have_had_its_effect_or_not() -> None:
 def test_a_caller_who_was_told_something_else_is_found() -> None:
     assert _broken("fast builtin", _SUCCESS, _UNKNOWN, _UNKNOWN, 0) == ["has 2 different results"]
     assert _broken("fast builtin", _SUCCESS, _SUCCESS, _UNKNOWN, 0) == ["has 2 different results"]
+
+
+def _fate(kind: str, result: ToolResult, *, cancels: int = 0) -> Fate:
+    return Fate(Asked(PlannedCall("key", kind, waits=True, twins=1), accepted=True, cancels=cancels), result, result, effects=0)
+
+
+def test_a_tool_of_which_nothing_is_seen_but_failures_is_found() -> None:
+    bad = [_fate("idempotent", _UNKNOWN), _fate("idempotent, slow", _UNKNOWN)]
+    assert useless_tools([*bad, _fate("acts once", _SUCCESS), _fate("acts once", _UNKNOWN)]) == ["bench_again never succeeded in 2 calls"]
+
+
+def test_a_tool_whose_calls_were_all_to_be_cancelled_is_not_held_against_us() -> None:
+    assert useless_tools([_fate("idempotent", _UNKNOWN, cancels=1)]) == []
 
 
 def test_a_seed_gives_the_same_calls_and_kills_again_and_another_seed_gives_others() -> None:

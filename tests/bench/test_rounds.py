@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from bench.generator import Generator
-from bench.load import Job
+from bench.load import NEW_KEY, Job
 from bench.rounds import Measurements, Plan, Target, measure
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -23,11 +23,13 @@ class _Tool(BaseHTTPRequestHandler):
     broken_after = 12
     answers = 0
     paths: list[str] = []
+    keys: list[str | None] = []
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         kind = type(self)
         kind.paths.append(self.path)
+        kind.keys.append(self.headers["Idempotency-Key"])
         kind.answers += self.path == "/breaks"
         is_right = self.path != "/breaks" or kind.answers <= kind.broken_after
         said = json.dumps({"message": "hello"} if is_right else {"error": "tired"}).encode()
@@ -41,7 +43,7 @@ class _Tool(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    _Tool.answers, _Tool.paths = 0, []
+    _Tool.answers, _Tool.paths, _Tool.keys = 0, [], []
     with ThreadingHTTPServer(("127.0.0.1", 0), _Tool) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
@@ -64,11 +66,26 @@ def test_a_way_that_answers_wrongly_in_one_round_has_no_row_of_the_others(url: s
     assert made.failures
 
 
-def test_a_way_is_left_out_with_more_callers_than_it_stands(url: str) -> None:
-    targets = [Target("any", "any", f"{url}/any", "{}", {}), Target("one", "one", f"{url}/one", "{}", {}, most_callers=1)]
+def test_a_way_is_left_out_with_other_numbers_of_callers_than_its_own(url: str) -> None:
+    targets = [Target("any", "any", f"{url}/any", "{}", {}), Target("one", "one", f"{url}/one", "{}", {}, callers=(1,))]
     made = _measured(targets, Plan(rounds=1, seconds=1, callers=(4, 1), warm_up_s=0.001, calls=8))
     assert {(row.target, row.callers) for row in made.rows} == {("any", 1), ("any", 4), ("one", 1)}
     assert made.failures == []
+
+
+def test_what_happens_before_each_measurement_takes_the_place_of_the_warm_up(url: str) -> None:
+    before: list[int] = []
+    target = Target("any", "any", f"{url}/any", "{}", {}, before=lambda: before.append(_Tool.answers), notes="hello")
+    made = _measured([target], Plan(rounds=2, seconds=1, callers=(1,), warm_up_s=5, calls=3))
+    assert len(before) == 2
+    assert len(_Tool.paths) == 6
+    assert [row.noted for row in made.rows] == [1.0]
+
+
+def test_every_request_can_have_a_key_of_its_own(url: str) -> None:
+    with Generator(_ROOT) as generator:
+        generator.run(Job(url=f"{url}/any", body="{}", expect="message", headers={"Idempotency-Key": NEW_KEY}, callers=2, calls=6))
+    assert len(set(_Tool.keys)) == 6
 
 
 def test_every_second_round_goes_backwards_and_few_callers_come_first(url: str) -> None:

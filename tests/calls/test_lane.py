@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from engine.calling.lane import MOST_CALLS, Flight, Lane, LaneFullError
+from engine.store.claims import Claim
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent_service.calls.lanes import LaneUnreachableError
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnd
@@ -16,7 +17,7 @@ AT = datetime(2026, 11, 23, tzinfo=UTC)
 
 
 def flight(number: int, size: int = 100) -> Flight:
-    return Flight(f"call-{number:08}", ToolCall(tool_id="echo", params={"number": number}), f"f{number}", size)
+    return Flight(Claim(f"call-{number:08}", f"f{number}", "door"), ToolCall(tool_id="echo", params={"number": number}), size)
 
 
 class Stage:

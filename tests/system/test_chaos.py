@@ -23,10 +23,19 @@ def temporary() -> Generator[Path]:
         yield Path(name)
 
 
-@pytest.mark.parametrize(("calls", "kills"), [(40, 2), pytest.param(200, 6, marks=pytest.mark.long)])
-def test_calls_under_kill_9_end_with_one_result_each_and_leave_nothing(temporary: Path, calls: int, kills: int) -> None:
+_MANY = [
+    pytest.param(200, 6, ("--lanes", lanes, "--database", database), marks=pytest.mark.long)
+    for lanes in ("off", "harmless", "all")
+    for database in ("sqlite", "postgresql")
+]
+
+
+@pytest.mark.parametrize(("calls", "kills", "more"), [(40, 2, ("--lanes", "all")), *_MANY])
+def test_calls_under_kill_9_end_with_one_result_each_and_leave_nothing(
+    temporary: Path, calls: int, kills: int, more: tuple[str, ...]
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.chaos", "--calls", str(calls), "--kills", str(kills), "--seed", "2"],
+        [sys.executable, "-m", "bench.chaos", "--calls", str(calls), "--kills", str(kills), "--seed", "2", *more],
         cwd=temporary,
         env=bare_environment() | {"PYTHONPATH": python_path(), "TMPDIR": str(temporary)},
         capture_output=True,

@@ -6,7 +6,8 @@ A call is in flight from being taken until its result is recorded or a workflow 
 import asyncio
 import time
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -25,7 +26,7 @@ BUDGET_S = 0.1
 MOST_CALLS = 64
 _MOST_BYTES = 256 * 1024
 _MOST_WAITING = 2048
-_AT_ONCE = 16
+_AT_ONCE = 8
 """Calls of one tool that are made at once. More would wait inside the tool, and look slow."""
 
 _MOVES_AT_ONCE = 2
@@ -74,12 +75,16 @@ class Flight:
         self.is_cancelled = True
 
 
+Work = Callable[[], AbstractAsyncContextManager[None]]
+"""The tool is asked in this block, once."""
+
+
 class LaneMaker(Protocol):
     async def prepare(self) -> None:
         """Before the calls of a batch."""
         ...
 
-    async def make(self, flight: Flight, workflow_id: str, run_id: str) -> ToolResult | None:
+    async def make(self, flight: Flight, workflow_id: str, run_id: str, work: Work) -> ToolResult | None:
         """The recorded result; None where the call is to have a workflow of its own. Raises CancelledError: so it is to have one."""
         ...
 
@@ -100,7 +105,7 @@ class Lane:
         self._maker, self._send, self._move_to_workflow = maker, send, move
         self._budget_s, self._most_waiting = budget_s, most_waiting
         self._flights: dict[str, Flight] = {}
-        self._slots = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_AT_ONCE))
+        self._places = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(_AT_ONCE))
         self._moves = asyncio.Semaphore(_MOVES_AT_ONCE)
         self._waiting: deque[Flight] = deque()
         self._sender: asyncio.Task[None] | None = None
@@ -232,24 +237,38 @@ class Lane:
         return flight.task
 
     async def _fly(self, flight: Flight, workflow_id: str, run_id: str) -> None:
-        slots = self._slots[flight.call.tool_id]
+        begun = [self._count_begun]
         try:
-            await slots.acquire()
+            if not flight.is_cancelled:
+                result = await self._maker.make(flight, workflow_id, run_id, lambda: self._at_work(flight, begun))
+                if result is not None:
+                    self._end(flight, result)
         finally:
-            self._begun += 1
+            for count in begun:
+                count()
+
+    def _count_begun(self) -> None:
+        self._begun += 1
+
+    @asynccontextmanager
+    async def _at_work(self, flight: Flight, begun: list[Callable[[], None]]) -> AsyncGenerator[None]:
+        """The tool works in the block. Its place is free, and the call moves, once that takes longer than the budget."""
+        places = self._places[flight.call.tool_id]
+        await places.acquire()
+        begun.pop()()
+        loop = asyncio.get_running_loop()
 
         def late() -> None:
-            slots.release()
+            places.release()
             self._move_later(flight)
 
-        timer = asyncio.get_running_loop().call_later(self._budget_s, late)
+        timer = loop.call_later(self._budget_s, late)
         try:
-            if not flight.is_cancelled and (result := await self._maker.make(flight, workflow_id, run_id)) is not None:
-                self._end(flight, result)
+            yield
         finally:
-            if timer.when() > asyncio.get_running_loop().time():
+            if timer.when() > loop.time():
                 timer.cancel()
-                slots.release()
+                places.release()
 
     def _landed(self, flight: Flight) -> None:
         """It was made; or has a workflow; or has to get one, whatever ended it."""

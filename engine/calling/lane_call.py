@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -11,7 +12,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
 from engine.calling.attempt import AlreadySent, Attempt, QueuedAttempt
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastAttempt, ForTheQueue
-from engine.calling.lane import Flight
+from engine.calling.lane import Flight, Work
 from engine.calling.turn import Again, Interrupted, Told, Turn
 from engine.calls.admission import Admissions
 from engine.calls.settlement import Settlements
@@ -25,6 +26,9 @@ from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.dispatch import bucket_of
 from toolagent_service.contracts.lanes import Way
 from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, SettleRequest
+
+_PASSING = (StoreUnavailableError, CheckersBusyError)
+_NO_SLOT = nullcontext()
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -59,7 +63,7 @@ class LaneMaking:
     async def prepare(self) -> None:
         await self._catalog.renew()
 
-    async def make(self, flight: Flight, workflow_id: str, run_id: str) -> ToolResult | None:
+    async def make(self, flight: Flight, workflow_id: str, run_id: str, work: Work) -> ToolResult | None:
         turn = Turn(1, Told(), lambda _: None, lambda: flight.is_cancelled, workflow_id, run_id)
         request = AdmitRequest.model_construct(
             call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id, is_new=True
@@ -72,29 +76,33 @@ class LaneMaking:
                 return None
             plan = decision.admission.plan.model_copy(update={"way": Way.LANE})
             if decision.entry.manifest.side_effect_scope is SideEffectScope.NONE:
-                return await self._made(FastAttempt(plan, decision.entry, self._host), turn, flight)
-            with self._slot(bucket_of(decision.entry.manifest, self._slots)):
-                attempt = QueuedAttempt(plan, decision.entry, self._host, self._calls, turn, flight.claim)
-                return await self._made(attempt, turn, flight)
+                return await self._made(FastAttempt(plan, decision.entry, self._host), turn, flight, work)
+            attempt = QueuedAttempt(plan, decision.entry, self._host, self._calls, turn, flight.claim)
+            slot = self._slot(bucket_of(decision.entry.manifest, self._slots))
+            return await self._made(attempt, turn, flight, work, slot)
         except (StoreUnavailableError, ForTheQueue, Again, Interrupted, AlreadySent, OvertakenError):
             return None
         except Exception:  # noqa: BLE001 - whatever it is, a workflow of its own bounds how often that is tried
             _log.warning("lane_call_failed", call_id=flight.call_id, then="it gets a workflow of its own", exc_info=True)
             return None
 
-    async def _made(self, attempt: Attempt, turn: Turn, flight: Flight) -> ToolResult | None:
-        outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
+    async def _made(
+        self, attempt: Attempt, turn: Turn, flight: Flight, work: Work, slot: AbstractContextManager[None] = _NO_SLOT
+    ) -> ToolResult | None:
+        async with work():
+            with slot:
+                outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
         flight.is_settling = True
         # What acts was accepted with the mark that it was sent.
         flight.is_accepted = flight.is_accepted or (isinstance(attempt, QueuedAttempt) and attempt.was_sent)
+        claim = flight.claim if flight.is_accepted else None
         settling = SettleRequest.model_construct(plan=attempt.plan, outcome=outcome, workflow_id=turn.workflow_id, run_id=turn.run_id)
-        # What the tool said is had once: it is kept until it can be written down.
-        async for trying in AsyncRetrying(
-            retry=retry_if_exception_type((StoreUnavailableError, CheckersBusyError)), wait=wait_exponential(0.2, max=5), reraise=True
-        ):
-            with trying:
-                return await self._settlements.settle_with(attempt.entry, settling, flight.claim if flight.is_accepted else None)
-        raise AssertionError("The last attempt returns or raises.")
+        settle = partial(self._settlements.settle_with, attempt.entry, settling, claim)
+        try:
+            return await settle()
+        except _PASSING:
+            # What the tool said cannot be had again: it is kept until it can be written down.
+            return await AsyncRetrying(retry=retry_if_exception_type(_PASSING), wait=wait_exponential(0.2, max=5))(settle)
 
     @contextmanager
     def _slot(self, bucket: str) -> Generator[None]:

@@ -1,13 +1,13 @@
 """A front door: which calls take its lane, which of them are accepted, and what becomes of those that somebody else has."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
 from engine.calling.lane import Flight, Lane, LaneFullError
-from engine.calling.lane_call import LaneMaking
 from engine.calls.lookup import ToolLookup
 from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
@@ -36,10 +36,10 @@ class DoorTables:
 
 
 class Door:
-    """`name` is who claims what is accepted here."""
+    """`name` is who claims what is accepted here; `is_ready` says of a tool whether it is up in this process."""
 
-    def __init__(self, name: str, lane: Lane, making: LaneMaking, tables: DoorTables, mode: LaneMode) -> None:
-        self._name, self._lane, self._making, self._tables, self._mode = name, lane, making, tables, mode
+    def __init__(self, name: str, lane: Lane, is_ready: Callable[[ToolEntry], bool], tables: DoorTables, mode: LaneMode) -> None:
+        self._name, self._lane, self._is_ready, self._tables, self._mode = name, lane, is_ready, tables, mode
 
     async def make(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
         """The call's result, or by whom it is had. `is_new`: nobody else has this id. Raises LaneRefusedError, LanePendingError."""
@@ -104,7 +104,7 @@ class Door:
                 streams=call.stream,
                 names_files=mentions_format(manifest.input_schema, FILE_PATH) or mentions_format(manifest.output_schema, FILE_PATH),
                 params_bytes=_size(call),
-                is_ready=self._making.is_ready(entry),
+                is_ready=self._is_ready(entry),
                 has_effects=manifest.side_effect_scope is not SideEffectScope.NONE,
                 quick_s=self._tables.durations.quick(manifest.tool_id, manifest.version),
             )

@@ -216,6 +216,41 @@ async def test_temporal_that_is_away_is_asked_again_and_the_call_is_made_once(st
     assert stage.made == ["call-00000001"]
 
 
+@pytest.mark.promise("accepted-means-ended")
+async def test_what_nobody_foresaw_on_the_way_to_temporal_is_tried_again(stage: Stage) -> None:
+    sends, moves = [RuntimeError("first")], [RuntimeError("first")]
+
+    async def send(batch: LaneBatch) -> None:
+        for wrong in sends:
+            sends.clear()
+            raise wrong
+        await stage.send(batch)
+
+    async def move(flight: Flight) -> None:
+        for wrong in moves:
+            moves.clear()
+            raise wrong
+        await stage.move(flight)
+
+    async def not_here(flight: Flight) -> bool:
+        return not flight.call_id.endswith("2")
+
+    stage.make_call, stage.lane = not_here, Lane(stage, send, move)
+    made, moved = await stage.run(flight(1), flight(2))
+    assert (made is not None, moved) == (True, None)
+    assert stage.moved == ["call-00000002"]
+    await stage.lane.close()
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_is_not_made(stage: Stage) -> None:
+    stage.away = 2
+    asked = stage.lane.take(flight(1))
+    await asyncio.sleep(0)
+    asked.cancel()
+    assert await asyncio.wait_for(asked.done, 10) is None
+    assert (stage.made, stage.moved) == ([], [asked.call_id])
+
+
 async def test_a_call_that_no_batch_has_taken_can_be_taken_back(stage: Stage) -> None:
     stage.away = 1_000
     waiting = stage.lane.take(flight(1))

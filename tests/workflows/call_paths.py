@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 from temporalio import activity
@@ -17,6 +17,7 @@ from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names
+from toolagent_service.calls.lanes import door_queue
 from toolagent_service.contracts.steps import (
     Admission,
     AdmitRequest,
@@ -24,6 +25,8 @@ from toolagent_service.contracts.steps import (
     Answered,
     CallRequest,
     Finished,
+    Held,
+    JoinRequest,
     Placement,
 )
 
@@ -55,6 +58,45 @@ class Impatient(Steps):
     @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
         return Admitted(plan=plan_of(request, queue=self.queue).model_copy(update={"queue_timeout_s": 1.0}))
+
+
+@dataclass
+class AtDoor(Steps):
+    """A front door has the call, until it is joined there so often."""
+
+    joins: int = 1
+    joined: list[JoinRequest] = field(default_factory=list[JoinRequest])
+    is_released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @activity.defn(name=step_names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        if len(self.joined) < self.joins:
+            return Held(door=f"door-of-{self.queue}")
+        at = activity.info().scheduled_time
+        return Answered(result=succeeded(request.call_id, request.call.tool_id, 42, at, execution_time=0.3, metadata={"way": "lane"}))
+
+    @activity.defn(name=step_names.JOIN)
+    async def join_call(self, request: JoinRequest) -> None:
+        self.joined.append(request)
+        self.called.set()
+        while not self.is_released.is_set():
+            await asyncio.sleep(0.05)
+            activity.heartbeat()
+
+
+async def play_held(stage: Stage, steps: AtDoor) -> AnyHandle:
+    door = door_queue(f"door-of-{stage.queue}")
+    async with stage.workers([steps.admit, steps.place, steps.settle, steps.call_tool, steps.join_call], door):
+        handle = await stage.start(names.INVOKE_TOOL, ECHO, workflow_id=f"call-{stage.queue}")
+        await asyncio.wait_for(steps.called.wait(), 30)
+        steps.is_released.set()
+        await handle.result()
+    return handle
+
+
+async def held(stage: Stage) -> AnyHandle:
+    """The call has moved out of the lane of its door, which goes on with it."""
+    return await play_held(stage, AtDoor(queue=stage.queue))
 
 
 async def play_call(
@@ -170,6 +212,48 @@ async def cancelled_while_admitting(stage: Stage) -> AnyHandle:
     return handle
 
 
+async def held_and_cancelled(stage: Stage) -> AnyHandle:
+    """The door gives the call away unmade when it is told that it is to end."""
+
+    @dataclass
+    class GivenAway(AtDoor):
+        @activity.defn(name=step_names.ADMIT)
+        async def admit(self, request: AdmitRequest) -> Admission:
+            return Admitted(plan=plan_of(request)) if self.joined else Held(door=f"door-of-{self.queue}")
+
+        @activity.defn(name=step_names.JOIN)
+        async def join_call(self, request: JoinRequest) -> None:
+            try:
+                await AtDoor.join_call(self, request)
+            except asyncio.CancelledError:
+                return
+
+    steps = GivenAway(queue=stage.queue)
+    door = door_queue(f"door-of-{stage.queue}")
+    async with stage.workers([steps.admit, steps.place, steps.settle, steps.call_tool, steps.join_call], door):
+        handle = await stage.start(names.INVOKE_TOOL, ECHO, workflow_id=f"call-{stage.queue}")
+        await asyncio.wait_for(steps.called.wait(), 30)
+        await handle.cancel()
+        await handle.result()
+    assert not steps.calls
+    return handle
+
+
+async def held_by_a_door_that_is_gone(stage: Stage) -> AnyHandle:
+    """Nobody takes what its queue holds; then admission knows better."""
+
+    @dataclass
+    class Gone(AtDoor):
+        admitted: int = 0
+
+        @activity.defn(name=step_names.ADMIT)
+        async def admit(self, request: AdmitRequest) -> Admission:
+            self.admitted += 1
+            return Held(door=f"door-of-{stage.queue}") if self.admitted == 1 else Admitted(plan=plan_of(request, queue=self.queue))
+
+    return await play_call(stage, Gone(queue=f"{stage.queue}-calls"), f"{stage.queue}-calls")
+
+
 async def outcome_said(stage: Stage) -> AnyHandle:
     return await fast(stage.saying_outcomes)
 
@@ -190,6 +274,9 @@ PATHS: Mapping[str, Walk] = {
     "broken": Walk(broken, "execution_error"),
     "not-taken": Walk(not_taken, "unavailable"),
     "placed-elsewhere": Walk(placed_elsewhere, "success"),
+    "held": Walk(held, "success"),
+    "held-and-cancelled": Walk(held_and_cancelled, "cancelled"),
+    "held-by-a-door-that-is-gone": Walk(held_by_a_door_that_is_gone, "success"),
     "cancelled-while-admitting": Walk(cancelled_while_admitting, "success"),
     "cancelled-while-running": Walk(cancelled_while_running, "cancelled"),
     "cancelled-while-waiting": Walk(cancelled_while_waiting, "cancelled"),

@@ -74,7 +74,7 @@ async def running(client: Client, steps: Steps, *queues: str) -> AsyncGenerator[
         yield own
 
 
-async def start(client: Client, queue: str, call: JsonValue = ECHO) -> WorkflowHandle[object, ToolResult]:
+async def start(client: Client, queue: str, call: JsonValue = ECHO, **memo: str) -> WorkflowHandle[object, ToolResult]:
     return await client.start_workflow(
         names.INVOKE_TOOL,
         call,
@@ -82,6 +82,7 @@ async def start(client: Client, queue: str, call: JsonValue = ECHO) -> WorkflowH
         task_queue=queue,
         result_type=ToolResult,
         execution_timeout=timedelta(seconds=60),
+        memo=memo,
     )
 
 
@@ -280,11 +281,14 @@ async def test_a_call_whose_end_cannot_be_recorded_ends_and_says_so(temporal: Cl
     assert (result.error_type, result.error.details) == (ErrorType.EXECUTION_ERROR, {"reason": "not_recorded", "outcome": "executed"})
 
 
-async def test_a_call_that_cannot_be_admitted_ends_and_says_that_nothing_was_done(temporal: Client) -> None:
+@pytest.mark.parametrize(("memo", "known"), [({names.NEW: "yes"}, {"sent": False}), ({}, {})], ids=["a new one", "perhaps begun"])
+async def test_a_call_that_cannot_be_admitted_ends_and_says_that_nothing_was_done_where_nobody_else_may_have(
+    temporal: Client, memo: dict[str, str], known: dict[str, JsonValue]
+) -> None:
     async with running(temporal, Unadmitted()) as queue:
-        result = await (await start(temporal, queue)).result()
+        result = await (await start(temporal, queue, **memo)).result()
     assert result.error is not None
-    assert (result.error_type, result.error.details) == (ErrorType.UNAVAILABLE, {"sent": False})
+    assert (result.error_type, result.error.details) == (ErrorType.UNAVAILABLE, {"reason": "not_admitted", **known})
 
 
 async def test_an_admission_that_never_comes_is_waited_for_no_longer_than_is_said(temporal: Client) -> None:

@@ -1,0 +1,89 @@
+"""A front door: what it accepts, what it gives away, and what it says when the lane stands still."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+
+from engine.calling.door import Door, DoorTables
+from engine.calling.lane import Lane
+from engine.calls.usual_durations import UsualDurations
+from engine.store.claims import NOBODY, ClaimTable
+from engine.store.database import Database
+from tests.calls.conftest import Desk
+from tests.calls.test_lane import Stage, flight
+from tests.parts import tool_registry
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
+from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
+from toolagent_service.contracts.lanes import LaneMode
+
+ID = "call-12345678"
+
+
+def call(version: str | None = None, **params: JsonValue) -> ToolCall:
+    return ToolCall(tool_id="pure", params=params, version=version)
+
+
+@dataclass
+class Front:
+    door: Door
+    claims: ClaimTable
+    stage: Stage
+
+
+@pytest_asyncio.fixture
+async def front(desk: Desk, database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Front]:
+    monkeypatch.setattr("engine.calling.door._PATIENCE_S", 0.0)
+    stage, claims = Stage(), ClaimTable(database)
+    stage.lane = Lane(stage, stage.send, stage.move, most_waiting=1)
+    tables = DoorTables(claims, desk.calls, tool_registry(database), UsualDurations())
+    yield Front(Door("own", stage.lane, lambda _: True, tables, LaneMode.HARMLESS), claims, stage)
+    await stage.lane.close()
+
+
+@pytest.mark.promise("one-key-one-call")
+async def test_an_id_that_was_given_away_is_taken(front: Front) -> None:
+    await front.door.accept(call(text="one"), ID)
+    held = await front.claims.get(ID)
+    assert held is not None
+    assert (held.owner, held.call) == (NOBODY, call(text="one"))
+    assert await front.door.make(call(text="one"), ID, is_new=False) == Elsewhere(ID)
+    with pytest.raises(LaneRefusedError):
+        await front.door.make(call(text="two"), ID, is_new=False)
+    with pytest.raises(LaneRefusedError):
+        await front.door.accept(call(text="two"), ID)
+    assert front.stage.made == []
+
+
+async def test_what_cannot_be_looked_up_is_left_to_a_workflow(front: Front, database: Database) -> None:
+    assert await front.door.make(call(version="no version"), ID, is_new=True) == Elsewhere(None)
+    await database.close()
+    assert await front.door.make(call(), ID, is_new=True) == Elsewhere(None)
+    assert await front.door.make(call(), ID, is_new=False) == Elsewhere(ID)
+
+
+async def test_while_temporal_is_silent_who_is_not_accepted_is_sent_away_and_who_is_goes_on(front: Front) -> None:
+    front.stage.away = 1_000_000
+    with pytest.raises(LanePendingError) as pending:
+        await front.door.make(call(), ID, is_new=False)
+    assert pending.value.result.call_id == ID
+    front.stage.away = 0
+    result = await front.door.make(call(), ID, is_new=False)
+    assert isinstance(result, ToolResult)
+    front.stage.away = 1_000_000
+    with pytest.raises(LaneRefusedError) as refused:
+        await front.door.make(call(), "call-22222222", is_new=True)
+    assert refused.value.result.error is not None
+    assert (refused.value.result.error.type, refused.value.result.error.details) == (ErrorType.UNAVAILABLE, {"sent": False})
+    assert front.stage.made == [ID]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_who_is_sent_away_from_a_full_lane_has_nothing_accepted(front: Front, *, is_new: bool) -> None:
+    front.stage.away = 1_000_000
+    front.stage.lane.take(flight(1))
+    with pytest.raises(LaneRefusedError):
+        await front.door.make(call(), ID, is_new=is_new)
+    assert await front.claims.get(ID) is None

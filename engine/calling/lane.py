@@ -155,6 +155,7 @@ class Lane:
         if known is flight:
             self._waiting.append(flight)
             if self._sender is None or self._sender.done():
+                self._asked_at = None
                 self._sender = asyncio.create_task(self._send_all(), name="lane")
         return known
 
@@ -279,7 +280,7 @@ class Lane:
 
     def _move_later(self, flight: Flight) -> None:
         """Give the call a workflow of its own. The lane does not wait for that; the call does."""
-        if flight.moving is None and not flight.done.done():
+        if flight.moving is None and not flight.done.done() and not self._is_closed:
             flight.moving = asyncio.create_task(self._move(flight), name=f"move {flight.call_id}")
 
     async def _move(self, flight: Flight) -> None:

@@ -1,8 +1,10 @@
 """The table `doors`: which processes answer HTTP, and which of them are alive. All times are the database's own."""
 
+import time
 from datetime import timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, and_, delete, false, not_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
 from engine.store.hosts import database_time
@@ -13,10 +15,17 @@ from toolagent_service.calls.lanes import lane_id
 
 
 class DoorTable:
-    """A door that was not heard of for `lease_s` seconds is gone, and does not come back under its id. All raise StoreUnavailableError."""
+    """A door that was not heard of for `lease_s` seconds is gone. All raise StoreUnavailableError.
+
+    What a process could not see it does not judge: its own doors are alive, and after a time without the database, or without being
+    run, so is every door for another lease, as none could say so.
+    """
 
     def __init__(self, database: Database, lease_s: float) -> None:
         self._database, self._lease = database, timedelta(seconds=lease_s)
+        self._own: set[str] = set()
+        self._beaten_at: float | None = None
+        self._blind_until = 0.0
 
     async def beat(self, door: str, host: str | None, figures: LaneFigures) -> None:
         """Say that it is alive, and how its lane does."""
@@ -24,16 +33,22 @@ class DoorTable:
             at, text = database_time(connection), figures.model_dump_json()
             insert = insert_for(connection, doors).values(door=door, host=host, figures=text, started_at=at, seen_at=at)
             await connection.execute(insert.on_conflict_do_update(index_elements=["door"], set_={"seen_at": at, "figures": text}))
+        self._own.add(door)
+        beaten_at, lease_s = time.monotonic(), self._lease.total_seconds()
+        if self._beaten_at is not None and beaten_at - self._beaten_at > lease_s / 2:
+            self._blind_until = beaten_at + lease_s
+        self._beaten_at = beaten_at
 
     async def leave(self, door: str) -> None:
         """It is closed, or known to be gone."""
         async with self._database.write_once() as connection:
             await connection.execute(delete(doors).where(doors.c.door == door))
+        self._own.discard(door)
 
     async def alive(self) -> tuple[Lane, ...]:
         """By id."""
         async with self._database.read() as connection:
-            query = select(doors).where(doors.c.seen_at >= database_time(connection, -self._lease)).order_by(doors.c.door)
+            query = select(doors).where(not_(self._is_late(connection))).order_by(doors.c.door)
             rows = (await connection.execute(query)).mappings().all()
         return tuple(
             Lane(
@@ -50,6 +65,10 @@ class DoorTable:
     async def gone(self, host: str | None, own: str) -> tuple[str, ...]:
         """Doors without a lease; and those of this host in an earlier life of its process, which cannot be alive beside us."""
         async with self._database.read() as connection:
-            is_late = doors.c.seen_at < database_time(connection, -self._lease)
-            rows = (await connection.execute(select(doors.c.door, doors.c.host, is_late))).all()
+            rows = (await connection.execute(select(doors.c.door, doors.c.host, self._is_late(connection)))).all()
         return tuple(door for door, at, late in rows if door != own and (late or (host is not None and at == host)))
+
+    def _is_late(self, connection: AsyncConnection) -> ColumnElement[bool]:
+        if time.monotonic() < self._blind_until:
+            return false()
+        return and_(doors.c.seen_at < database_time(connection, -self._lease), doors.c.door.not_in(self._own))

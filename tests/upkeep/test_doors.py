@@ -1,5 +1,6 @@
 """Keeping a front door: its lease, and calls that doors which are gone had accepted."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -55,6 +56,20 @@ async def test_calls_of_a_door_that_is_gone_are_adopted_and_those_of_one_that_li
     await living.keeper.leave()
     await own.keeper.look()
     assert own.adopted == ["call-11111111", "call-11111111", "call-22222222"]
+
+
+async def test_a_process_judges_nobody_for_the_time_in_which_it_saw_nothing(database: Database) -> None:
+    seen, blind = DoorTable(database, 1.0), DoorTable(database, 1.0)
+    for table in (seen, blind):
+        await table.beat("own", None, LaneFigures())
+    await DoorTable(database, 1.0).beat("other", None, LaneFigures())
+    await asyncio.sleep(0.4)
+    await seen.beat("own", None, LaneFigures())
+    await asyncio.sleep(0.7)
+    assert [lane.door for lane in await seen.alive()] == ["own"]
+    await blind.beat("own", None, LaneFigures())
+    assert [lane.door for lane in await blind.alive()] == ["other", "own"]
+    assert await blind.gone(None, "own") == ()
 
 
 async def test_an_earlier_life_of_the_same_host_is_gone_at_once_and_another_door_when_its_lease_is_over(database: Database) -> None:

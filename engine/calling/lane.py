@@ -109,6 +109,7 @@ class Lane:
         self._moves = asyncio.Semaphore(_MOVES_AT_ONCE)
         self._waiting: deque[Flight] = deque()
         self._sender: asyncio.Task[None] | None = None
+        self._preparing: asyncio.Task[None] | None = None
         self._calls, self._begun, self._moved, self._last_error = 0, 0, 0, ""
         self._lately: deque[tuple[float, int]] = deque()
         self._asked_at: float | None = None
@@ -173,7 +174,7 @@ class Lane:
         flights = [flight for call in asked if (flight := self._flights.get(call.call_id)) is not None]
         if flights:
             self._lately.append((time.monotonic(), len(flights)))
-            await self._prepared()
+            await asyncio.shield(self._preparing or self._prepared())
         tasks = [self._task_of(flight, workflow_id, run_id) for flight in flights]
         if tasks:
             await asyncio.wait(tasks, timeout=self._budget_s)
@@ -196,6 +197,8 @@ class Lane:
         pause_s = _PAUSE_S
         while self._waiting:
             batch = self._next_batch()
+            # After all of them have come, and while Temporal is asked.
+            self._preparing = asyncio.create_task(self._prepared(), name="prepare a batch")
             try:
                 await self._answered(self._send(LaneBatch(calls=tuple(map(_as_sent, batch)))))
                 pause_s = _PAUSE_S

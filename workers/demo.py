@@ -41,7 +41,7 @@ async def demo(settings: Settings) -> int:
             await _calculate(http, console)
             await write_a_tool(http, console)
             await deploy_a_repository(http, console)
-        console.print(f"[bold]7[/bold] every call and every task is a workflow: {_workflows_of(service)}")
+        console.print(f"[bold]7[/bold] calls and tasks are workflows; short calls share one: {_workflows_of(service)}")
     console.print(f"[green]The stitched picture is at {picture}[/green]")
     return 0
 

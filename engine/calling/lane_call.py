@@ -25,10 +25,12 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.dispatch import bucket_of
 from toolagent_service.contracts.lanes import Way
-from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, SettleRequest
+from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, Placement, SettleRequest
 
 _PASSING = (StoreUnavailableError, CheckersBusyError)
 _NO_SLOT = nullcontext()
+_HERE = Placement(queue="lane")
+"""Where a lane makes its calls, no queue is looked for."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -69,7 +71,7 @@ class LaneMaking:
             call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id, is_new=True
         )
         try:
-            decision = await self._admissions.admit(request, self._host)
+            decision = await self._admissions.admit(request, _HERE)
             if isinstance(decision.admission, Answered):
                 return decision.admission.result
             if not isinstance(decision.admission, Admitted) or decision.entry is None:

@@ -15,7 +15,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import failed
 from toolagent_service.calls.dispatch import timeout_of
-from toolagent_service.calls.lanes import door_queue
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, Held, Placement, PlaceRequest
 
 
@@ -33,9 +32,12 @@ class Admissions:
     def __init__(self, sources: Sources, placements: Placements, places: Places) -> None:
         self._sources, self._placements, self._places = sources, placements, places
 
-    async def admit(self, request: AdmitRequest, door: str | None = None) -> Decision:
-        """A plan for the call, or its answer: an earlier one under the same id, or why it is refused. `door` makes it, if one asks."""
-        asked = Asked(request.call_id, request.call, fingerprint(request.call), request.call.params, is_new=request.is_new, door=door)
+    async def admit(self, request: AdmitRequest, here: Placement | None = None) -> Decision:
+        """A plan for the call, or its answer: an earlier one under the same id, or why it is refused.
+
+        `here` is where it is made, if no queue is to be chosen.
+        """
+        asked = Asked(request.call_id, request.call, fingerprint(request.call), request.call.params, is_new=request.is_new)
         try:
             for check in CHECKS:
                 asked = await check.run(asked, self._sources)
@@ -45,7 +47,7 @@ class Admissions:
             return Decision(Answered(result=before.result))
         except Refused as refusal:
             return Decision(Answered(result=await self._refused(request, refusal.error, refusal.issues)))
-        return Decision(Admitted(plan=await self._plan(asked)), asked.found)
+        return Decision(Admitted(plan=await self._plan(asked, here)), asked.found)
 
     async def give_up(self, request: AdmitRequest, lost: int) -> Answered:
         """The answer of a call whose admission was lost with its worker too often. A tool without effects may have been called in it."""
@@ -61,7 +63,7 @@ class Admissions:
         result = failed(request.call_id, request.call.tool_id, error, now(), validation_errors=issues)
         return await settled(Ended(record_of_refused(request), result, was_started=False), self._places)
 
-    async def _plan(self, asked: Asked) -> CallPlan:
+    async def _plan(self, asked: Asked, here: Placement | None) -> CallPlan:
         manifest, limits = asked.manifest, self._sources.limits
         return CallPlan(
             call_id=asked.call_id,
@@ -69,9 +71,7 @@ class Admissions:
             version=manifest.version,
             params=asked.params,
             fingerprint=asked.fingerprint,
-            placement=Placement(queue=door_queue(asked.door), host=asked.door)
-            if asked.door
-            else await self._placements.choose(asked.found),
+            placement=here or await self._placements.choose(asked.found),
             fast=False,
             repeatable=manifest.repeatable,
             timeout_s=timeout_of(asked.call, manifest),

@@ -52,8 +52,6 @@ class Asked:
     entry: ToolEntry | None = None
     is_new: bool = False
     """No earlier call has this id."""
-    door: str | None = None
-    """The front door that is making the call."""
 
     @property
     def found(self) -> ToolEntry:

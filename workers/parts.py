@@ -17,7 +17,7 @@ from engine.calling.host_tools import HostTools
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
 from engine.calls.admission import Admissions
-from engine.calls.cached_tools import CachedTools
+from engine.calls.cached_tools import CachedTools, RenewedTools
 from engine.calls.call_folders import CallFolders
 from engine.calls.checks.asked import CallLimits, Sources
 from engine.calls.effects.ended import Places, SettledCalls
@@ -72,6 +72,9 @@ from workers.state.content import content_of
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
 from workers.temporal.activities import Activities
+
+_RECENT_S = 1.0
+"""How old the tool may be that an admitted call is made and settled with: it names its version."""
 
 
 class Store:
@@ -167,10 +170,11 @@ class CallMaking:
         def admissions(lookup: ToolLookup) -> Admissions:
             return Admissions(Sources(lookup, store.calls, files, limits, store.claims, store.doors), store.placements, places)
 
-        exchange, self.settlements = Exchange(supervisor, files, results, folders), Settlements(store.registry, places)
-        self.admissions = admissions(store.registry)
+        recent = RenewedTools(store.cached_tools, _RECENT_S)
+        exchange, self.settlements = Exchange(supervisor, files, results, folders), Settlements(recent, places)
+        self.admissions = admissions(RenewedTools(store.cached_tools))
         self.fast = FastCall(supervisor, exchange, self.settlements, host)
-        self.queued = QueuedCall(store.registry, supervisor, exchange, store.calls, host)
+        self.queued = QueuedCall(recent, supervisor, exchange, store.calls, host)
         self.lane = LaneMaking(
             store.cached_tools,
             admissions(store.cached_tools),

@@ -1,12 +1,13 @@
 """Tools as calls see them, remembered until the catalog changes, whichever process changes it."""
 
 import asyncio
+import time
 
 from engine.calls.lookup import ToolLookup
 from engine.store.catalog_state import CatalogState
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.validation.versions import NoSuchVersion
+from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
 _MOST = 10_000
 
@@ -16,23 +17,34 @@ class CachedTools:
 
     def __init__(self, tools: ToolLookup, state: CatalogState) -> None:
         self._tools, self._state = tools, state
-        self._number = -1
+        self._number: int = -1
+        self._renewed_at = float("-inf")
+        self._renewal: asyncio.Task[None] | None = None
+        self._one_renewal = asyncio.Lock()
         self._found: dict[tuple[str, str | None], ToolEntry] = {}
         self._asking: dict[tuple[int, str, str | None], asyncio.Task[ToolEntry | NoSuchVersion | None]] = {}
 
+    @property
+    def age_s(self) -> float:
+        """Of what is remembered."""
+        return time.monotonic() - self._renewed_at
+
     async def renew(self) -> None:
-        """Drop entries that may have changed: one small read. Raises StoreUnavailableError; then all are dropped."""
-        try:
-            number = await self._state.number()
-        except StoreUnavailableError:
-            self._found.clear()
-            raise
-        if number != self._number or len(self._found) > _MOST:
-            self._found.clear()
-        self._number = number
+        """Drop entries that may have changed: one small read, for all who ask before it begins.
+
+        Raises StoreUnavailableError; then all are dropped.
+        """
+        if self._renewal is None:
+            self._renewal = asyncio.create_task(self._renew(), name="renew the tools")
+            self._renewal.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.shield(self._renewal)
 
     async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
-        return await self._tools.entry(tool_id, version)
+        try:
+            found = await self.find(tool_id, version)
+        except NotARangeError:
+            return None
+        return found if isinstance(found, ToolEntry) else None
 
     async def find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
         key = (tool_id, wanted)
@@ -43,6 +55,21 @@ class CachedTools:
         if isinstance(found, ToolEntry) and number == self._number:
             self._found[key] = found
         return found
+
+    async def list_ids(self) -> tuple[str, ...]:
+        return await self._tools.list_ids()
+
+    async def _renew(self) -> None:
+        async with self._one_renewal:
+            self._renewal, began_at = None, time.monotonic()
+            try:
+                number = await self._state.number()
+            except StoreUnavailableError:
+                self._found.clear()
+                raise
+            if number != self._number or len(self._found) > _MOST:
+                self._found.clear()
+            self._number, self._renewed_at = number, began_at
 
     def _asked(self, tool_id: str, wanted: str | None) -> "asyncio.Task[ToolEntry | NoSuchVersion | None]":
         """One reading for all who want the same at once."""
@@ -55,5 +82,24 @@ class CachedTools:
     async def _find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
         return await self._tools.find(tool_id, wanted)
 
+
+class RenewedTools:
+    """A ToolLookup whose answers are at most `max_age_s` older than the catalog. Raises StoreUnavailableError."""
+
+    def __init__(self, tools: CachedTools, max_age_s: float = 0.0) -> None:
+        self._tools, self._max_age_s = tools, max_age_s
+
+    async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
+        await self._renewed()
+        return await self._tools.entry(tool_id, version)
+
+    async def find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
+        await self._renewed()
+        return await self._tools.find(tool_id, wanted)
+
     async def list_ids(self) -> tuple[str, ...]:
         return await self._tools.list_ids()
+
+    async def _renewed(self) -> None:
+        if self._tools.age_s >= self._max_age_s:
+            await self._tools.renew()

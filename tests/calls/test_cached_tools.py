@@ -1,8 +1,10 @@
 """Tools that are remembered for calls: never longer than the catalog stays as it is."""
 
+import asyncio
+
 import pytest
 
-from engine.calls.cached_tools import CachedTools
+from engine.calls.cached_tools import CachedTools, RenewedTools
 from engine.registry.registry import ToolRegistry
 from engine.store.catalog_state import CatalogState
 from engine.store.database import Database
@@ -38,3 +40,17 @@ async def test_what_another_process_changed_is_seen_by_the_next_batch(database: 
     await others.unregister("t")
     await cached.renew()
     assert not isinstance(await cached.find("t", None), ToolEntry)
+
+
+async def test_an_admission_sees_the_catalog_of_its_time_and_later_steps_of_a_second_ago(database: Database) -> None:
+    others = ToolRegistry(ToolTable(database), RouteTable(database))
+    cached = CachedTools(ToolRegistry(ToolTable(database), RouteTable(database)), CatalogState(database))
+    at_once, recent = RenewedTools(cached), RenewedTools(cached, 60.0)
+    await others.register(ToolManifest(tool_id="t", name="T", version="1.0.0"), (SOURCE,))
+    first = await recent.entry("t", "1.0.0")
+    assert first is not None
+    await others.unregister("t")
+    assert await recent.entry("t", "1.0.0") is first
+    assert await asyncio.gather(*(at_once.entry("t", "1.0.0") for _ in range(3))) == [None] * 3
+    assert await recent.entry("t", "1.0.0") is None
+    assert await at_once.entry("t", "no range") is None

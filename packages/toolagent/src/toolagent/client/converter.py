@@ -52,12 +52,18 @@ class _WellFormedJson(PydanticJSONPlainPayloadConverter):
             return super().from_payload(Payload(metadata=payload.metadata, data=mended), type_hint)
 
 
+# The SDK makes several ReadingConverters for each workflow task; these hold no state.
+_CONVERTERS = tuple(
+    _WellFormedJson() if isinstance(one, JSONPlainPayloadConverter) else one
+    for one in DefaultPayloadConverter.default_encoding_payload_converters
+)
+
+
 class ReadingConverter(CompositePayloadConverter):
     """Raises UnreadableError for unreadable payloads, and for untyped ones that are too large."""
 
     def __init__(self) -> None:
-        others = DefaultPayloadConverter.default_encoding_payload_converters
-        super().__init__(*(_WellFormedJson() if isinstance(one, JSONPlainPayloadConverter) else one for one in others))
+        super().__init__(*_CONVERTERS)
 
     def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
         if type_hints is None:

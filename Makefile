@@ -9,7 +9,7 @@ UV_VERSION := 0.13.8
 TEST_PROCESSES ?= 3
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help setup bootstrap demo up test quick check lint types contracts bench chaos attack long repositories lock clean histories golden docs sandbox-image
+.PHONY: help setup bootstrap demo up test quick check lint types contracts bench chaos attack long lanes repositories lock clean histories golden docs sandbox-image
 
 help: ## list these habits
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -46,6 +46,12 @@ QUICK = core contracts calls callbacks roles validation house/test_names.py hous
 
 quick: setup ## the tests that start no service, in less than a minute: before each commit
 	@$(PY) -m pytest -q -n 2 --dist loadfile $(addprefix tests/,$(QUICK)) $(ARGS)
+
+LANED = cli $(addprefix system/test_,bad_tools.py callbacks.py command_line.py hosts.py idempotency.py killed.py large_results.py local_tools.py lost_steps.py \
+  refusals.py scripts.py shipped_tools.py stopping.py temporal_killed.py versions.py)
+
+lanes: setup ## the tests that call a real service, with every call in a workflow of its own (off), then with all in lanes
+	@for mode in off all; do TEST_LANES=$$mode $(MAKE) --no-print-directory test ARGS="-q $(addprefix tests/,$(LANED))" || exit 1; done
 
 check: setup lint types contracts test ## what .ci/run runs: format, lint, types, import contracts, tests
 

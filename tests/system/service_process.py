@@ -28,7 +28,7 @@ _ADDRESS = re.compile(r"^(API|Temporal UI|Temporal) +(\S+)", re.MULTILINE)
 def child_environment(state: Path, data: Path, settings: Mapping[str, str]) -> dict[str, str]:
     """What a service child sees: free ports, its own state and catalog, and nothing of this machine's own TOOL_AGENT_ settings.
 
-    What lies beside the catalog goes with it: see `settings_beside`.
+    What lies beside the catalog goes with it: see `settings_beside`. `TEST_LANES` of this process is the mode where a test names none.
     """
     # Compiling the imports anew at every start would take longer than everything else.
     ours = ("TOOL_AGENT_", "PYTHONDONTWRITEBYTECODE")
@@ -41,6 +41,7 @@ def child_environment(state: Path, data: Path, settings: Mapping[str, str]) -> d
         "DATA_DIR": str(data),
         "TEMPORAL_CONFIG": str(ROOT / "temporal-dev.yaml"),
         "TOOL_HEALTH_TIMEOUT_S": "15",
+        **({"LANES": lanes} if (lanes := inherited.get("TEST_LANES")) else {}),
         **settings_beside(data),
         **settings,
     }

@@ -5,7 +5,7 @@ import structlog
 from engine.calling.attempt import MAX_TRIES, AlreadySent, QueuedAttempt
 from engine.calling.exchange import Exchange
 from engine.calling.turn import Again, Interrupted, Turn
-from engine.calls.lookup import ToolLookup
+from engine.calls.lookup import ToolLookup, entry_in
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from toolagent.contracts.calls import ErrorType, ToolError
@@ -34,7 +34,7 @@ class QueuedCall:
             raise
 
     async def _attempted(self, plan: CallPlan, turn: Turn) -> Finished:
-        entry = await self._lookup.entry(plan.tool_id, plan.version)
+        entry = await entry_in(self._lookup, plan.tool_id, plan.version)
         if entry is None:
             message = f"Tool {plan.tool_id!r} was removed before the call was made."
             return Finished(error=ToolError(type=ErrorType.TOOL_NOT_FOUND, message=message, details={"sent": False}))

@@ -6,6 +6,7 @@ from engine.calls.checks import CHECKS
 from engine.calls.checks.asked import AnsweredBefore, Asked, HeldByDoor, Sources
 from engine.calls.effects.ended import Ended, Places
 from engine.calls.endings import Refused, lost_step
+from engine.calls.lookup import entry_in
 from engine.calls.placements import Placements
 from engine.calls.records import record_of_refused
 from engine.calls.settlement import settled
@@ -56,7 +57,7 @@ class Admissions:
 
     async def place(self, request: PlaceRequest) -> Placement:
         """Where to wait now."""
-        entry = await self._sources.lookup.entry(request.plan.tool_id, request.plan.version)
+        entry = await entry_in(self._sources.lookup, request.plan.tool_id, request.plan.version)
         return await self._placements.choose(entry, request.plan.placement.host) if entry else request.plan.placement
 
     async def _refused(self, request: AdmitRequest, error: ToolError, issues: tuple[ValidationIssue, ...] = ()) -> ToolResult:

@@ -7,7 +7,7 @@ from engine.calls.lookup import ToolLookup
 from engine.store.catalog_state import CatalogState
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.validation.versions import NoSuchVersion, NotARangeError
+from toolagent.validation.versions import NoSuchVersion
 
 _MOST = 10_000
 
@@ -38,13 +38,6 @@ class CachedTools:
             self._renewal = asyncio.create_task(self._renew(), name="renew the tools")
             self._renewal.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.shield(self._renewal)
-
-    async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
-        try:
-            found = await self.find(tool_id, version)
-        except NotARangeError:
-            return None
-        return found if isinstance(found, ToolEntry) else None
 
     async def find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
         key = (tool_id, wanted)
@@ -89,17 +82,10 @@ class RenewedTools:
     def __init__(self, tools: CachedTools, max_age_s: float = 0.0) -> None:
         self._tools, self._max_age_s = tools, max_age_s
 
-    async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
-        await self._renewed()
-        return await self._tools.entry(tool_id, version)
-
     async def find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
-        await self._renewed()
+        if self._tools.age_s >= self._max_age_s:
+            await self._tools.renew()
         return await self._tools.find(tool_id, wanted)
 
     async def list_ids(self) -> tuple[str, ...]:
         return await self._tools.list_ids()
-
-    async def _renewed(self) -> None:
-        if self._tools.age_s >= self._max_age_s:
-            await self._tools.renew()

@@ -3,13 +3,11 @@
 from typing import Protocol
 
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.validation.versions import NoSuchVersion
+from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
 
 class ToolLookup(Protocol):
     """Registry and calls do not know each other; `workers` puts the registry in."""
-
-    async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None: ...
 
     async def find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
         """`wanted` is an exact version or a range: the highest version in it that can be called. None: there is no such tool.
@@ -19,3 +17,12 @@ class ToolLookup(Protocol):
         ...
 
     async def list_ids(self) -> tuple[str, ...]: ...
+
+
+async def entry_in(tools: ToolLookup, tool_id: str, version: str) -> ToolEntry | None:
+    """The tool in this version, if it is there."""
+    try:
+        found = await tools.find(tool_id, version)
+    except NotARangeError:
+        return None
+    return found if isinstance(found, ToolEntry) else None

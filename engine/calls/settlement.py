@@ -5,7 +5,7 @@ from pydantic import JsonValue
 from engine.calls.effects import EFFECTS
 from engine.calls.effects.ended import Ended, Places
 from engine.calls.endings import as_not_sent, as_sent, faulty_step, lost_step, misfit
-from engine.calls.lookup import ToolLookup
+from engine.calls.lookup import ToolLookup, entry_in
 from engine.calls.records import LEFT_BEHIND, record_of
 from engine.store.claims import Claim
 from engine.store.clock import now
@@ -25,7 +25,7 @@ class Settlements:
 
     async def settle(self, request: SettleRequest) -> ToolResult:
         """The result of the call, after it has been recorded."""
-        return await self.settle_with(await self._lookup.entry(request.plan.tool_id, request.plan.version), request)
+        return await self.settle_with(await entry_in(self._lookup, request.plan.tool_id, request.plan.version), request)
 
     async def settle_with(self, entry: ToolEntry | None, request: SettleRequest, claim: Claim | None = None) -> ToolResult:
         """As `settle`, with the tool that was just looked up; None when it is gone. Raises OvertakenError."""

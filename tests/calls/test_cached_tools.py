@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from engine.calls.cached_tools import CachedTools, RenewedTools
+from engine.calls.lookup import entry_in
 from engine.registry.registry import ToolRegistry
 from engine.store.catalog_state import CatalogState
 from engine.store.database import Database
@@ -47,10 +48,10 @@ async def test_an_admission_sees_the_catalog_of_its_time_and_later_steps_of_a_se
     cached = CachedTools(ToolRegistry(ToolTable(database), RouteTable(database)), CatalogState(database))
     at_once, recent = RenewedTools(cached), RenewedTools(cached, 60.0)
     await others.register(ToolManifest(tool_id="t", name="T", version="1.0.0"), (SOURCE,))
-    first = await recent.entry("t", "1.0.0")
+    first = await entry_in(recent, "t", "1.0.0")
     assert first is not None
     await others.unregister("t")
-    assert await recent.entry("t", "1.0.0") is first
-    assert await asyncio.gather(*(at_once.entry("t", "1.0.0") for _ in range(3))) == [None] * 3
-    assert await recent.entry("t", "1.0.0") is None
-    assert await at_once.entry("t", "no range") is None
+    assert await entry_in(recent, "t", "1.0.0") is first
+    assert await asyncio.gather(*(entry_in(at_once, "t", "1.0.0") for _ in range(3))) == [None] * 3
+    assert await entry_in(recent, "t", "1.0.0") is None
+    assert await entry_in(at_once, "t", "no range") is None

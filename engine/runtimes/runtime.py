@@ -33,6 +33,9 @@ class Running:
     port: int | None = None
 
 
+_TMP = "/tmp"  # noqa: S108 - the tool's own, in its sandbox
+
+
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
     """One request to a running tool. `timeout_s` is in seconds and counts from the moment of sending."""
@@ -48,6 +51,11 @@ class ToolRequest:
     """The tool as it is now; what it was when it was started may be older."""
     caller: Caller = field(default_factory=Caller)
     """Who asked, for the audit."""
+
+    @property
+    def written_to(self) -> str:
+        """What the tool is told to leave files in: the folder of this call where one was made for it."""
+        return str(self.output_dir) if self.output_dir.is_dir() else _TMP
 
 
 class Retired(str):

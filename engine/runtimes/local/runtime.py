@@ -30,8 +30,6 @@ _OK = 200
 _PORT = 8000
 """On the sandbox's own loopback, which nothing else uses."""
 
-_TMP = "/tmp"  # noqa: S108 - the sandbox's own
-
 
 class LocalRuntime:
     """The runtime of LocalSource. Holds the processes it has started; they end with this process."""
@@ -91,9 +89,7 @@ class LocalRuntime:
         return health is not None and health.status == _OK and health.active == 0
 
     async def call(self, running: Running, source: LocalSource, request: ToolRequest) -> JsonValue:
-        is_there = await asyncio.to_thread(request.output_dir.is_dir)
-        headers = {"X-Output-Dir": str(request.output_dir) if is_there else _TMP}
-        target = own_target(running.endpoint, source, headers, self._secrets)
+        target = own_target(running.endpoint, source, {"X-Output-Dir": request.written_to}, self._secrets)
         server = self._server(running)
         if server is None:
             return await self._http.call(target, request)

@@ -24,7 +24,6 @@ from toolagent.contracts.sources import McpSource
 
 _IDLE_ASK_S = 1.0
 _FAR_ASK_S = 5.0
-_TMP = "/tmp"  # noqa: S108 - the sandbox's own
 _TWICE_AND_ENVELOPE = 3
 """An answer has its structured content once more as text, with its quotes escaped."""
 
@@ -93,9 +92,8 @@ class RemoteMcpRuntime:
             raise _explained(server, failure_of(error, server.secrets)) from error
 
     async def _answer(self, server: Server, source: McpSource, request: ToolRequest) -> JsonValue:
-        is_there = await asyncio.to_thread(request.output_dir.is_dir)
         # As HTTP tools get them in headers.
-        meta = {"tool-agent/call-id": request.call_id, "tool-agent/output-dir": str(request.output_dir) if is_there else _TMP}
+        meta = {"tool-agent/call-id": request.call_id, "tool-agent/output-dir": request.written_to}
         try:
             async with asyncio.timeout(request.timeout_s):
                 result = await server.session.call(source.tool_name, dict(request.params), request.call_id, meta, request.progress)

@@ -115,8 +115,7 @@ class DockerRuntime:
             raise NotSent(ErrorType.UNAVAILABLE, "The container has ended.", {"endpoint": running.endpoint})
         serving.in_flight += 1
         try:
-            is_there = serving.sees_calls and await asyncio.to_thread(request.output_dir.is_dir)
-            headers = {"X-Output-Dir": str(request.output_dir) if is_there else TMP}
+            headers = {"X-Output-Dir": request.written_to if serving.sees_calls else TMP}
             with serving.audited.call(request):
                 return await self._http.call(own_target(running.endpoint, source, headers, self._parts.secrets), request)
         finally:

@@ -68,6 +68,8 @@ async def _forget(address: str, call_ids: list[str]) -> None:
     """Have Temporal delete the calls' workflows, as it does when the retention is over."""
     client = await Client.connect(address)
     for call_id in call_ids:
+        if not await _is_known(client, call_id):
+            continue  # it was made in a lane
         request = DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=WorkflowExecution(workflow_id=call_id))
         await client.workflow_service.delete_workflow_execution(request)
     async with asyncio.timeout(_FORGET_S):

@@ -65,7 +65,7 @@ async def _stitch(http: httpx.AsyncClient, console: Console) -> Path:
 async def _calculate(http: httpx.AsyncClient, console: Console) -> None:
     answer = await http.post("/run_tool", json={"tool_id": "calculator", "params": {"expression": "6 * 7"}})
     result = ToolResult.model_validate_json(answer.content)
-    console.print(f"[bold]4[/bold] calling calculator, the fast path: 6 * 7 = {result.result}")
+    console.print(f"[bold]4[/bold] calling calculator, which has the answer at once: 6 * 7 = {result.result}")
 
 
 async def _upload(http: httpx.AsyncClient, name: str, content: bytes) -> StoredFile:

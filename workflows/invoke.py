@@ -82,7 +82,7 @@ async def _joined(request: JoinRequest, door: str) -> None:
 async def _admit(request: AdmitRequest) -> tuple[Admission, bool]:
     """The decision, and whether the call was cancelled meanwhile.
 
-    A fast call may have been made and recorded by then, and its caller told: only asking again says so.
+    What could be made at once may have been made and recorded by then, and its caller told: only asking again says so.
     """
     heard: list[bool] = []
     admission = await surely(

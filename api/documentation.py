@@ -28,6 +28,7 @@ are problem documents (`application/problem+json`, RFC 9457); `type` names the p
 TAGS = [
     {"name": "calls", "description": "Calling tools."},
     {"name": "tools", "description": "Finding, starting and stopping tools."},
+    {"name": "groups", "description": "Tools that are used together, and sessions of them."},
     {"name": "making", "description": "Having tools made, repaired and taken back."},
     {"name": "tasks", "description": "Following and cancelling calls, batches, and tasks that make or repair tools."},
     {"name": "files", "description": "Files for tools whose parameters have `format: file-path`."},

@@ -26,6 +26,7 @@ from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolGroup
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
 from toolagent.contracts.routes import ToolControl, ToolRoute
+from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent_service.calls.lanes import Elsewhere
 
@@ -54,6 +55,8 @@ class Calls(Protocol):
 
     @property
     def making(self) -> Making: ...
+    @property
+    def sessions(self) -> "Sessions": ...
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult: ...
     async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle: ...
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None: ...
@@ -133,6 +136,20 @@ class Catalog(Protocol):
 
 class Groups(Protocol):
     async def list_all(self) -> tuple[ToolGroup, ...]: ...
+    async def get(self, group_id: str) -> ToolGroup | None: ...
+
+
+class Sessions(Protocol):
+    """`toolagent.client.sessions.Sessions` is one."""
+
+    async def open(self, request: OpenSession) -> SessionView: ...
+    async def run(self, group_id: str, session_id: str, run: SessionRun) -> ToolResult: ...
+    async def stop(self, group_id: str, session_id: str) -> SessionView: ...
+
+
+class SessionRows(Protocol):
+    async def get(self, session_id: str) -> SessionView | None: ...
+    async def of_group(self, group_id: str, *, living: bool = False) -> tuple[SessionView, ...]: ...
 
 
 class Hosts(Protocol):
@@ -173,6 +190,7 @@ class Dependencies:
     registry: ToolRegistry
     routes: Routes
     groups: Groups
+    sessions: SessionRows
     catalog: Catalog
     faults: Faults
     calls: CallRecords

@@ -7,6 +7,7 @@ from activities.admit import Admit
 from activities.call_tool import CallTool
 from activities.control_tool import ControlTool
 from activities.deliver_callback import DeliverCallback
+from activities.group_sessions import GroupSessions
 from activities.settle import Settle
 from api.ports import Calls, Check, Dependencies, Limits
 from engine.callbacks.deliveries import Deliveries
@@ -28,6 +29,7 @@ from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
 from engine.calls.usual_durations import UsualDurations
+from engine.groups.account import SessionAccounts
 from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
 from engine.registry.catalog_watch import ImportCatalog
@@ -55,6 +57,7 @@ from engine.store.lost_steps import LostStepTable
 from engine.store.messages import MessageTable
 from engine.store.model_turns import ModelTurnTable
 from engine.store.routes import RouteTable
+from engine.store.sessions import SessionTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
@@ -86,6 +89,7 @@ class Store:
         self.routes = RouteTable(database, settings.host.host_lease_s)
         self.hosts = HostTable(database, settings.host.host_lease_s)
         self.groups = GroupTable(database)
+        self.sessions = SessionTable(database)
         self.faults = FaultTable(database)
         self.calls = CallTable(database)
         self.claims = ClaimTable(database)
@@ -203,6 +207,7 @@ def activities_of(
         ),
         callbacks=DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events)),
         lane=making.lane,
+        sessions=GroupSessions(SessionAccounts(store.sessions, store.events)),
     )
 
 
@@ -222,6 +227,7 @@ def doors_of(
         registry=store.registry,
         routes=store.routes,
         groups=store.groups,
+        sessions=store.sessions,
         catalog=CatalogExport(store.database),
         faults=store.faults,
         calls=store.calls,

@@ -171,6 +171,16 @@ def settle(plan: CallPlan) -> LocalOptions:
     }
 
 
+def session_note(summary: str) -> LocalOptions:
+    """Writes a row by its id; tried until the database is there: what was launched must not be forgotten."""
+    return {
+        "start_to_close_timeout": timedelta(seconds=30),
+        "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10)),
+        "local_retry_threshold": _LONG_PAUSE,
+        "summary": f"session: {summary}",
+    }
+
+
 def control(control: ToolControl, queue: str) -> ActivityOptions:
     """Starting may build an environment first; each action may be repeated."""
     return {

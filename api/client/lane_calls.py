@@ -10,6 +10,7 @@ from api.ports import LaneDoor
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.making import Making
+from toolagent.client.sessions import Sessions
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
@@ -31,6 +32,10 @@ class LaneCalls:
     @property
     def making(self) -> Making:
         return self._calls.making
+
+    @property
+    def sessions(self) -> Sessions:
+        return self._calls.sessions
 
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
         """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""

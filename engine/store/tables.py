@@ -55,6 +55,22 @@ groups = Table(
     Column("raw", Text),
 )
 
+group_sessions = Table(
+    "group_sessions",
+    METADATA,
+    Column("session_id", String(80), primary_key=True),
+    Column("group_id", _TOOL_ID, nullable=False),
+    Column("state", String(16), nullable=False),
+    # A `SessionView`, and what its workflow was started with: so it is started again where somebody has ended it.
+    Column("document", Text, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("opened_at", _TIME, nullable=False),
+    Column("updated_at", _TIME, nullable=False),
+    # Empty while something may have to be stopped.
+    Column("ended_at", _TIME),
+    Index("ix_group_sessions_group_id", "group_id", "opened_at"),
+)
+
 containers = Table(
     "containers",
     METADATA,

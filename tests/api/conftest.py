@@ -26,6 +26,7 @@ from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
+from engine.store.sessions import SessionTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
@@ -100,6 +101,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         registry=registry,
         routes=routes,
         groups=GroupTable(database),
+        sessions=SessionTable(database),
         catalog=CatalogExport(database),
         faults=FaultTable(database),
         calls=CallTable(database),

@@ -6,6 +6,7 @@ from activities.admit import Admit
 from activities.call_tool import CallTool
 from activities.control_tool import ControlTool
 from activities.deliver_callback import DeliverCallback
+from activities.group_sessions import GroupSessions
 from activities.settle import Settle
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
@@ -22,3 +23,4 @@ class Activities:
     callbacks: DeliverCallback
     lane: LaneMaking
     queued: QueuedCall
+    sessions: GroupSessions

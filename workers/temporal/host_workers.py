@@ -32,8 +32,9 @@ from workflows.invoke_tool import InvokeTool
 from workflows.outcome import OutcomeInterceptor
 from workflows.repair_tool import RepairTool
 from workflows.run_tools import RunTools
+from workflows.tool_group import ToolGroup
 
-HOST_WORKFLOWS = (InvokeTool, ControlTool, RunTools, DeliverCallback, CreateTool, RepairTool, CodingAgent)
+HOST_WORKFLOWS = (InvokeTool, ControlTool, RunTools, ToolGroup, DeliverCallback, CreateTool, RepairTool, CodingAgent)
 WORKFLOWS = (*HOST_WORKFLOWS, CallLane)
 
 _HEARTBEAT_THROTTLE = timedelta(seconds=1)
@@ -90,6 +91,7 @@ async def running_workers(
     """Serve all queues of this host until the block ends; running calls and steps of tasks are then given `grace`."""
     call = [activities.call.call_tool]
     notes = [making.follow.enter_stage, making.follow.end_task, making.follow.find_host]
+    sessions = [activities.sessions.open_session, activities.sessions.note_session]
     make = making.make
     steps = [
         make.inspect_task,
@@ -109,7 +111,7 @@ async def running_workers(
                 client,
                 task_queue=names.TASK_QUEUE,
                 workflows=HOST_WORKFLOWS,
-                activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, look, *call, *notes],
+                activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, look, *call, *notes, *sessions],
                 workflow_task_executor=executor,
                 max_concurrent_workflow_tasks=_CALLS_AT_ONCE,
                 max_concurrent_local_activities=_CALLS_AT_ONCE,

@@ -32,6 +32,8 @@ __all__ = [
     "MODEL_BUSY",
     "MODEL_REFUSED",
     "NOTE_CALLBACK",
+    "NOTE_SESSION",
+    "OPEN_SESSION",
     "PLACE",
     "REGISTER_CANDIDATE",
     "SETTLE",
@@ -105,6 +107,8 @@ CLEAR_TASK = "clear_up"
 END_TASK = "end_task"
 DELIVER_CALLBACK = "deliver_callback"
 NOTE_CALLBACK = "note_callback"
+OPEN_SESSION = "open_session"
+NOTE_SESSION = "note_session"
 
 
 def control_queue(host: str) -> str:

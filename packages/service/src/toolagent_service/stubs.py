@@ -28,6 +28,7 @@ from toolagent_service.contracts.making_steps import (
     TaskStep,
     VerifyStep,
 )
+from toolagent_service.contracts.sessions import OpenStep, SessionStep
 from toolagent_service.contracts.steps import (
     Admission,
     AdmitRequest,
@@ -58,6 +59,8 @@ __all__ = [
     "look_at_call",
     "make_batch",
     "note_callback",
+    "note_session",
+    "open_session",
     "place",
     "register_candidate",
     "settle",
@@ -215,4 +218,16 @@ async def clear_task(_step: TaskStep) -> None:
 @activity.defn(name=step_names.END_TASK)
 async def end_task(_step: EndStep) -> None:
     """Write down how the task ended."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.OPEN_SESSION)
+async def open_session(_step: OpenStep) -> bool:
+    """Write down that a session begins; False where there are too many."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.NOTE_SESSION)
+async def note_session(_step: SessionStep) -> None:
+    """Write down how far a session is."""
     _bodiless()

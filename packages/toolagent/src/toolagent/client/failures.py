@@ -7,11 +7,22 @@ ToolAgentError
 
 ControlFailedError        a tool could not be started or stopped; `error` says why
 MakingUnreachableError    Temporal cannot be asked now about a task that makes or repairs a tool
+SessionUnreachableError   Temporal cannot be asked now about a session of a group
+SessionRefusedError       a session does not do what it is asked; `type` says why
 """
 
 from toolagent.contracts.calls import ToolError, ToolResult
 
-__all__ = ["AnswerPendingError", "BrokenOffError", "CallRefusedError", "ControlFailedError", "MakingUnreachableError", "ToolAgentError"]
+__all__ = [
+    "AnswerPendingError",
+    "BrokenOffError",
+    "CallRefusedError",
+    "ControlFailedError",
+    "MakingUnreachableError",
+    "SessionRefusedError",
+    "SessionUnreachableError",
+    "ToolAgentError",
+]
 
 
 class ToolAgentError(Exception):
@@ -45,3 +56,15 @@ class ControlFailedError(Exception):
 
 class MakingUnreachableError(Exception):
     """Temporal does not answer, so the request may have been accepted. Repeating it with the same id is safe."""
+
+
+class SessionUnreachableError(Exception):
+    """Temporal does not answer, so the request may have been accepted. Repeating it with the same id or key is safe."""
+
+
+class SessionRefusedError(Exception):
+    """`type` is `session_over`, or the error type of what was asked."""
+
+    def __init__(self, type: str, message: str) -> None:
+        super().__init__(message)
+        self.type = type

@@ -17,12 +17,20 @@ __all__ = [
     "NO_SLOT",
     "PROGRESS",
     "REPAIR_TOOL",
+    "RUN_IN_SESSION",
     "RUN_TOOLS",
     "SEARCH_ATTRIBUTES",
+    "SESSION",
+    "SESSION_DRAINS",
+    "SESSION_OVER",
+    "STOP_SESSION",
     "TASK_QUEUE",
     "TASK_TYPE",
+    "TOOL_GROUP",
     "TOOL_ID",
+    "USE_GROUP",
     "coding_id",
+    "session_workflow",
 ]
 
 TASK_QUEUE = "tool-agent"
@@ -39,6 +47,23 @@ CREATE_TOOL = "CreateTool"
 REPAIR_TOOL = "RepairTool"
 CODING_AGENT = "CodingAgent"
 DELIVER_CALLBACK_WORKFLOW = "DeliverCallback"
+TOOL_GROUP = "ToolGroup"
+USE_GROUP = "UseGroup"
+
+SESSION = "session"
+"""Query and update of a `ToolGroup`: the session as it is now; as an update, once it is launched or has ended."""
+
+RUN_IN_SESSION = "run"
+"""Update of a `ToolGroup`: a `SessionRun`."""
+
+STOP_SESSION = "stop"
+"""Update of a `ToolGroup`: have it stopped."""
+
+SESSION_DRAINS = "session_drains"
+"""Error type of a run that comes while the session goes on as a new run of its workflow; it is sent again."""
+
+SESSION_OVER = "session_over"
+"""Error type of a run that comes when its session ends or has ended."""
 
 
 PROGRESS = "progress"
@@ -74,3 +99,8 @@ NO_SLOT = "no_slot"
 def coding_id(task_id: str) -> str:
     """The workflow id of a task's agent."""
     return f"{task_id}/coding"
+
+
+def session_workflow(group_id: str, session_id: str) -> str:
+    """The workflow id of a session."""
+    return f"group/{group_id}/{session_id}"

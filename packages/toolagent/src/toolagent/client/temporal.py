@@ -16,6 +16,7 @@ from toolagent.client.failures import AnswerPendingError, CallRefusedError, Cont
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.making import Making
 from toolagent.client.patience import SilenceError, described, if_known, is_away, patiently, reached
+from toolagent.client.sessions import Sessions
 from toolagent.client.task_views import delivery_of, view_of
 from toolagent.contracts.batches import BatchEnd, BatchResult, CallLook, LookState, ToolBatch
 from toolagent.contracts.callbacks import CallbackView
@@ -38,7 +39,8 @@ _ATTEMPTS = 5
 class ToolAgentClient:
     """Starts, awaits, follows and cancels calls.
 
-    `patience_s`: seconds that a waiting caller waits for a silent Temporal server. `making` has the tasks that make tools.
+    `patience_s`: seconds that a waiting caller waits for a silent Temporal server. `making` has the tasks that make tools,
+    `sessions` those of groups.
     """
 
     def __init__(self, client: Client, *, patience_s: float = 60.0) -> None:
@@ -46,6 +48,7 @@ class ToolAgentClient:
         self._patience_s = patience_s
         self._batches = Batches(client, self, patience_s)
         self.making = Making(client)
+        self.sessions = Sessions(client)
 
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
         """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""

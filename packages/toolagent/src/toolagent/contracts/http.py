@@ -8,15 +8,18 @@ from pydantic import Field, JsonValue
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ToolError
 from toolagent.contracts.contract import Contract, JsonSchema
+from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.lanes import LaneCounts
-from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.records import CatalogFault, Event
 from toolagent.contracts.routes import RunState, ToolRoute
+from toolagent.contracts.sessions import SessionView
 from toolagent.contracts.sources import HttpMethod, ToolSource
 from toolagent.contracts.tasks import TaskState, TaskView
 
 __all__ = [
     "FoundTool",
+    "GroupListing",
     "Health",
     "ListedTool",
     "LoopPause",
@@ -26,6 +29,7 @@ __all__ = [
     "ProblemField",
     "RuntimeCount",
     "Selection",
+    "SessionListing",
     "StoppedTool",
     "Task",
     "TaskAccepted",
@@ -173,6 +177,16 @@ class StoppedTool(Contract):
 
 class ToolDestroyed(StoppedTool):
     destroyed: Literal[True] = True
+
+
+class GroupListing(Contract):
+    """All groups, by id."""
+
+    groups: tuple[ToolGroup, ...]
+
+
+class SessionListing(Contract):
+    sessions: tuple[SessionView, ...]
 
 
 class ProblemField(Contract):

@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import CAMEL_CASE, Contract, JsonSchema
+from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.identifiers import EnvironmentName, GroupId, ToolId
 from toolagent.contracts.sandbox import SandboxGrant, SandboxLimits
 
@@ -152,15 +153,3 @@ class ToolManifest(Contract):
     def repeatable(self) -> bool:
         """Whether a call may be sent again when nobody knows what became of the first."""
         return self.idempotent if self.idempotent is not None else self.side_effect_scope is SideEffectScope.NONE
-
-
-class ToolGroup(Contract):
-    """Tools that are used together."""
-
-    group_id: GroupId
-    name: Annotated[str, Field(min_length=1, max_length=200)]
-    description: str = ""
-    category: str = "custom"
-    tool_ids: tuple[ToolId, ...] = ()
-    usage_order: tuple[ToolId, ...] = ()
-    usage_example: str = ""

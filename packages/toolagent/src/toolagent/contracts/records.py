@@ -42,6 +42,7 @@ class EventType(StrEnum):
     CALLBACK_DELIVERED = "callback_delivered"
     CALLBACK_FAILED = "callback_failed"
     HEALTH_ALERT = "health_alert"
+    SESSION_ALERT = "session_alert"
 
 
 class Event(Contract):

@@ -17,6 +17,7 @@ from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
 from toolagent.core.calls.results import failed, key_conflict, succeeded, task_state_of
 from toolagent.testing.fake_batches import FakeBatches
 from toolagent.testing.fake_making import FakeMaking
+from toolagent.testing.fake_sessions import FakeSessions
 
 __all__ = ["FakeToolAgentClient", "Script", "echo"]
 
@@ -40,7 +41,7 @@ class _Started:
 class FakeToolAgentClient:
     """`away` simulates a Temporal server that does not answer, `control_error` a host that fails a control request.
 
-    `controls` has the control requests, `making` the tasks that make tools. Started calls are kept as long as the client.
+    `controls` has the control requests, `making` the tasks that make tools, `sessions` those of groups. Started calls are kept as long as the client.
     """
 
     script: Script = echo
@@ -49,6 +50,7 @@ class FakeToolAgentClient:
     controls: list[ToolControl] = field(default_factory=list[ToolControl])
     _started: dict[str, _Started] = field(default_factory=dict[str, _Started])
     making: FakeMaking = field(default_factory=FakeMaking)
+    sessions: FakeSessions = field(default_factory=FakeSessions)
     _batches: FakeBatches = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

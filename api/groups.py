@@ -1,0 +1,97 @@
+"""From a request about a group to its session."""
+
+import hashlib
+import json
+import re
+import uuid
+
+from api.errors import Refusal
+from api.ports import Dependencies
+from api.problems import ProblemKind
+from api.reading.session_bodies import OpenSessionBody, SessionRunBody
+from toolagent.client import names
+from toolagent.client.failures import SessionRefusedError, SessionUnreachableError
+from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.identifiers import TOOL_ID_PATTERN
+from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, SessionEnd, SessionRun, SessionView
+from toolagent.core.suggestions import nearest
+
+_MAX_SHOWN = 128
+
+
+async def found_group(dependencies: Dependencies, group_id: str) -> ToolGroup:
+    """Raises Refusal that names the nearest ones."""
+    group = await dependencies.groups.get(group_id) if re.fullmatch(TOOL_ID_PATTERN, group_id) else None
+    if group is None:
+        near = nearest(group_id[:_MAX_SHOWN], tuple(one.group_id for one in await dependencies.groups.list_all()))
+        hint = f"Did you mean {', '.join(near)}?" if near else "GET /groups lists what there is."
+        detail = f"There is no group {group_id[:_MAX_SHOWN]!r}. {hint}"
+        raise Refusal(ProblemKind.GROUP_NOT_FOUND, detail, details={"nearest": [*near]})
+    return group
+
+
+async def found_session(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:
+    """Raises Refusal."""
+    view = await dependencies.sessions.get(session_id) if re.fullmatch(SESSION_ID_PATTERN, session_id) else None
+    if view is None or view.group_id != group_id:
+        await found_group(dependencies, group_id)
+        detail = f"Group {group_id!r} has no session {session_id[:_MAX_SHOWN]!r}. GET /groups/{group_id}/sessions lists them."
+        raise Refusal(ProblemKind.SESSION_NOT_FOUND, detail)
+    return view
+
+
+async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBody, key: str | None) -> SessionView:
+    """The session once it is launched. Raises Refusal."""
+    group = await found_group(dependencies, group_id)
+    if not group.lifecycle:
+        detail = f"Group {group_id!r} has no lifecycle: call its tools one by one, as its `usage_order` says."
+        raise Refusal(ProblemKind.NO_LIFECYCLE, detail)
+    session_id = f"session-{uuid.uuid4().hex[:16]}" if key is None else _session_for_key(group_id, body.caller.caller_id, key)
+    request = OpenSession(session_id=session_id, group=group, params=body.params, caller=body.caller)
+    try:
+        view = await dependencies.client.sessions.open(request)
+    except SessionUnreachableError as error:
+        raise _away(error) from error
+    if view.end is SessionEnd.REFUSED and view.error is not None:
+        raise Refusal(ProblemKind.TOO_MANY_SESSIONS, f"{view.error.message} Stop one, or come again.", headers={"Retry-After": "30"})
+    return view
+
+
+async def ran(dependencies: Dependencies, group_id: str, session_id: str, body: SessionRunBody) -> ToolResult:
+    """Raises Refusal."""
+    await found_session(dependencies, group_id, session_id)
+    try:
+        return await dependencies.client.sessions.run(group_id, session_id, SessionRun(**dict(body)))
+    except SessionUnreachableError as error:
+        raise _away(error) from error
+    except SessionRefusedError as error:
+        raise _refused(error) from error
+
+
+async def stopped(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:
+    """Raises Refusal. A session that has ended stays as it is."""
+    view = await found_session(dependencies, group_id, session_id)
+    try:
+        return view if view.ended_at else await dependencies.client.sessions.stop(group_id, session_id)
+    except SessionUnreachableError as error:
+        raise _away(error) from error
+    except SessionRefusedError:
+        # It ended meanwhile, or Temporal knows no workflow of it: then the sweep sees to its stop.
+        return await found_session(dependencies, group_id, session_id)
+
+
+def _refused(error: SessionRefusedError) -> Refusal:
+    if error.type == names.SESSION_OVER:
+        return Refusal(ProblemKind.SESSION_OVER, str(error))
+    if error.type == ErrorType.VALIDATION_ERROR:
+        return Refusal(ProblemKind.INVALID_REQUEST, str(error))
+    return Refusal(ErrorType.EXECUTION_ERROR, str(error))
+
+
+def _away(error: SessionUnreachableError) -> Refusal:
+    return Refusal(ErrorType.UNAVAILABLE, f"{error} Ask again; with the same key it is the same request.", headers={"Retry-After": "1"})
+
+
+def _session_for_key(group_id: str, caller_id: str | None, key: str) -> str:
+    return f"session-{hashlib.sha256(json.dumps([group_id, caller_id, key]).encode()).hexdigest()[:40]}"

@@ -1,0 +1,34 @@
+"""Bodies of requests about sessions of groups."""
+
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from api.reading.bodies import CallerBody, strict
+from toolagent.contracts.calls import IdempotencyKey
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import ToolId
+
+_PARAMS: JsonValue = {"workflow": {"1": {"class_type": "LoadImage", "inputs": {"image": "input.png"}}}}
+
+
+class OpenSessionBody(Contract):
+    """The params of the launch. The header `Idempotency-Key` makes a repeated request the same session."""
+
+    model_config = strict({"params": {}})
+
+    params: dict[str, JsonValue] = {}
+    caller: CallerBody = CallerBody()
+
+
+class SessionRunBody(Contract):
+    """A call in a session. What the session binds (such as the id of what was launched) is put in by it."""
+
+    model_config = strict({"params": _PARAMS})
+
+    tool_id: ToolId | None = None
+    """May be left out where only one tool of the group runs."""
+    params: dict[str, JsonValue] = {}
+    key: IdempotencyKey | None = None
+    """The same key again is the same call."""
+    timeout_s: Annotated[float | None, Field(gt=0, le=86_400)] = None

@@ -1,0 +1,90 @@
+"""Groups of tools, and the sessions of those that have a lifecycle."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Header
+from starlette.responses import Response
+
+from api.documentation import JSON_BODY, problem_responses
+from api.errors import result_response
+from api.groups import found_group, found_session, opened, ran, stopped
+from api.ports import Injected
+from api.problems import ProblemKind
+from api.reading.session_bodies import OpenSessionBody, SessionRunBody
+from api.reading.strict_json import StrictRoute
+from toolagent.contracts.calls import ErrorType, IdempotencyKey, ToolResult
+from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.http import GroupListing, SessionListing
+from toolagent.contracts.sessions import SessionState, SessionView
+
+router = APIRouter(tags=["groups"], route_class=StrictRoute)
+
+_OF_SESSION = (ProblemKind.GROUP_NOT_FOUND, ProblemKind.SESSION_NOT_FOUND, ErrorType.UNAVAILABLE)
+
+
+@router.get("/groups", summary="Tools that are used together", responses=problem_responses(ErrorType.UNAVAILABLE))
+async def list_groups(dependencies: Injected) -> GroupListing:
+    return GroupListing(groups=await dependencies.groups.list_all())
+
+
+@router.get("/groups/{group_id}", summary="One group", responses=problem_responses(ProblemKind.GROUP_NOT_FOUND, ErrorType.UNAVAILABLE))
+async def get_group(group_id: str, dependencies: Injected) -> ToolGroup:
+    return await found_group(dependencies, group_id)
+
+
+@router.post(
+    "/groups/{group_id}/sessions",
+    summary="Launch a session",
+    status_code=HTTPStatus.CREATED,
+    responses=problem_responses(
+        *JSON_BODY, ProblemKind.GROUP_NOT_FOUND, ProblemKind.NO_LIFECYCLE, ProblemKind.TOO_MANY_SESSIONS, ErrorType.UNAVAILABLE
+    ),
+)
+async def open_session(
+    group_id: str,
+    dependencies: Injected,
+    response: Response,
+    body: Annotated[OpenSessionBody | None, Body()] = None,
+    idempotency_key: Annotated[
+        IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same session.")
+    ] = None,
+) -> SessionView:
+    """Answers when it is launched (201), or could not be (200, with `state: failed` and `error`). Whatever happens, it is stopped."""
+    view = await opened(dependencies, group_id, body or OpenSessionBody(), idempotency_key)
+    response.headers["Location"] = f"/groups/{group_id}/sessions/{view.session_id}"
+    response.status_code = HTTPStatus.OK if view.state is SessionState.FAILED else HTTPStatus.CREATED
+    return view
+
+
+@router.get(
+    "/groups/{group_id}/sessions",
+    summary="The sessions of a group, the newest first",
+    responses=problem_responses(ProblemKind.INVALID_REQUEST, ProblemKind.GROUP_NOT_FOUND, ErrorType.UNAVAILABLE),
+)
+async def list_sessions(group_id: str, dependencies: Injected, living: bool = False) -> SessionListing:
+    """At most a hundred; `living=true` those that have not ended."""
+    await found_group(dependencies, group_id)
+    return SessionListing(sessions=await dependencies.sessions.of_group(group_id, living=living))
+
+
+@router.get("/groups/{group_id}/sessions/{session_id}", summary="One session", responses=problem_responses(*_OF_SESSION))
+async def get_session(group_id: str, session_id: str, dependencies: Injected) -> SessionView:
+    return await found_session(dependencies, group_id, session_id)
+
+
+@router.post(
+    "/groups/{group_id}/sessions/{session_id}/run",
+    summary="Make a call in a session",
+    response_model=ToolResult,
+    responses=problem_responses(*JSON_BODY, ProblemKind.SESSION_OVER, *_OF_SESSION),
+)
+async def run_in_session(group_id: str, session_id: str, body: SessionRunBody, dependencies: Injected) -> Response:
+    """Status and body as of `/run_tool`. A session that is not launched yet is waited for."""
+    return result_response(await ran(dependencies, group_id, session_id, body))
+
+
+@router.post("/groups/{group_id}/sessions/{session_id}/stop", summary="Stop a session", responses=problem_responses(*_OF_SESSION))
+async def stop_session(group_id: str, session_id: str, dependencies: Injected) -> SessionView:
+    """Answers when the provider has confirmed it, at the latest after 30 seconds; the stop goes on. Again, it changes nothing."""
+    return await stopped(dependencies, group_id, session_id)

@@ -1,0 +1,1 @@
+"""Groups whose tools live in sessions."""

@@ -1,0 +1,65 @@
+"""The table `group_sessions`: what was launched, and whether it was stopped."""
+
+from sqlalchemy import ColumnElement, func, select, true, update
+
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.tables import group_sessions
+from engine.store.upserts import insert_new
+from toolagent.contracts.sessions import OpenSession, SessionView
+
+
+class SessionTable:
+    """Written by the session's workflow, again and again. All raise StoreUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def open(self, request: OpenSession, view: SessionView, most: int | None) -> bool:
+        """Whether it may begin: False where `most` sessions of the group live already. Asked again, the answer is the same."""
+        row = {
+            "session_id": view.session_id,
+            "group_id": view.group_id,
+            "request": request.model_dump_json(exclude_defaults=True),
+            "opened_at": timestamp(view.opened_at),
+            **_changing(view),
+        }
+        mine = group_sessions.c.session_id == view.session_id
+        living = select(func.count()).select_from(group_sessions).where(group_sessions.c.group_id == view.group_id, _LIVES, ~mine)
+        async with self._database.write(alone=f"sessions of {view.group_id}") as connection:
+            if await connection.scalar(select(group_sessions.c.session_id).where(mine)) is not None:
+                return True
+            if most is not None and (await connection.scalar(living) or 0) >= most:
+                return False
+            await insert_new(connection, group_sessions, [row])
+            return True
+
+    async def note(self, view: SessionView) -> None:
+        changed = update(group_sessions).where(group_sessions.c.session_id == view.session_id).values(_changing(view))
+        async with self._database.write_once() as connection:
+            await connection.execute(changed)
+
+    async def get(self, session_id: str) -> SessionView | None:
+        text = await self._database.scalar(select(group_sessions.c.document).where(group_sessions.c.session_id == session_id))
+        return SessionView.model_validate_json(text) if text is not None else None
+
+    async def of_group(self, group_id: str, *, living: bool = False, most: int = 100) -> tuple[SessionView, ...]:
+        """The newest first."""
+        lives = _LIVES if living else true()
+        query = select(group_sessions.c.document).where(group_sessions.c.group_id == group_id, lives)
+        ordered = query.order_by(group_sessions.c.opened_at.desc(), group_sessions.c.session_id).limit(most)
+        return tuple(map(SessionView.model_validate_json, await self._database.scalars(ordered)))
+
+    async def living(self) -> tuple[tuple[OpenSession, SessionView], ...]:
+        """Of all groups, the oldest first, with what each was started with."""
+        query = select(group_sessions.c.request, group_sessions.c.document).where(_LIVES).order_by(group_sessions.c.opened_at)
+        rows = await self._database.rows(query)
+        return tuple((OpenSession.model_validate_json(request), SessionView.model_validate_json(view)) for request, view in rows)
+
+
+_LIVES: ColumnElement[bool] = group_sessions.c.ended_at.is_(None)
+
+
+def _changing(view: SessionView) -> dict[str, object]:
+    ended = timestamp(view.ended_at) if view.ended_at else None
+    return {"state": view.state.value, "document": view.model_dump_json(), "updated_at": timestamp(now()), "ended_at": ended}

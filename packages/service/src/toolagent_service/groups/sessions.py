@@ -1,0 +1,162 @@
+"""Rules of a session: what its calls get, what their results mean for it, and when it ends."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from pydantic import JsonValue
+
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
+from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup, VerifyProbe
+from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionView
+
+__all__ = [
+    "GONE",
+    "NoSuchFieldError",
+    "NoSuchStepError",
+    "call_id_in",
+    "call_in",
+    "cost_usd",
+    "end_at",
+    "field_of",
+    "found_launch",
+    "is_alert",
+    "is_gone",
+    "may_have_launched",
+    "over_by",
+    "pause_of",
+    "step_of",
+    "the_step",
+    "was_made",
+]
+
+GONE = "gone"
+"""`details.reason` of a stop that found nothing to stop."""
+
+_NOT_FOUND = frozenset({404, 410})
+_LONGEST_PAUSE = timedelta(minutes=5)
+_LOST = frozenset(
+    {ErrorType.TIMEOUT, ErrorType.EXECUTION_ERROR, ErrorType.OUTPUT_VALIDATION_ERROR, ErrorType.CANCELLED, ErrorType.UNAVAILABLE}
+)
+"""Of launches that may have launched all the same."""
+
+
+class NoSuchFieldError(ValueError):
+    """A binding names a field that the result does not have."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"The launch's result has no field {path!r}.")
+
+
+class NoSuchStepError(ValueError):
+    """No step of the group runs that, or several could be meant."""
+
+
+def call_id_in(session_id: str, name: str) -> str:
+    """Of a call of the session: the same name is the same call, in whatever run of its workflow."""
+    return f"call-{hashlib.sha256(json.dumps([session_id, name]).encode()).hexdigest()[:40]}"
+
+
+def call_in(
+    session: OpenSession, step: GroupStep, launched: JsonValue, params: Mapping[str, JsonValue], timeout_s: float | None = None
+) -> ToolCall:
+    """The call of a step. What the session binds, the caller cannot change. Raises NoSuchFieldError."""
+    bound = {name: field_of(launched, path) for name, path in step.bindings.items()}
+    return ToolCall(tool_id=step.tool_id, params={**step.params, **params, **bound}, timeout_s=timeout_s, caller=session.caller)
+
+
+def step_of(group: ToolGroup, run: SessionRun) -> GroupStep:
+    """Raises NoSuchStepError."""
+    steps = [step for step in group.steps if step.role is GroupRole.RUN]
+    wanted = [step for step in steps if run.tool_id in {None, step.tool_id}]
+    if len(wanted) != 1:
+        names = ", ".join(step.tool_id for step in steps) or "none"
+        asked = f"{run.tool_id!r} does not run in it" if run.tool_id else "`tool_id` is missing"
+        raise NoSuchStepError(f"Group {group.group_id!r}: {asked}; these do: {names}.")
+    return wanted[0]
+
+
+def the_step(group: ToolGroup, role: GroupRole) -> GroupStep:
+    """Of a lifecycle, which has one. Raises NoSuchStepError."""
+    if (step := group.step(role)) is None:
+        raise NoSuchStepError(f"Group {group.group_id!r} has no step that does {role.value!r}.")
+    return step
+
+
+def field_of(result: JsonValue, path: str) -> JsonValue:
+    """`$.server_id` of a result. Raises NoSuchFieldError."""
+    found = result
+    for name in path.split(".")[1:]:
+        if not isinstance(found, dict) or name not in found:
+            raise NoSuchFieldError(path)
+        found = found[name]
+    return found
+
+
+def found_launch(probe: VerifyProbe, listed: JsonValue, call_id: str) -> JsonValue:
+    """What the provider runs of this call; None when it runs nothing of it. Raises NoSuchFieldError."""
+    items = field_of(listed, probe.items)
+    for item in items if isinstance(items, list) else ():
+        try:
+            if field_of(item, probe.launched_by) == call_id:
+                return item
+        except NoSuchFieldError:
+            continue  # somebody else's, who names nothing
+    return None
+
+
+def was_made(result: ToolResult) -> bool:
+    """Whether the tool did something: a refused call had no part in the session."""
+    return result.error is None or (_details(result).get("sent") is not False and result.error.type in _LOST)
+
+
+def may_have_launched(result: ToolResult) -> bool:
+    """Whether something may run of which nothing is known."""
+    return result.error is not None and was_made(result)
+
+
+def is_gone(result: ToolResult) -> bool:
+    """Whether there is nothing left to stop."""
+    details = _details(result)
+    return result.error is None or details.get("reason") == GONE or details.get("status_code") in _NOT_FOUND
+
+
+def pause_of(attempts: int) -> timedelta:
+    """Before the next stop, or the next look."""
+    return min(timedelta(seconds=2 ** min(attempts, 10)), _LONGEST_PAUSE)
+
+
+def cost_usd(group: ToolGroup, view: SessionView, now: datetime) -> float:
+    """What has been spent since the launch, as far as the group says what an hour costs."""
+    since = (view.ended_at or now) - view.launched_at if view.launched_at else timedelta()
+    return round(group.limits.usd_per_hour * since.total_seconds() / 3600, 6)
+
+
+def end_at(group: ToolGroup, view: SessionView, *, is_used: bool) -> tuple[datetime, SessionEnd] | None:
+    """When the session is over though nobody asks, and why."""
+    limits = group.limits
+    ends: list[tuple[datetime, SessionEnd]] = []
+    if limits.idle_timeout_s is not None and view.used_at is not None and not is_used:
+        ends.append((view.used_at + timedelta(seconds=limits.idle_timeout_s), SessionEnd.IDLE))
+    if limits.total_timeout_s is not None:
+        ends.append((view.opened_at + timedelta(seconds=limits.total_timeout_s), SessionEnd.TOO_LONG))
+    if limits.max_usd is not None and limits.usd_per_hour > 0 and view.launched_at is not None:
+        ends.append((view.launched_at + timedelta(hours=limits.max_usd / limits.usd_per_hour), SessionEnd.BUDGET))
+    return min(ends, key=lambda end: end[0], default=None)
+
+
+def over_by(group: ToolGroup, result: ToolResult) -> SessionEnd | None:
+    """Why a run ends its session, if it does."""
+    return SessionEnd.FAILED_STEP if result.error is not None and group.stop_after_failure and was_made(result) else None
+
+
+def is_alert(attempts: int) -> bool:
+    """Whether an operator is to be told of so many stops that were not confirmed: at the third, and each time they have doubled."""
+    thirds, rest = divmod(attempts, 3)
+    return rest == 0 and thirds > 0 and thirds & (thirds - 1) == 0
+
+
+def _details(result: ToolResult) -> Mapping[str, JsonValue]:
+    details = result.error.details if result.error else None
+    return details if isinstance(details, dict) else {}

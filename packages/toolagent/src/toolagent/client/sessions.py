@@ -1,0 +1,94 @@
+"""Sessions of groups over Temporal: open, use, stop and look at them."""
+
+import asyncio
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+
+from temporalio.client import Client, WithStartWorkflowOperation, WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from toolagent.client import names
+from toolagent.client.failures import SessionRefusedError, SessionUnreachableError
+from toolagent.client.patience import reached
+from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
+
+__all__ = ["Sessions"]
+
+_RPC_TIMEOUT = timedelta(seconds=10)
+_ASKED, _DRAINS_S = 40, 0.1
+"""How often a run is asked for while a session goes on as a new run of its workflow, and the pause between."""
+
+
+class Sessions:
+    """Every method raises SessionUnreachableError; what waits for a provider waits as long as that takes."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def open(self, request: OpenSession) -> SessionView:
+        """The session once it is launched, or could not be. The same id again is the same session."""
+        start: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
+            names.TOOL_GROUP,
+            {"request": request.model_dump(mode="json", exclude_defaults=True)},
+            id=names.session_workflow(request.group.group_id, request.session_id),
+            task_queue=names.TASK_QUEUE,
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            static_summary=request.group.group_id,
+        )
+        with _reached():
+            return await self._client.execute_update_with_start_workflow(
+                names.SESSION, start_workflow_operation=start, result_type=SessionView
+            )
+
+    async def run(self, group_id: str, session_id: str, run: SessionRun) -> ToolResult:
+        """The result of one call in a session. Raises SessionRefusedError."""
+        result: ToolResult = await self._updated(group_id, session_id, names.RUN_IN_SESSION, run, ToolResult)
+        return result
+
+    async def stop(self, group_id: str, session_id: str) -> SessionView:
+        """The session once it has stopped, or still stopping where the provider takes long. Raises SessionRefusedError."""
+        view: SessionView = await self._updated(group_id, session_id, names.STOP_SESSION, None, SessionView)
+        return view
+
+    async def view(self, group_id: str, session_id: str) -> SessionView | None:
+        """The session as it is; None when Temporal does not know it."""
+        try:
+            with _reached():
+                return await self._handle(group_id, session_id).query(names.SESSION, result_type=SessionView, rpc_timeout=_RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            return None
+
+    async def _updated(self, group_id: str, session_id: str, update: str, argument: Contract | None, result_type: type[Any]) -> Any:
+        for _ in range(_ASKED):
+            try:
+                with _reached():
+                    handle = self._handle(group_id, session_id)
+                    return await handle.execute_update(update, argument, result_type=result_type)
+            except WorkflowUpdateFailedError as error:
+                cause = error.cause
+                if not isinstance(cause, ApplicationError):
+                    raise
+                if cause.type != names.SESSION_DRAINS:
+                    raise SessionRefusedError(cause.type or ErrorType.EXECUTION_ERROR.value, cause.message) from error
+            except RPCError as error:
+                # Also of a workflow that has ended.
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+                raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} has ended, or never was.") from error
+            await asyncio.sleep(_DRAINS_S)
+        raise SessionUnreachableError("The session has not gone on in a new run.")
+
+    def _handle(self, group_id: str, session_id: str) -> WorkflowHandle[object, object]:
+        return self._client.get_workflow_handle(names.session_workflow(group_id, session_id))
+
+
+def _reached() -> AbstractContextManager[None]:
+    return reached(lambda reason: SessionUnreachableError(f"{reason}."))

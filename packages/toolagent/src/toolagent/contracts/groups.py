@@ -1,0 +1,96 @@
+"""Tools that are used together: which, in what order, and what holds for a session of them."""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, JsonValue, StringConstraints, model_validator
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import GroupId, ToolId
+
+__all__ = ["GroupLimits", "GroupRole", "GroupStep", "ResultPath", "ToolGroup", "VerifyProbe"]
+
+ResultPath = Annotated[str, StringConstraints(pattern=r"^\$(\.[A-Za-z_][A-Za-z0-9_-]*)*$", max_length=200)]
+"""A field of a result: `$.server_id`."""
+
+
+class GroupRole(StrEnum):
+    """What a tool of a group with a lifecycle does: begins what costs, works in it, ends it."""
+
+    LAUNCH = "launch"
+    RUN = "run"
+    STOP = "stop"
+
+
+class GroupStep(Contract):
+    """A tool of the group in its role."""
+
+    tool_id: ToolId
+    role: GroupRole
+    params: dict[str, JsonValue] = {}
+    """Params that every call of it gets, unless the caller says otherwise."""
+    bindings: dict[str, ResultPath] = {}
+    """Params that come out of the launch's result: `{"server_id": "$.server_id"}`."""
+    usage: str = ""
+
+
+class VerifyProbe(Contract):
+    """A tool that lists what the provider runs: so a launch whose answer was lost is found, and what nobody owns."""
+
+    tool_id: ToolId
+    params: dict[str, JsonValue] = {}
+    items: ResultPath = "$"
+    """Where the list is in its result. An item is what the launch would have answered."""
+    launched_by: ResultPath
+    """In an item, the id of the call that launched it."""
+
+
+class GroupLimits(Contract):
+    """When a session is stopped though nobody asked for it; seconds and US dollars. Unset: no limit."""
+
+    idle_timeout_s: Annotated[float | None, Field(gt=0, le=30 * 86_400)] = 900.0
+    total_timeout_s: Annotated[float | None, Field(gt=0, le=30 * 86_400)] = 86_400.0
+    usd_per_hour: Annotated[float, Field(ge=0)] = 0.0
+    max_usd: Annotated[float | None, Field(gt=0)] = None
+    max_sessions: Annotated[int | None, Field(ge=1, description="How many live at once.")] = None
+
+
+class ToolGroup(Contract):
+    """Tools that are used together. With `lifecycle` they live in sessions: launch, run, and a stop that always comes."""
+
+    group_id: GroupId
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    description: str = ""
+    category: str = "custom"
+    tool_ids: tuple[ToolId, ...] = ()
+    usage_order: tuple[ToolId, ...] = ()
+    usage_example: str = ""
+    lifecycle: bool = False
+    steps: tuple[GroupStep, ...] = ()
+    """Of a lifecycle: one launch, one stop, and what runs between."""
+    parallel: bool = False
+    """Whether runs of a session may go on at once; else one waits for the other."""
+    stop_after_failure: bool = True
+    """Whether a run that fails ends its session. One that was refused never does."""
+    verify: VerifyProbe | None = None
+    limits: GroupLimits = GroupLimits()
+    triggers: tuple[str, ...] = ()
+    """Words of a request that this group answers though no tool has that name."""
+    workflow_example: dict[str, JsonValue] = {}
+
+    @model_validator(mode="after")
+    def _require_steps(self) -> Self:
+        if not self.lifecycle:
+            return self
+        for role in (GroupRole.LAUNCH, GroupRole.STOP):
+            if sum(step.role is role for step in self.steps) != 1:
+                raise ValueError(f"a group with `lifecycle` has one step with the role {role.value!r}")
+        if strange := [step.tool_id for step in self.steps if step.tool_id not in self.tool_ids]:
+            raise ValueError(f"the steps {', '.join(strange)} are not among `tool_ids`")
+        if (launch := self.step(GroupRole.LAUNCH)) is not None and launch.bindings:
+            raise ValueError("the launch has no bindings: they come out of its result")
+        return self
+
+    def step(self, role: GroupRole) -> GroupStep | None:
+        """The first with this role."""
+        return next((step for step in self.steps if step.role is role), None)

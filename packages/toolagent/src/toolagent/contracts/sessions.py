@@ -1,0 +1,100 @@
+"""Sessions of a group: one lifetime of its tools, from the launch to the stop."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from toolagent.contracts.calls import Caller, IdempotencyKey, ToolError, ToolResult
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.identifiers import CallId, GroupId, ToolId
+
+__all__ = [
+    "SESSION_ID_PATTERN",
+    "OpenSession",
+    "SessionAccount",
+    "SessionEnd",
+    "SessionId",
+    "SessionRun",
+    "SessionState",
+    "SessionView",
+]
+
+SESSION_ID_PATTERN = r"^session-[A-Za-z0-9_-]{8,64}$"
+SessionId = Annotated[str, StringConstraints(pattern=SESSION_ID_PATTERN)]
+
+
+class SessionState(StrEnum):
+    """Where a session is. Only a `ready` one takes runs; `failed` never ran, and has nothing that would have to be stopped."""
+
+    LAUNCHING = "launching"
+    READY = "ready"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+class SessionEnd(StrEnum):
+    """Why a session ends."""
+
+    ASKED = "asked"
+    CANCELLED = "cancelled"
+    FAILED_STEP = "failed_step"
+    LAUNCH_FAILED = "launch_failed"
+    IDLE = "idle"
+    TOO_LONG = "too_long"
+    BUDGET = "budget"
+    REFUSED = "refused"
+    DONE = "done"
+
+
+class SessionRun(Contract):
+    """One call in a session; without `tool_id` that of the only step that runs. The same key again is the same call."""
+
+    tool_id: ToolId | None = None
+    params: dict[str, JsonValue] = {}
+    key: IdempotencyKey | None = None
+    timeout_s: Annotated[float | None, Field(gt=0)] = None
+
+
+class OpenSession(Contract):
+    """What `ToolGroup` is started with. With `runs` it makes these, one after the other, and stops then."""
+
+    session_id: SessionId
+    group: ToolGroup
+    params: dict[str, JsonValue] = {}
+    caller: Caller = Caller()
+    runs: Annotated[tuple[SessionRun, ...], Field(max_length=8)] | None = None
+
+
+class SessionView(Contract):
+    """A session as it is now. `stop_attempts` counts stops that the provider has not confirmed."""
+
+    session_id: SessionId
+    group_id: GroupId
+    state: SessionState
+    caller: Caller = Caller()
+    launched: JsonValue = None
+    """The result of the launch."""
+    launch_call_id: CallId | None = None
+    """The call that launched it; before the provider is asked."""
+    error: ToolError | None = None
+    end: SessionEnd | None = None
+    opened_at: datetime
+    launched_at: datetime | None = None
+    used_at: datetime | None = None
+    ended_at: datetime | None = None
+    runs: int = 0
+    stop_attempts: int = 0
+    cost_usd: float = 0.0
+    ends_at: datetime | None = None
+    """When it is stopped if nobody uses it until then."""
+
+
+class SessionAccount(Contract):
+    """What `ToolGroup` answers: how the session ended, and the results of the `runs` it was started with."""
+
+    session: SessionView
+    results: tuple[ToolResult, ...] = ()

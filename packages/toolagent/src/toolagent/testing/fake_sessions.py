@@ -1,0 +1,53 @@
+"""Sessions of groups without a service: what is launched is what it was asked with."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from toolagent.client import names
+from toolagent.client.failures import SessionRefusedError
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.core.calls.results import succeeded
+
+__all__ = ["FakeSessions"]
+
+
+@dataclass
+class FakeSessions:
+    """`opened` and `runs` have what was asked, `views` the sessions as they are."""
+
+    opened: list[OpenSession] = field(default_factory=list[OpenSession])
+    runs: list[SessionRun] = field(default_factory=list[SessionRun])
+    views: dict[str, SessionView] = field(default_factory=dict[str, SessionView])
+
+    async def open(self, request: OpenSession) -> SessionView:
+        self.opened.append(request)
+        at = datetime.now(UTC)
+        view = SessionView(
+            session_id=request.session_id,
+            group_id=request.group.group_id,
+            state=SessionState.READY,
+            caller=request.caller,
+            launched=request.params,
+            opened_at=at,
+            launched_at=at,
+            used_at=at,
+        )
+        return self.views.setdefault(request.session_id, view)
+
+    async def run(self, group_id: str, session_id: str, run: SessionRun) -> ToolResult:
+        """Raises SessionRefusedError."""
+        view = self.views.get(session_id)
+        if view is None or view.state is not SessionState.READY:
+            raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} of {group_id} takes no runs.")
+        self.runs.append(run)
+        tool_id = run.tool_id or "run"
+        return succeeded(f"call-{len(self.runs):08}", tool_id, run.params, datetime.now(UTC), execution_time=0.0, metadata={})
+
+    async def stop(self, group_id: str, session_id: str) -> SessionView:
+        """Raises SessionRefusedError."""
+        if session_id not in self.views:
+            raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} of {group_id} never was.")
+        ended = {"state": SessionState.STOPPED, "end": SessionEnd.ASKED, "ended_at": datetime.now(UTC)}
+        self.views[session_id] = self.views[session_id].model_copy(update=ended)
+        return self.views[session_id]

@@ -1,0 +1,264 @@
+"""One session of a group: launch, runs, and a stop that always comes and that the provider has confirmed."""
+
+import asyncio
+from datetime import datetime
+
+from pydantic import JsonValue
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.groups import GroupRole, GroupStep
+from toolagent.contracts.sessions import SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.core.calls.results import failed
+from toolagent_service import stubs
+from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep
+from toolagent_service.groups import sessions
+from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError, step_of, the_step
+from workflows import options
+from workflows.cancelling import surely
+from workflows.invoke import invoke
+
+_LAUNCHES = 3
+_LOOKS = 5
+"""So often a provider that does not know of a launch is asked, before it counts as not made."""
+
+_MOST_RUNS = 1_000
+"""Of one run of the workflow."""
+
+OVER = frozenset({SessionState.STOPPED, SessionState.FAILED})
+
+
+class Session:
+    """Lives in its workflow, as a task that cancelling does not reach: `ask` has it end, for the first reason that is given.
+
+    `is_full`: the workflow is to go on as a new run.
+    """
+
+    def __init__(self, life: SessionLife) -> None:
+        self._request, self.end = life.request, life.end
+        self.view = life.view or SessionView(
+            session_id=life.request.session_id,
+            group_id=life.request.group.group_id,
+            state=SessionState.LAUNCHING,
+            caller=life.request.caller,
+            opened_at=workflow.now(),
+        )
+        self.results: list[ToolResult] = []
+        self.is_full = False
+        self._running: set[asyncio.Task[ToolResult]] = set()
+        self._order = asyncio.Lock()
+        self._runs, self._changes = 0, 0
+
+    @property
+    def life(self) -> SessionLife:
+        """What another run of the workflow goes on with."""
+        return SessionLife(request=self._request, view=self.view, end=self.end)
+
+    @property
+    def is_over(self) -> bool:
+        return self.view.state in OVER
+
+    def ask(self, end: SessionEnd) -> None:
+        self.end = self.end or end
+
+    def require_open(self) -> None:
+        """Raises ApplicationError."""
+        if self.end is not None or self.view.state not in {SessionState.LAUNCHING, SessionState.READY}:
+            message = f"Session {self.view.session_id} takes no runs: it is {self.view.state}. Open another one."
+            raise ApplicationError(message, type=names.SESSION_OVER, non_retryable=True)
+
+    def require_step(self, asked: SessionRun) -> GroupStep:
+        """What the call runs. Raises ApplicationError."""
+        try:
+            return step_of(self._request.group, asked)
+        except NoSuchStepError as error:
+            raise ApplicationError(str(error), type=ErrorType.VALIDATION_ERROR.value, non_retryable=True) from error
+
+    async def live(self) -> None:
+        """To the end of the session, or until its workflow is to go on as a new run."""
+        if self.view.state is SessionState.LAUNCHING:
+            await self._launch()
+        if self.view.state is SessionState.READY:
+            await self._ready()
+        if self.view.state is SessionState.STOPPING:
+            await self._stopped()
+
+    async def _launch(self) -> None:
+        step = OpenStep(request=self._request, view=self.view)
+        if not await surely(lambda: workflow.execute_local_activity(stubs.open_session, step, **options.session_note("open"))):
+            most = self._request.group.limits.max_sessions
+            await self._fail(SessionEnd.REFUSED, ToolError(type=ErrorType.REJECTED, message=f"{most} sessions of this group live already."))
+            return
+        for number in range(1, _LAUNCHES + 1):
+            if self.end is not None:
+                await self._fail(self.end, ToolError(type=ErrorType.CANCELLED, message="It was ended before anything was launched."))
+                return
+            if await self._is_settled(f"launch {number}"):
+                return
+        wrong = ToolError(
+            type=ErrorType.UNAVAILABLE, message=f"{_LAUNCHES} launches gave no answer, and the provider knows of none of them."
+        )
+        await self._fail(SessionEnd.LAUNCH_FAILED, wrong)
+
+    async def _is_settled(self, name: str) -> bool:
+        """Launch; False where it may be tried again, because it certainly was not."""
+        call_id = sessions.call_id_in(self._request.session_id, name)
+        await self._note(launch_call_id=call_id)
+        result = await self._launch_call(call_id)
+        if result.error is None:
+            await self._launched_as(result.result)
+            return True
+        if not sessions.may_have_launched(result):
+            await self._fail(SessionEnd.LAUNCH_FAILED, result.error)
+            return True
+        if self._request.group.verify is None:
+            await self._fail(
+                SessionEnd.LAUNCH_FAILED, result.error, alert="It is not known whether anything was launched; the group has no `verify`."
+            )
+            return True
+        found = await self._found(call_id)
+        if found is not None:
+            await self._launched_as(found)
+        return found is not None
+
+    async def _launch_call(self, call_id: str) -> ToolResult:
+        request = self._request
+        call = sessions.call_in(request, the_step(request.group, GroupRole.LAUNCH), None, request.params)
+        task = asyncio.create_task(invoke(call, call_id))
+        await workflow.wait_condition(lambda: task.done() or self.end is not None)
+        if not task.done():
+            task.cancel()
+        return await task
+
+    async def _found(self, call_id: str) -> JsonValue:
+        """What the provider runs of a launch whose answer was lost. It is asked until it answers."""
+        looks, asked = 0, 0
+        while looks < _LOOKS:
+            found = await self._listed(f"{call_id} look {asked}")
+            if found:
+                return found
+            looks, asked = looks + (found is False), asked + 1
+            await workflow.sleep(sessions.pause_of(asked))
+        return None
+
+    async def _listed(self, name: str) -> JsonValue:
+        """The item of this launch; False where the provider has none, None where it did not answer."""
+        probe, request = self._request.group.verify, self._request
+        if probe is None:
+            return None
+        step = GroupStep(tool_id=probe.tool_id, role=GroupRole.RUN, params=probe.params)
+        result = await invoke(sessions.call_in(request, step, None, {}), sessions.call_id_in(request.session_id, name))
+        if result.error is not None or result.is_reference:
+            return None
+        try:
+            found = sessions.found_launch(probe, result.result, self.view.launch_call_id or "")
+        except NoSuchFieldError:
+            return None
+        return False if found is None else found
+
+    async def _launched_as(self, result: JsonValue) -> None:
+        at = workflow.now()
+        await self._note(state=SessionState.READY, launched=result, launched_at=at, used_at=at)
+
+    async def _ready(self) -> None:
+        if self._request.runs is not None and self.end is None:
+            await self._scripted(self._request.runs)
+        while self.end is None and not self.is_full:
+            await self._wait(sessions.end_at(self._request.group, self.view, is_used=bool(self._running)))
+        for task in self._running if self.end is not None else ():
+            task.cancel()
+        await workflow.wait_condition(lambda: not self._running)
+        if self.end is not None:
+            await self._note(state=SessionState.STOPPING, end=self.end)
+
+    async def _wait(self, end: tuple[datetime, SessionEnd] | None) -> None:
+        """Until something happens, or that time has come."""
+        seen = self._changes
+        if end is not None and end[0] <= workflow.now():
+            self.ask(end[1])
+            return
+        try:
+            await workflow.wait_condition(
+                lambda: self.end is not None or self._changes != seen, timeout=end[0] - workflow.now() if end is not None else None
+            )
+        except TimeoutError:
+            return
+        self.is_full = self._runs >= _MOST_RUNS or workflow.info().is_continue_as_new_suggested()
+
+    async def _scripted(self, runs: tuple[SessionRun, ...]) -> None:
+        for place, asked in enumerate(runs):
+            if self.end is not None:
+                return
+            self.results.append(await self.ran(asked, f"run {asked.key or place}"))
+        self.ask(SessionEnd.DONE)
+
+    async def ran(self, asked: SessionRun, name: str) -> ToolResult:
+        """Make a call of the session, once under this name. Raises ApplicationError when the session takes none."""
+        if self._request.group.parallel:
+            return await self._made(asked, name)
+        async with self._order:
+            return await self._made(asked, name)
+
+    async def _made(self, asked: SessionRun, name: str) -> ToolResult:
+        self.require_open()
+        request, step = self._request, self.require_step(asked)
+        call_id = sessions.call_id_in(self.view.session_id, name)
+        try:
+            call = sessions.call_in(request, step, self.view.launched, asked.params, asked.timeout_s)
+        except NoSuchFieldError as error:
+            wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=str(error), details={"sent": False})
+            return failed(call_id, step.tool_id, wrong, workflow.now())
+        task = asyncio.create_task(invoke(call, call_id))
+        self._running.add(task)
+        self._changes += 1
+        try:
+            result = await task
+        finally:
+            self._running.discard(task)
+            self._runs, self._changes = self._runs + 1, self._changes + 1
+            self.view = self.view.model_copy(update={"used_at": workflow.now(), "runs": self.view.runs + 1})
+        if (end := sessions.over_by(request.group, result)) is not None:
+            self.ask(end)
+        return result
+
+    async def _stopped(self) -> None:
+        request = self._request
+        step = the_step(request.group, GroupRole.STOP)
+        while True:
+            attempts = self.view.stop_attempts
+            try:
+                call = sessions.call_in(request, step, self.view.launched, {})
+            except NoSuchFieldError as error:
+                await self._fail(
+                    SessionEnd.LAUNCH_FAILED,
+                    ToolError(type=ErrorType.EXECUTION_ERROR, message=str(error)),
+                    alert=f"It cannot be stopped. {error}",
+                )
+                return
+            result = await invoke(call, sessions.call_id_in(request.session_id, f"stop {attempts}"))
+            if sessions.is_gone(result) or await self._listed(f"gone {attempts}") is False:
+                break
+            told = result.error.message if result.error else ""
+            await self._note(
+                stop_attempts=attempts + 1,
+                error=result.error,
+                alert=f"The stop was not confirmed: {told}" if sessions.is_alert(attempts + 1) else "",
+            )
+            if workflow.info().is_continue_as_new_suggested():
+                return
+            await workflow.sleep(sessions.pause_of(attempts))
+        at = workflow.now()
+        await self._note(state=SessionState.STOPPED, ended_at=at, error=None)
+
+    async def _fail(self, end: SessionEnd, error: ToolError, *, alert: str = "") -> None:
+        await self._note(state=SessionState.FAILED, end=end, error=error, ended_at=workflow.now(), alert=alert)
+
+    async def _note(self, *, alert: str = "", **changes: object) -> None:
+        group = self._request.group
+        view = self.view.model_copy(update=changes)
+        self.view = view.model_copy(update={"cost_usd": sessions.cost_usd(group, view, workflow.now())})
+        workflow.set_current_details(f"{view.state}, {view.runs} runs" + (f", ends: {view.end}" if view.end else ""))
+        step = SessionStep(group=group, view=self.view, alert=alert)
+        await surely(lambda: workflow.execute_local_activity(stubs.note_session, step, **options.session_note(view.state.value)))

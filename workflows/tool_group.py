@@ -1,0 +1,95 @@
+"""A group of tools in use: one session, from its launch to its stop.
+
+Its life is a task beside the workflow's own: cancelling the workflow asks for the stop, and cannot end it.
+"""
+
+import asyncio
+from contextlib import suppress
+
+from pydantic import JsonValue
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.sessions import SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent_service.contracts.sessions import SessionLife
+from workflows.inputs import input_of
+from workflows.session import Session
+
+_STOP_PATIENCE_S = 30.0
+
+
+@workflow.defn(name=names.TOOL_GROUP)
+class ToolGroup:
+    def __init__(self) -> None:
+        self._session: Session | None = None
+
+    @workflow.run
+    async def run(self, given: JsonValue = None, *surplus: JsonValue) -> SessionAccount:
+        """Takes a `SessionLife` as plain JSON; what is none fails at once."""
+        session = self._session = _session_of(input_of(SessionLife, given, surplus))
+        living = asyncio.create_task(session.live())
+        while not (living.done() and workflow.all_handlers_finished()):
+            try:
+                await workflow.wait_condition(lambda: living.done() and workflow.all_handlers_finished())
+            except asyncio.CancelledError:
+                session.ask(SessionEnd.CANCELLED)
+        living.result()
+        if not session.is_over:
+            workflow.continue_as_new(session.life)
+        return SessionAccount(session=session.view, results=tuple(session.results))
+
+    @workflow.query(name=names.SESSION)
+    def session(self, *_: JsonValue) -> SessionView | None:
+        return self._session.view if self._session else None
+
+    @workflow.update(name=names.SESSION)
+    async def launched(self, *_: JsonValue) -> SessionView:
+        """As soon as it is launched, or has ended."""
+        session = await self._begun()
+        await workflow.wait_condition(lambda: session.view.state is not SessionState.LAUNCHING)
+        return session.view
+
+    @workflow.update(name=names.STOP_SESSION)
+    async def stop(self, *_: JsonValue) -> SessionView:
+        """Once it has stopped; or as it is, when the provider takes long."""
+        session = await self._begun()
+        session.ask(SessionEnd.ASKED)
+        with suppress(TimeoutError):
+            await workflow.wait_condition(lambda: session.is_over, timeout=_STOP_PATIENCE_S)
+        return session.view
+
+    @workflow.update(name=names.RUN_IN_SESSION)
+    async def run_in_session(self, given: JsonValue = None, *surplus: JsonValue) -> ToolResult:
+        """A call's result, as of any call."""
+        asked = input_of(SessionRun, given, surplus)
+        session = await self._begun()
+        await workflow.wait_condition(lambda: session.view.state is not SessionState.LAUNCHING)
+        return await session.ran(asked, f"run {asked.key}" if asked.key else f"run {workflow.uuid4()}")
+
+    @run_in_session.validator
+    def _require_run(self, given: JsonValue = None, *surplus: JsonValue) -> None:
+        """What is refused here leaves nothing in the history."""
+        asked, session = input_of(SessionRun, given, surplus), self._session
+        if session is None:
+            return
+        if session.is_full:
+            raise ApplicationError("This run of the session takes no more; ask again.", type=names.SESSION_DRAINS)
+        session.require_open()
+        session.require_step(asked)
+
+    async def _begun(self) -> Session:
+        """An update may come with the start, before it."""
+        while self._session is None:
+            await workflow.wait_condition(lambda: self._session is not None)
+        return self._session
+
+
+def _session_of(life: SessionLife) -> Session:
+    group = life.request.group
+    if not group.lifecycle:
+        message = f"Group {group.group_id!r} has no lifecycle: its tools are called one by one."
+        raise ApplicationError(message, type=ErrorType.VALIDATION_ERROR.value, non_retryable=True)
+    workflow.upsert_search_attributes([names.GROUP_ID.value_set(group.group_id), names.TASK_TYPE.value_set("session")])
+    return Session(life)

@@ -41,7 +41,8 @@ class _Started:
 class FakeToolAgentClient:
     """`away` simulates a Temporal server that does not answer, `control_error` a host that fails a control request.
 
-    `controls` has the control requests, `making` the tasks that make tools, `sessions` those of groups. Started calls are kept as long as the client.
+    `controls` has the control requests, `making` the tasks that make tools, `sessions` those of groups.
+    Started calls are kept as long as the client.
     """
 
     script: Script = echo

@@ -43,6 +43,7 @@ from engine.tasks.log import TaskLog
 from engine.tasks.states import TaskStates
 from engine.tasks.subjects import Subjects
 from engine.tasks.transcript import Transcript
+from engine.upkeep.sessions import SessionSweep, sweeping_sessions
 from engine.upkeep.tasks import TaskSweep, sweeping_tasks
 from toolagent_service.contracts.agent import AgentLimits
 from workers.failures import CannotRun
@@ -55,6 +56,7 @@ from workers.settings.tools import SHIPPED_DATA, CatalogSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.temporal.host_workers import MakingActivities
+from workers.temporal.session_workflows import SessionWorkflows
 from workers.temporal.workflow_ends import WorkflowEnds
 
 _NO_ENGINE = "There is no Docker engine on this host."
@@ -80,6 +82,7 @@ async def running_making(
         # What ended, or went to another host, while this one was away.
         await sweep.clear()
         await stack.enter_async_context(sweeping_tasks(sweep))
+        await stack.enter_async_context(sweeping_sessions(SessionSweep(store.sessions, SessionWorkflows(client))))
         index = SimpleIndex(addresses_from(tooling.indexes))
         stack.push_async_callback(index.aclose)
         gate = DependencyGate(

@@ -1,0 +1,43 @@
+"""Sessions of groups whose workflow somebody has ended: they go on, to their stop."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+import structlog
+
+from engine.store.sessions import SessionTable
+from engine.upkeep.rounds import repeated
+from toolagent.contracts.sessions import SessionEnd
+from toolagent_service.contracts.sessions import SessionLife
+
+_EVERY_S = 15.0
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class SessionWorkflows(Protocol):
+    """Raises ConnectionError when Temporal cannot be asked now."""
+
+    async def is_under_way(self, group_id: str, session_id: str) -> bool: ...
+    async def go_on(self, life: SessionLife) -> None:
+        """Harmless to repeat, also by another host at the same time."""
+        ...
+
+
+class SessionSweep:
+    """A terminated workflow runs no code, and what was launched would run for ever."""
+
+    def __init__(self, sessions: SessionTable, workflows: SessionWorkflows) -> None:
+        self._sessions, self._workflows = sessions, workflows
+
+    async def run(self) -> None:
+        """Once. Raises ConnectionError, StoreUnavailableError."""
+        for request, view in await self._sessions.living():
+            if not await self._workflows.is_under_way(view.group_id, view.session_id):
+                _log.warning("session_without_workflow", group_id=view.group_id, session_id=view.session_id, then="it is stopped")
+                await self._workflows.go_on(SessionLife(request=request, view=view, end=SessionEnd.CANCELLED))
+
+
+def sweeping_sessions(sweep: SessionSweep) -> AbstractAsyncContextManager[None]:
+    """Until the block ends."""
+    return repeated(sweep.run, _EVERY_S, "sessions of groups")

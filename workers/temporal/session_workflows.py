@@ -1,0 +1,47 @@
+"""The workflows of sessions, for who looks after them."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.service import RPCError
+
+from toolagent.client import names
+from toolagent.client.patience import described, is_away
+from toolagent_service.contracts.sessions import SessionLife
+
+
+class SessionWorkflows:
+    """See `engine.upkeep.sessions.SessionWorkflows`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def is_under_way(self, group_id: str, session_id: str) -> bool:
+        with _reached():
+            description = await described(self._client.get_workflow_handle(names.session_workflow(group_id, session_id)))
+        return description is not None and description.status is WorkflowExecutionStatus.RUNNING
+
+    async def go_on(self, life: SessionLife) -> None:
+        group_id = life.request.group.group_id
+        with _reached():
+            await self._client.start_workflow(
+                names.TOOL_GROUP,
+                life,
+                id=names.session_workflow(group_id, life.request.session_id),
+                task_queue=names.TASK_QUEUE,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                static_summary=group_id,
+            )
+
+
+@contextmanager
+def _reached() -> Generator[None]:
+    try:
+        yield
+    except RPCError as error:
+        if not is_away(error):
+            raise
+        raise ConnectionError(str(error)) from error

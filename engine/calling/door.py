@@ -1,8 +1,8 @@
 """A front door: which calls take its lane, which of them are accepted, and what becomes of those that somebody else has."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
@@ -26,6 +26,9 @@ from toolagent_service.contracts.lanes import LaneMode, Way
 
 _PATIENCE_S = 5.0
 """How long a caller waits for a lane that stands still, because Temporal is away."""
+
+_MOVES_S = 2.0
+"""How long a call that is to end may take to get its workflow, which is to be told."""
 
 
 class DoorTables:
@@ -63,27 +66,40 @@ class Door:
         flight = Flight(Claim(call_id, fingerprint(call), self._name, call=call), call, _size(call))
         if (known := self._lane.flight(call_id)) is not None:
             return await self._ended(known, flight)
-        self._require_room(flight)
-        if not is_new:
-            answer = await self._claimed(flight.claim, call)
-            if not isinstance(answer, Claim):
-                return answer
-            flight.claim, flight.is_accepted = answer, True
-            await self._require_room_again(flight)
-        return await self._ended(self._lane.take(flight), flight)
+        # Kept while it is claimed: what is accepted is not refused.
+        with self._room(flight):
+            if not is_new:
+                answer = await self._claimed(flight.claim, call)
+                if not isinstance(answer, Claim):
+                    return answer
+                flight.claim, flight.is_accepted = answer, True
+            taken = self._lane.take(flight)
+        return await self._ended(taken, flight)
+
+    async def withdraw(self, call_id: str) -> None:
+        """Its workflow was refused: a call that was given away is not accepted after all. Raises StoreUnavailableError."""
+        await self._tables.claims.withdraw(call_id, NOBODY)
 
     async def tool_in_hand(self, call_id: str) -> str | None:
         """The tool of a call that some door has accepted and that has not ended. Raises StoreUnavailableError."""
         claim = await self._tables.claims.get(call_id)
         return claim.call.tool_id if claim is not None and claim.call is not None else None
 
-    def cancel(self, call_id: str) -> bool:
-        """Have a call end that is made here; False when none is, or it has a workflow by now, which is to be told."""
+    async def cancel(self, call_id: str) -> bool:
+        """Have a call end that is made here; False when none is, or it has a workflow by now, which is to be told.
+
+        Raises StoreUnavailableError.
+        """
         flight = self._lane.flight(call_id)
         if flight is None or flight.is_moved:
             return False
         flight.cancel()
-        return True
+        if flight.is_accepted:
+            # Who takes it over after our death must not make it.
+            await self._tables.claims.cancel(call_id)
+        if flight.moving is not None:
+            await asyncio.wait((flight.moving,), timeout=_MOVES_S)
+        return not flight.is_moved
 
     async def cancel_elsewhere(self, call_id: str) -> bool:
         """Write down that a call is to end; False when no door has it. Raises StoreUnavailableError."""
@@ -140,17 +156,11 @@ class Door:
         if self._lane.leave(flight):
             raise LaneRefusedError(_unavailable(flight, "Temporal is away; ask again in a moment.", sent=False))
 
-    async def _require_room_again(self, flight: Flight) -> None:
-        """Others may have come while it was claimed. Who is told to come again has nothing accepted."""
+    @contextmanager
+    def _room(self, flight: Flight) -> Generator[None]:
         try:
-            self._require_room(flight)
-        except LaneRefusedError:
-            await self._tables.claims.withdraw(flight.call_id, self._name)
-            raise
-
-    def _require_room(self, flight: Flight) -> None:
-        try:
-            self._lane.require_room()
+            with self._lane.room():
+                yield
         except LaneFullError as error:
             raise LaneRefusedError(_unavailable(flight, f"{error} Come again in a moment.", sent=False)) from error
 

@@ -27,10 +27,6 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class Workflows(Protocol):
     """What a door asks of Temporal. All of it may be repeated."""
 
-    async def adopt(self, claim: Claim) -> None:
-        """Give a call that no process has in hand a workflow of its own. Raises LaneUnreachableError."""
-        ...
-
     async def end_lane(self, of: str) -> None:
         """Of a door that is gone."""
         ...
@@ -49,12 +45,18 @@ class OwnLane(Protocol):
         ...
 
 
+Adopt = Callable[[Claim], Awaitable[None]]
+"""Gives a call that no process has in hand a workflow of its own. Raises LaneUnreachableError, StoreUnavailableError."""
+
+
 class DoorKeeper:
     """Keeps the lease of one door, in a process that may be a `host` too."""
 
-    def __init__(self, door: str, host: str | None, doors: DoorTable, claims: ClaimTable, workflows: Workflows, lane: OwnLane) -> None:
+    def __init__(
+        self, door: str, host: str | None, doors: DoorTable, claims: ClaimTable, workflows: Workflows, lane: OwnLane, adopt: Adopt
+    ) -> None:
         self._door, self._host, self._doors, self._claims = door, host, doors, claims
-        self._workflows, self._lane = workflows, lane
+        self._workflows, self._lane, self._adopt = workflows, lane, adopt
         self._forget_at = 0.0
         self._remembered: set[str] = set()
 
@@ -76,7 +78,7 @@ class DoorKeeper:
             living = [lane.door for lane in await self._doors.alive()]
             for claim in await self._claims.abandoned(living, _AT_ONCE):
                 _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
-                await self._workflows.adopt(claim)
+                await self._adopt(claim)
             await self._remember()
             if time.monotonic() >= self._forget_at:
                 self._forget_at = time.monotonic() + _FORGET_EVERY_S
@@ -88,7 +90,7 @@ class DoorKeeper:
         forgotten = [claim for claim in held if not self._lane.has(claim.call_id)]
         for claim in forgotten:
             if claim.call_id not in self._remembered:
-                await self._workflows.adopt(claim)
+                await self._adopt(claim)
         self._remembered = {claim.call_id for claim in forgotten}
 
     async def _forget(self) -> None:

@@ -23,7 +23,7 @@ class Round:
         self.closed: list[str] = []
         self.in_hand: set[str] = set()
         self.over: set[str] = set()
-        self.keeper = DoorKeeper(name, host, doors, claims, self, self)
+        self.keeper = DoorKeeper(name, host, doors, claims, self, self, self.adopt)
 
     async def adopt(self, claim: Claim) -> None:
         assert claim.call == CALL

@@ -1,8 +1,8 @@
 """Being a front door: its lease, and taking over calls that dead doors had accepted."""
 
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Protocol
 
@@ -108,6 +108,16 @@ class DoorKeeper:
         for gone in await self._doors.gone(host, self._door):
             await self._workflows.end_lane(gone)
             await self._doors.leave(gone)
+
+
+def seen_doors(doors: DoorTable, every_s: float) -> AbstractAsyncContextManager[None]:
+    """Have a process that is no door notice for how long it could see none, until the block ends."""
+
+    async def look() -> None:
+        with suppress(StoreUnavailableError):
+            await doors.look()
+
+    return repeated(look, every_s, "sight of doors")
 
 
 @asynccontextmanager

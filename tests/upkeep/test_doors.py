@@ -8,7 +8,7 @@ import pytest
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
 from engine.store.database import Database
 from engine.store.doors import DoorTable
-from engine.upkeep.doors import DoorKeeper
+from engine.upkeep.doors import DoorKeeper, seen_doors
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.lanes import LaneFigures
 
@@ -63,13 +63,27 @@ async def test_a_process_judges_nobody_for_the_time_in_which_it_saw_nothing(data
     for table in (seen, blind):
         await table.beat("own", None, LaneFigures())
     await DoorTable(database, 1.0).beat("other", None, LaneFigures())
-    await asyncio.sleep(0.4)
-    await seen.beat("own", None, LaneFigures())
-    await asyncio.sleep(0.7)
+    for _ in range(4):
+        await asyncio.sleep(0.3)
+        await seen.beat("own", None, LaneFigures())
     assert [lane.door for lane in await seen.alive()] == ["own"]
+    assert [lane.door for lane in await blind.alive()] == ["other", "own"]
     await blind.beat("own", None, LaneFigures())
     assert [lane.door for lane in await blind.alive()] == ["other", "own"]
     assert await blind.gone(None, "own") == ()
+
+
+async def test_a_process_that_is_no_door_judges_nobody_for_that_time_either(database: Database) -> None:
+    host = DoorTable(database, 1.0)
+    await host.look()
+    await DoorTable(database, 1.0).beat("other", None, LaneFigures())
+    await asyncio.sleep(1.1)
+    assert [lane.door for lane in await host.alive()] == ["other"]
+    async with seen_doors(host, 0.1):
+        await asyncio.sleep(0.2)
+        assert [lane.door for lane in await host.alive()] == ["other"]
+        await asyncio.sleep(1.0)
+        assert await host.alive() == ()
 
 
 async def test_an_earlier_life_of_the_same_host_is_gone_at_once_and_another_door_when_its_lease_is_over(database: Database) -> None:

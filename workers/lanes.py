@@ -30,6 +30,7 @@ from toolagent_service.contracts.lanes import LaneMode
 from toolagent_service.lane_workflow import LaneWorkflow
 from workers.parts import Store
 from workers.settings.whole import Settings
+from workers.temporal.host_workers import HEARTBEAT_THROTTLE
 from workflows.call_lane import CallLane
 
 _LAST = timedelta(seconds=0.5)
@@ -97,6 +98,8 @@ async def running_door(
             activities=[MakeBatch(lane).make_batch, JoinCall(JoinedCalls(lane, store.claims, door)).join_call],
             workflow_task_executor=executor,
             max_concurrent_activities=_JOINED_AT_ONCE,
+            max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+            default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
             max_concurrent_local_activities=_BATCHES_AT_ONCE,
             graceful_shutdown_timeout=_LAST,
         )

@@ -86,12 +86,12 @@ class Door:
         return claim.call.tool_id if claim is not None and claim.call is not None else None
 
     async def cancel(self, call_id: str) -> bool:
-        """Have a call end that is made here; False when none is, or it has a workflow by now, which is to be told.
+        """Have a call end that is made here; False when none is, or it has a workflow by now, which is to be told too.
 
         Raises StoreUnavailableError.
         """
         flight = self._lane.flight(call_id)
-        if flight is None or flight.is_moved:
+        if flight is None:
             return False
         flight.cancel()
         if flight.is_accepted:

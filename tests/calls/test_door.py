@@ -131,6 +131,18 @@ async def test_a_call_that_gets_its_workflow_while_it_is_cancelled_is_not_ended_
     assert await made == Elsewhere(ID, has_begun=True)
 
 
+@pytest.mark.promise("cancel-closes")
+async def test_a_call_that_has_moved_is_told_here_before_its_workflow_is(front: Front) -> None:
+    async def hang(_flight: Flight) -> bool:
+        return await asyncio.Event().wait()
+
+    front.stage.make_call = hang
+    made = asyncio.create_task(front.door.make(call(), ID, is_new=False))
+    await asyncio.wait_for(front.stage.has_moved.wait(), 10)
+    assert await front.door.cancel(ID) is False
+    assert await asyncio.wait_for(made, 10) == Elsewhere(ID, has_begun=True)
+
+
 @pytest.mark.promise("accepted-means-ended")
 async def test_who_is_sent_away_from_a_full_lane_takes_no_claim_from_who_was_there_before(front: Front) -> None:
     front.stage.away = 1_000_000

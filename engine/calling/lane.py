@@ -138,8 +138,10 @@ class Lane:
     def flight(self, call_id: str) -> Flight | None:
         return self._flights.get(call_id)
 
-    def has(self, call_id: str) -> bool:
-        return call_id in self._flights
+    def hand_on(self, flight: Flight) -> None:
+        """Give a call that was accepted a workflow, unless it is on its way here. Who asks for it meanwhile waits for that."""
+        if self._flights.setdefault(flight.call_id, flight) is flight:
+            self._move_later(flight)
 
     @property
     def gone_on(self) -> tuple[Flight, ...]:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import structlog
 
+from engine.calling.lane import Flight
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
 from engine.store.clock import now
 from engine.store.doors import DoorTable
@@ -40,8 +41,8 @@ class OwnLane(Protocol):
     @property
     def figures(self) -> LaneFigures: ...
 
-    def has(self, call_id: str) -> bool:
-        """Whether the call is on its way here."""
+    def hand_on(self, flight: Flight) -> None:
+        """Give a call a workflow of its own, unless it is on its way here."""
         ...
 
 
@@ -58,7 +59,6 @@ class DoorKeeper:
         self._door, self._host, self._doors, self._claims = door, host, doors, claims
         self._workflows, self._lane, self._adopt = workflows, lane, adopt
         self._forget_at = 0.0
-        self._remembered: set[str] = set()
 
     async def open(self) -> None:
         """Raises StoreUnavailableError."""
@@ -86,12 +86,9 @@ class DoorKeeper:
 
     async def _remember(self) -> None:
         """Calls that were accepted here without our knowing it: the database was lost, or the caller, while they were claimed."""
-        held = await self._claims.held_since(self._door, now() - _FORGOTTEN, _AT_ONCE)
-        forgotten = [claim for claim in held if not self._lane.has(claim.call_id)]
-        for claim in forgotten:
-            if claim.call_id not in self._remembered:
-                await self._adopt(claim)
-        self._remembered = {claim.call_id for claim in forgotten}
+        for claim in await self._claims.held_since(self._door, now() - _FORGOTTEN, _AT_ONCE):
+            if claim.call is not None:
+                self._lane.hand_on(Flight(claim, claim.call, 0, is_accepted=True))
 
     async def _forget(self) -> None:
         """Claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes."""

@@ -255,6 +255,19 @@ async def test_a_call_that_is_cancelled_while_it_waits_is_not_made(stage: Stage)
     assert (stage.made, stage.moved) == ([], [asked.call_id])
 
 
+@pytest.mark.promise("lanes-make-nothing-twice", "accepted-means-ended")
+async def test_a_call_that_is_handed_on_is_not_made_and_one_that_is_on_its_way_is_not_handed_on(stage: Stage) -> None:
+    stage.may_move.clear()
+    stage.lane.hand_on(flight(1))
+    asked_again = stage.lane.take(flight(1))
+    stage.may_move.set()
+    assert await asyncio.wait_for(asked_again.done, 10) is None
+    on_its_way = stage.lane.take(flight(2))
+    stage.lane.hand_on(flight(2))
+    assert await asyncio.wait_for(on_its_way.done, 10) is not None
+    assert (stage.made, stage.moved) == (["call-00000002"], ["call-00000001"])
+
+
 async def test_a_call_that_no_batch_has_taken_can_be_taken_back(stage: Stage) -> None:
     stage.away = 1_000
     waiting = stage.lane.take(flight(1))

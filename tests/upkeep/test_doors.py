@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from engine.calling.lane import Flight
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
 from engine.store.database import Database
 from engine.store.doors import DoorTable
@@ -21,7 +22,7 @@ class Round:
     def __init__(self, name: str, host: str | None, doors: DoorTable, claims: ClaimTable) -> None:
         self.adopted: list[str] = []
         self.closed: list[str] = []
-        self.in_hand: set[str] = set()
+        self.handed_on: list[str] = []
         self.over: set[str] = set()
         self.keeper = DoorKeeper(name, host, doors, claims, self, self, self.adopt)
 
@@ -36,8 +37,8 @@ class Round:
     def figures(self) -> LaneFigures:
         return LaneFigures(calls=3)
 
-    def has(self, call_id: str) -> bool:
-        return call_id in self.in_hand
+    def hand_on(self, flight: Flight) -> None:
+        self.handed_on.append(flight.call_id)
 
     async def is_over(self, call_id: str) -> bool:
         return call_id in self.over
@@ -100,17 +101,17 @@ async def test_an_earlier_life_of_the_same_host_is_gone_at_once_and_another_door
 
 
 @pytest.mark.promise("accepted-means-ended")
-async def test_a_call_whose_claim_the_door_does_not_know_of_is_adopted_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_calls_whose_claims_are_old_are_handed_on_where_the_lane_does_not_know_them(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("engine.upkeep.doors._FORGOTTEN", timedelta(0))
     doors, claims = DoorTable(database, 60.0), ClaimTable(database)
     own = Round("own", None, doors, claims)
     await own.keeper.open()
-    for call_id in ("call-11111111", "call-22222222"):
-        await claims.take(Claim(call_id, "f", "own"), CALL)
-    own.in_hand.add("call-11111111")
+    await claims.take(Claim("call-11111111", "f", "own"), CALL)
+    await claims.take(Claim("call-22222222", "f", "other"), CALL)
     await own.keeper.look()
-    await own.keeper.look()
-    assert own.adopted == ["call-22222222"]
+    assert own.handed_on == ["call-11111111"]
 
 
 async def test_the_claim_of_a_workflow_that_was_ended_from_outside_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

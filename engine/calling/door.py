@@ -86,7 +86,7 @@ class Door:
         return claim.call.tool_id if claim is not None and claim.call is not None else None
 
     async def cancel(self, call_id: str) -> bool:
-        """Have a call end that is made here; False when none is, or it has a workflow by now, which is to be told too.
+        """End a call that is made here. False when none is, or when it has a workflow by now, which must be told too.
 
         Raises StoreUnavailableError.
         """
@@ -150,11 +150,11 @@ class Door:
         return known.done.result() or Elsewhere(known.call_id, has_begun=True)
 
     def _require_answer(self, flight: Flight) -> None:
-        """Have the caller of a call that stands still ask again later: one that was not accepted is taken back."""
+        """Tell the caller of a call that stands still to ask again later. A call that was not accepted is taken back."""
         if flight.is_accepted:
             raise LanePendingError(_unavailable(flight, "Temporal is away. The call goes on when it is back; ask for it by its id."))
         if self._lane.leave(flight):
-            raise LaneRefusedError(_unavailable(flight, "Temporal is away; ask again in a moment.", sent=False))
+            raise LaneRefusedError(_unavailable(flight, "Temporal is away. Try again in a moment.", sent=False))
 
     @contextmanager
     def _room(self, flight: Flight) -> Generator[None]:
@@ -162,7 +162,7 @@ class Door:
             with self._lane.room():
                 yield
         except LaneFullError as error:
-            raise LaneRefusedError(_unavailable(flight, f"{error} Come again in a moment.", sent=False)) from error
+            raise LaneRefusedError(_unavailable(flight, f"{error} Try again in a moment.", sent=False)) from error
 
 
 def _unavailable(flight: Flight, message: str, **details: JsonValue) -> ToolResult:

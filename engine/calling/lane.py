@@ -152,7 +152,7 @@ class Lane:
     def room(self) -> Generator[None]:
         """A place is kept for a call that is taken in the block. Raises LaneFullError."""
         if self._not_begun + self._expected >= self._most_waiting:
-            raise LaneFullError(f"{self._not_begun} calls wait for their turn already.")
+            raise LaneFullError(f"{self._not_begun} calls are waiting already.")
         self._expected += 1
         try:
             yield

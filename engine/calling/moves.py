@@ -12,29 +12,29 @@ Start = Callable[[ToolCall, str], Awaitable[bool]]
 
 
 class Moves:
-    """Of one door. All of it may be repeated, and raises LaneUnreachableError, StoreUnavailableError."""
+    """Of one door. Both methods may be repeated, and raise LaneUnreachableError, StoreUnavailableError."""
 
     def __init__(self, claims: ClaimTable, start: Start, door: str) -> None:
         self._claims, self._start, self._door = claims, start, door
 
     async def move(self, flight: Flight) -> None:
-        """What moves is claimed first: from here on it survives us. Its workflow waits for us as long as the claim is ours."""
+        """Claim the call, so that it survives us, and start its workflow. That waits for us as long as the claim is ours."""
         if flight.is_made or not flight.is_accepted:
             await self._claim(flight, self._door if flight.is_made else NOBODY)
         else:
             await self._claims.take_over(flight.claim, NOBODY)
         if flight.is_cancelled:
             await self._claims.cancel(flight.call_id)
-        # Where the id is not free, admission says whose it is.
+        # If the id is not free, admission says whose call it is.
         await self._start(flight.call, flight.call_id)
 
     async def adopt(self, claim: Claim) -> None:
-        """See that a call ends which no process has in hand."""
+        """Start the workflow of a call that no process has in hand, and give it the claim."""
         if claim.call is not None and await self._start(claim.call, claim.call_id):
             await self._claims.take_over(claim, WORKFLOW)
 
     async def _claim(self, flight: Flight, owner: str) -> None:
-        """Who was overtaken keeps the claim it had: with that it can settle nothing any more."""
+        """A door that was overtaken keeps its old claim: with that it cannot settle the call."""
         standing, found = await self._claims.take(replace(flight.claim, owner=owner), flight.call)
         if standing == "ours":
             flight.claim = found

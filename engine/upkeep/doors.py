@@ -10,7 +10,6 @@ import structlog
 
 from engine.calling.lane import Flight
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
-from engine.store.clock import now
 from engine.store.doors import DoorTable
 from engine.upkeep.rounds import repeated
 from toolagent.contracts.lanes import LaneFigures
@@ -86,13 +85,13 @@ class DoorKeeper:
 
     async def _remember(self) -> None:
         """Calls that were accepted here without our knowing it: the database was lost, or the caller, while they were claimed."""
-        for claim in await self._claims.held_since(self._door, now() - _FORGOTTEN, _AT_ONCE):
+        for claim in await self._claims.held_for(self._door, _FORGOTTEN, _AT_ONCE):
             if claim.call is not None:
                 self._lane.hand_on(Flight(claim, claim.call, 0, is_accepted=True))
 
     async def _forget(self) -> None:
         """Claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes."""
-        for claim in await self._claims.held_since(WORKFLOW, now() - _OLD, _AT_ONCE):
+        for claim in await self._claims.held_for(WORKFLOW, _OLD, _AT_ONCE):
             if await self._workflows.is_over(claim.call_id):
                 await self._claims.withdraw(claim.call_id, WORKFLOW)
 

@@ -39,8 +39,8 @@ def moves(database: Database, starts: Starts) -> Moves:
     return Moves(ClaimTable(database), starts.start, "own")
 
 
-async def _made(flight: Flight) -> Flight:
-    flight.task = asyncio.create_task(asyncio.Event().wait())  # type: ignore[assignment]
+def _made(flight: Flight) -> Flight:
+    flight.task = asyncio.create_task(asyncio.sleep(60))
     return flight
 
 
@@ -50,7 +50,7 @@ async def test_a_call_that_was_taken_over_while_its_process_was_frozen_moves_and
 ) -> None:
     claims, calls = ClaimTable(database), CallTable(database)
     await claims.take(OURS, CALL)
-    frozen = await _made(Flight(OURS, CALL, 100, is_accepted=True))
+    frozen = _made(Flight(OURS, CALL, 100, is_accepted=True))
     await claims.take_over(OURS, WORKFLOW)
     await moves.move(frozen)
     assert starts.ids == [OURS.call_id]
@@ -71,7 +71,7 @@ async def test_a_call_that_is_not_made_here_is_nobodys(database: Database, moves
 
 
 async def test_a_call_that_is_made_here_stays_ours_and_is_claimed_by_then(database: Database, moves: Moves) -> None:
-    flight = await _made(Flight(OURS, CALL, 100))
+    flight = _made(Flight(OURS, CALL, 100))
     await moves.move(flight)
     held = await ClaimTable(database).held([OURS.call_id])
     assert flight.claim.is_held_as(held[OURS.call_id])
@@ -87,7 +87,7 @@ async def test_who_was_cancelled_here_is_cancelled_in_its_claim_and_the_reverse(
     held = await claims.get(OURS.call_id)
     assert held is not None
     assert held.is_cancelled
-    there = await _made(Flight(Claim("call-22222222", "f", "own"), CALL, 100, is_accepted=True))
+    there = _made(Flight(Claim("call-22222222", "f", "own"), CALL, 100, is_accepted=True))
     await claims.take(there.claim, CALL)
     await claims.cancel(there.call_id)
     await moves.move(there)

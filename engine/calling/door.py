@@ -25,7 +25,7 @@ from toolagent_service.calls.ways import WayFacts, way_of
 from toolagent_service.contracts.lanes import LaneMode, Way
 
 _PATIENCE_S = 5.0
-"""How long a caller waits for a lane that stands still, because Temporal is away."""
+"""How long a caller waits for a lane that stands still: Temporal is away, or the database where a call is to move."""
 
 _MOVES_S = 2.0
 """How long a call that is to end may take to get its workflow, which is to be told."""
@@ -46,10 +46,11 @@ class Door:
 
     async def make(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
         """The call's result, or by whom it is had. `is_new`: nobody else has this id. Raises LaneRefusedError, LanePendingError."""
+        size = len(call.model_dump_json(exclude_defaults=True).encode())
         try:
-            if await self._way(call) is Way.WORKFLOW:
+            if await self._way(call, size) is Way.WORKFLOW:
                 return Elsewhere(None) if is_new else await self._given_away(call, call_id)
-            return await self._made(call, call_id, is_new=is_new)
+            return await self._made(call, call_id, size, is_new=is_new)
         except StoreUnavailableError:
             return Elsewhere(None if is_new else call_id)  # a workflow can wait for the database
 
@@ -62,8 +63,8 @@ class Door:
         answer = await self._claimed(Claim(call_id, fingerprint(call), NOBODY), call)
         return Elsewhere(call_id) if isinstance(answer, Claim) else answer
 
-    async def _made(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
-        flight = Flight(Claim(call_id, fingerprint(call), self._name, call=call), call, _size(call))
+    async def _made(self, call: ToolCall, call_id: str, size: int, *, is_new: bool) -> ToolResult | Elsewhere:
+        flight = Flight(Claim(call_id, fingerprint(call), self._name, call=call), call, size)
         if (known := self._lane.flight(call_id)) is not None:
             return await self._ended(known, flight)
         # Kept while it is claimed: what is accepted is not refused.
@@ -105,7 +106,7 @@ class Door:
         """Write down that a call is to end; False when no door has it. Raises StoreUnavailableError."""
         return await self._tables.claims.cancel(call_id) is not None
 
-    async def _way(self, call: ToolCall) -> Way:
+    async def _way(self, call: ToolCall, size: int) -> Way:
         try:
             entry = await self._tables.tools.find(call.tool_id, call.version) if self._mode is not LaneMode.OFF else None
         except NotARangeError:
@@ -119,7 +120,7 @@ class Door:
                 is_waited_for=call.mode is CallMode.SYNC,
                 streams=call.stream,
                 names_files=mentions_format(manifest.input_schema, FILE_PATH) or mentions_format(manifest.output_schema, FILE_PATH),
-                params_bytes=_size(call),
+                params_bytes=size,
                 is_ready=self._is_ready(entry),
                 has_effects=manifest.side_effect_scope is not SideEffectScope.NONE,
                 quick_s=self._tables.durations.quick(manifest.tool_id, manifest.version),
@@ -152,9 +153,11 @@ class Door:
     def _require_answer(self, flight: Flight) -> None:
         """Tell the caller of a call that stands still to ask again later. A call that was not accepted is taken back."""
         if flight.is_accepted:
-            raise LanePendingError(_unavailable(flight, "Temporal is away. The call goes on when it is back; ask for it by its id."))
+            raise LanePendingError(
+                _unavailable(flight, "Temporal or the database is away. The call goes on when both are back; ask for it by its id.")
+            )
         if self._lane.leave(flight):
-            raise LaneRefusedError(_unavailable(flight, "Temporal is away. Try again in a moment.", sent=False))
+            raise LaneRefusedError(_unavailable(flight, "Temporal or the database is away. Try again in a moment.", sent=False))
 
     @contextmanager
     def _room(self, flight: Flight) -> Generator[None]:
@@ -172,7 +175,3 @@ def _unavailable(flight: Flight, message: str, **details: JsonValue) -> ToolResu
 
 def _conflict(claim: Claim, call: ToolCall) -> LaneRefusedError:
     return LaneRefusedError(key_conflict(claim.call_id, call.tool_id, datetime.now(UTC)))
-
-
-def _size(call: ToolCall) -> int:
-    return len(call.model_dump_json(exclude_defaults=True).encode())

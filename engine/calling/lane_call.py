@@ -11,7 +11,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
 
 from engine.calling.attempt import AlreadySent, Attempt, QueuedAttempt
 from engine.calling.exchange import Exchange
-from engine.calling.fast_call import FastAttempt, ForTheQueue
+from engine.calling.fast_call import FastAttempt, ForTheQueue, is_fast
 from engine.calling.lane import Flight, Work
 from engine.calling.turn import Again, Interrupted, Told, Turn
 from engine.calls.admission import Admissions
@@ -25,10 +25,9 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.dispatch import bucket_of
 from toolagent_service.contracts.lanes import Way
-from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, Placement, SettleRequest
+from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, CallPlan, Placement, SettleRequest
 
 _PASSING = (StoreUnavailableError, CheckersBusyError)
-_NO_SLOT = nullcontext()
 _HERE = Placement(queue="lane")
 """Where a lane makes its calls, no queue is looked for."""
 
@@ -42,7 +41,7 @@ class Catalog(Protocol):
 
 
 class LaneMaking:
-    """`slots` are how many calls with side effects a lane makes at once, by bucket."""
+    """`slots` are how many calls a lane makes at once that are not fast, by bucket."""
 
     def __init__(
         self,
@@ -77,11 +76,8 @@ class LaneMaking:
             if not isinstance(decision.admission, Admitted) or decision.entry is None:
                 return None
             plan = decision.admission.plan.model_copy(update={"way": Way.LANE})
-            if decision.entry.manifest.side_effect_scope is SideEffectScope.NONE:
-                return await self._made(FastAttempt(plan, decision.entry, self._host), turn, flight, work)
-            attempt = QueuedAttempt(plan, decision.entry, self._host, self._calls, turn, flight.claim)
-            slot = self._slot(bucket_of(decision.entry.manifest, self._slots))
-            return await self._made(attempt, turn, flight, work, slot)
+            attempt = self._attempt(plan, decision.entry, turn, flight)
+            return await self._made(attempt, turn, flight, work, self._slot(plan, decision.entry))
         except (StoreUnavailableError, ForTheQueue, Again, Interrupted, AlreadySent, OvertakenError):
             return None
         except Exception:  # noqa: BLE001 - whatever it is, a workflow of its own bounds how often that is tried
@@ -89,7 +85,7 @@ class LaneMaking:
             return None
 
     async def _made(
-        self, attempt: Attempt, turn: Turn, flight: Flight, work: Work, slot: AbstractContextManager[None] = _NO_SLOT
+        self, attempt: Attempt, turn: Turn, flight: Flight, work: Work, slot: AbstractContextManager[None]
     ) -> ToolResult | None:
         async with work():
             with slot:
@@ -106,8 +102,18 @@ class LaneMaking:
             # What the tool said cannot be had again: it is kept until it can be written down.
             return await AsyncRetrying(retry=retry_if_exception_type(_PASSING), wait=wait_exponential(0.2, max=5))(settle)
 
+    def _attempt(self, plan: CallPlan, entry: ToolEntry, turn: Turn, flight: Flight) -> Attempt:
+        if entry.manifest.side_effect_scope is SideEffectScope.NONE:
+            return FastAttempt(plan, entry, self._host)
+        return QueuedAttempt(plan, entry, self._host, self._calls, turn, flight.claim)
+
+    def _slot(self, plan: CallPlan, entry: ToolEntry) -> AbstractContextManager[None]:
+        """Of a call that would wait in a queue if it had a workflow."""
+        fast = is_fast(entry, plan.timeout_s, is_ready=True)
+        return nullcontext() if fast else self._taken_slot(bucket_of(entry.manifest, self._slots))
+
     @contextmanager
-    def _slot(self, bucket: str) -> Generator[None]:
+    def _taken_slot(self, bucket: str) -> Generator[None]:
         """Raises ForTheQueue where all are taken: Temporal has calls wait, by their priority."""
         if self._taken[bucket] >= self._slots.get(bucket, 0):
             raise ForTheQueue(bucket)

@@ -1,8 +1,8 @@
 """Making one call in a lane: admitted, sent and settled in this process, with the marks that its kind needs."""
 
-from collections import Counter
-from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
 from engine.calling.attempt import AlreadySent, Attempt, QueuedAttempt
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastAttempt, ForTheQueue, is_fast
-from engine.calling.lane import Flight, Work
+from engine.calling.lane import BUDGET_S, Flight, Work
 from engine.calling.turn import Again, Interrupted, Told, Turn
 from engine.calls.admission import Admissions
 from engine.calls.settlement import Settlements
@@ -56,7 +56,7 @@ class LaneMaking:
     ) -> None:
         self._catalog, self._admissions, self._supervisor, self._exchange = catalog, admissions, supervisor, exchange
         self._settlements, self._calls, self._host = settlements, calls, host
-        self._slots, self._taken = slots, Counter[str]()
+        self._slots = {bucket: asyncio.Semaphore(most) for bucket, most in slots.items()}
 
     def is_ready(self, entry: ToolEntry) -> bool:
         return self._supervisor.is_ready(entry)
@@ -85,11 +85,10 @@ class LaneMaking:
             return None
 
     async def _made(
-        self, attempt: Attempt, turn: Turn, flight: Flight, work: Work, slot: AbstractContextManager[None]
+        self, attempt: Attempt, turn: Turn, flight: Flight, work: Work, slot: AbstractAsyncContextManager[None]
     ) -> ToolResult | None:
-        async with work():
-            with slot:
-                outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
+        async with slot, work():
+            outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
         flight.is_settling = True
         # What acts was accepted with the mark that it was sent.
         flight.is_accepted = flight.is_accepted or (isinstance(attempt, QueuedAttempt) and attempt.was_sent)
@@ -107,18 +106,21 @@ class LaneMaking:
             return FastAttempt(plan, entry, self._host)
         return QueuedAttempt(plan, entry, self._host, self._calls, turn, flight.claim)
 
-    def _slot(self, plan: CallPlan, entry: ToolEntry) -> AbstractContextManager[None]:
+    def _slot(self, plan: CallPlan, entry: ToolEntry) -> AbstractAsyncContextManager[None]:
         """Of a call that would wait in a queue if it had a workflow."""
         fast = is_fast(entry, plan.timeout_s, is_ready=True)
         return nullcontext() if fast else self._taken_slot(bucket_of(entry.manifest, self._slots))
 
-    @contextmanager
-    def _taken_slot(self, bucket: str) -> Generator[None]:
-        """Raises ForTheQueue where all are taken: Temporal has calls wait, by their priority."""
-        if self._taken[bucket] >= self._slots.get(bucket, 0):
+    @asynccontextmanager
+    async def _taken_slot(self, bucket: str) -> AsyncGenerator[None]:
+        """Raises ForTheQueue where none comes free soon: Temporal has calls wait, by their priority."""
+        if (slots := self._slots.get(bucket)) is None:
             raise ForTheQueue(bucket)
-        self._taken[bucket] += 1
+        try:
+            await asyncio.wait_for(slots.acquire(), BUDGET_S)
+        except TimeoutError:
+            raise ForTheQueue(bucket) from None
         try:
             yield
         finally:
-            self._taken[bucket] -= 1
+            slots.release()

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 from temporalio.client import Client
@@ -16,19 +16,21 @@ from api.client.guarded_calls import GuardedCalls
 from api.client.lane_calls import LaneCalls
 from engine.calling.door import Door, DoorTables
 from engine.calling.joined_call import JoinedCalls
-from engine.calling.lane import Flight, Lane
+from engine.calling.lane import Lane
 from engine.calling.lane_call import LaneMaking
-from engine.store.claims import NOBODY, WORKFLOW, Claim, ClaimTable
+from engine.calling.moves import Moves
 from engine.upkeep.doors import DoorKeeper, held_door
 from engine.upkeep.ended_elsewhere import ending_elsewhere
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.lanes import LaneCounts, LaneFigures
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 from toolagent_service.calls.lanes import LaneUnreachableError, door_queue
 from toolagent_service.contracts.lanes import LaneMode
 from toolagent_service.lane_workflow import LaneWorkflow
 from workers.parts import Store
 from workers.settings.whole import Settings
+from workers.temporal.host_workers import HEARTBEAT_THROTTLE
 from workflows.call_lane import CallLane
 
 _LAST = timedelta(seconds=0.5)
@@ -39,37 +41,20 @@ _BATCHES_AT_ONCE = 4
 class _Workflows:
     """What a door asks of Temporal for its calls. All of it may be repeated."""
 
-    def __init__(self, client: Client, calls: GuardedCalls, claims: ClaimTable, door: str) -> None:
-        self._client, self._calls, self._claims, self._door = client, calls, claims, door
+    def __init__(self, client: Client, calls: GuardedCalls) -> None:
+        self._client, self._calls = client, calls
 
-    async def move(self, flight: Flight) -> None:
-        """What moves is claimed first: from here on it survives us. Raises LaneUnreachableError, StoreUnavailableError."""
-        if not flight.is_accepted:
-            owner = self._door if flight.is_made else NOBODY
-            _, flight.claim = await self._claims.take(replace(flight.claim, owner=owner), flight.call)
-            flight.is_accepted = True
-        elif flight.is_made:
-            _, flight.claim = await self._claims.take(flight.claim, flight.call)
-        else:
-            # Else its workflow would wait for us.
-            await self._claims.take_over(flight.claim, NOBODY)
-        if flight.is_cancelled:
-            await self._claims.cancel(flight.call_id)
-        elif flight.claim.is_cancelled:
-            flight.cancel()
-        await self._started(flight.claim, flight.call)
-
-    async def adopt(self, claim: Claim) -> None:
-        """A workflow that was started for it before is good enough. Raises LaneUnreachableError, StoreUnavailableError."""
-        if claim.call is not None:
-            await self._started(claim, claim.call)
-            await self._claims.take_over(claim, WORKFLOW)
-
-    async def _started(self, claim: Claim, call: ToolCall) -> None:
+    async def start(self, call: ToolCall, call_id: str) -> bool:
+        """Of a call; False where a workflow has the id that may be another call's. Raises LaneUnreachableError."""
         try:
-            await self._calls.start(call, claim.call_id)
-        except (AnswerPendingError, CallRefusedError) as error:
+            await self._calls.start(call, call_id)
+        except CallRefusedError as error:
+            if reason_of(error.result) != IDEMPOTENCY_CONFLICT:
+                raise LaneUnreachableError(str(error)) from error
+            return False
+        except AnswerPendingError as error:
             raise LaneUnreachableError(str(error)) from error
+        return True
 
     async def end_lane(self, of: str) -> None:
         """Of a door that is gone."""
@@ -98,11 +83,12 @@ async def running_door(
 ) -> AsyncGenerator[RunningDoor]:
     """Until the block ends, and its lane with it. `host` is None in a process that is none."""
     door = secrets.token_hex(8)
-    workflows = _Workflows(client, calls, store.claims, door)
+    workflows = _Workflows(client, calls)
+    moves = Moves(store.claims, workflows.start, door)
     workflow = LaneWorkflow(client, door)
-    lane = Lane(making, workflow.send, workflows.move)
+    lane = Lane(making, workflow.send, moves.move)
     async with AsyncExitStack() as stack:
-        keeper = DoorKeeper(door, host, store.doors, store.claims, workflows, lane)
+        keeper = DoorKeeper(door, host, store.doors, store.claims, workflows, lane, moves.adopt)
         await stack.enter_async_context(held_door(keeper, settings.host.host_heartbeat_s))
         executor = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="lane"))
         worker = Worker(
@@ -112,6 +98,8 @@ async def running_door(
             activities=[MakeBatch(lane).make_batch, JoinCall(JoinedCalls(lane, store.claims, door)).join_call],
             workflow_task_executor=executor,
             max_concurrent_activities=_JOINED_AT_ONCE,
+            max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+            default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
             max_concurrent_local_activities=_BATCHES_AT_ONCE,
             graceful_shutdown_timeout=_LAST,
         )

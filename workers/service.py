@@ -18,6 +18,7 @@ from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from engine.store.database import Database
 from engine.store.hosts import HostTable
+from engine.upkeep.doors import seen_doors
 from engine.upkeep.leftovers import swept_state
 from engine.upkeep.loop_watch import watched_loop
 from toolagent.contracts.records import CatalogFault
@@ -85,6 +86,7 @@ async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
         state = stack.enter_context(owned_state(settings.state.state_dir, settings.host.host_id))
         await swept_state(state.root, state.calls)
         store = await stack.enter_async_context(opened_store(settings, state))
+        await stack.enter_async_context(seen_doors(store.doors, settings.host.host_heartbeat_s))
         temporal, host = await _host(stack, settings, state, store, Grace(settings.calls.shutdown_grace_s))
         yield Running(temporal, state, host.ended, faults=host.faults)
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import uuid
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 
 from api.client.guarded_calls import GuardedCalls
 from api.ports import LaneDoor
@@ -47,7 +47,8 @@ class LaneCalls:
             case Elsewhere(call_id=str(begun), has_begun=True):
                 return await self._calls.result(begun, call.tool_id)
             case Elsewhere(call_id=wanted):
-                return await self._calls.run(call, wanted)
+                async with self._accepted(wanted):
+                    return await self._calls.run(call, wanted)
             case result:
                 return result
 
@@ -58,7 +59,8 @@ class LaneCalls:
         with _answered():
             async with self._calls.recorded(own, call.tool_id):
                 await self._door.accept(call, own)
-        return await self._calls.start(call, own)
+        async with self._accepted(own):
+            return await self._calls.start(call, own)
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
         """How far a call is; None when it has no workflow, and no door has it in hand. Raises AnswerPendingError."""
@@ -69,16 +71,29 @@ class LaneCalls:
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
         """Ask a call to end; False when nobody has it. One that has ended stays as it is. Raises AnswerPendingError."""
-        if self._door.cancel(call_id) or await self._calls.cancel(call_id, workflow_id):
+        if await self._door.cancel(call_id):
             return True
-        if not await self._door.cancel_elsewhere(call_id):
-            return False
+        is_told = await self._calls.cancel(call_id, workflow_id)
+        # A door that makes it looks at its claim more often than it hears from Temporal.
+        is_claimed = await self._door.cancel_elsewhere(call_id)
+        if is_told or not is_claimed:
+            return is_told
         # Another door has it: the call ends soon, or has a workflow soon.
         for _ in range(round(_STARTED_S / _LOOK_S)):
             await asyncio.sleep(_LOOK_S)
             if await self._calls.cancel(call_id) or await self._door.tool_in_hand(call_id) is None:
                 break
         return True
+
+    @asynccontextmanager
+    async def _accepted(self, call_id: str | None) -> AsyncGenerator[None]:
+        """Who is refused in the block has nothing accepted."""
+        try:
+            yield
+        except CallRefusedError:
+            if call_id is not None:
+                await self._door.withdraw(call_id)
+            raise
 
     async def callback(self, task_id: str) -> CallbackView | None:
         return await self._calls.callback(task_id)

@@ -1,8 +1,8 @@
 """A front door: which calls take its lane, which of them are accepted, and what becomes of those that somebody else has."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
@@ -25,7 +25,10 @@ from toolagent_service.calls.ways import WayFacts, way_of
 from toolagent_service.contracts.lanes import LaneMode, Way
 
 _PATIENCE_S = 5.0
-"""How long a caller waits for a lane that stands still, because Temporal is away."""
+"""How long a caller waits for a lane that stands still: Temporal is away, or the database where a call is to move."""
+
+_MOVES_S = 2.0
+"""How long a call that is to end may take to get its workflow, which is to be told."""
 
 
 class DoorTables:
@@ -43,10 +46,11 @@ class Door:
 
     async def make(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
         """The call's result, or by whom it is had. `is_new`: nobody else has this id. Raises LaneRefusedError, LanePendingError."""
+        size = len(call.model_dump_json(exclude_defaults=True).encode())
         try:
-            if await self._way(call) is Way.WORKFLOW:
+            if await self._way(call, size) is Way.WORKFLOW:
                 return Elsewhere(None) if is_new else await self._given_away(call, call_id)
-            return await self._made(call, call_id, is_new=is_new)
+            return await self._made(call, call_id, size, is_new=is_new)
         except StoreUnavailableError:
             return Elsewhere(None if is_new else call_id)  # a workflow can wait for the database
 
@@ -59,37 +63,50 @@ class Door:
         answer = await self._claimed(Claim(call_id, fingerprint(call), NOBODY), call)
         return Elsewhere(call_id) if isinstance(answer, Claim) else answer
 
-    async def _made(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
-        flight = Flight(Claim(call_id, fingerprint(call), self._name, call=call), call, _size(call))
+    async def _made(self, call: ToolCall, call_id: str, size: int, *, is_new: bool) -> ToolResult | Elsewhere:
+        flight = Flight(Claim(call_id, fingerprint(call), self._name, call=call), call, size)
         if (known := self._lane.flight(call_id)) is not None:
             return await self._ended(known, flight)
-        self._require_room(flight)
-        if not is_new:
-            answer = await self._claimed(flight.claim, call)
-            if not isinstance(answer, Claim):
-                return answer
-            flight.claim, flight.is_accepted = answer, True
-            await self._require_room_again(flight)
-        return await self._ended(self._lane.take(flight), flight)
+        # Kept while it is claimed: what is accepted is not refused.
+        with self._room(flight):
+            if not is_new:
+                answer = await self._claimed(flight.claim, call)
+                if not isinstance(answer, Claim):
+                    return answer
+                flight.claim, flight.is_accepted = answer, True
+            taken = self._lane.take(flight)
+        return await self._ended(taken, flight)
+
+    async def withdraw(self, call_id: str) -> None:
+        """Its workflow was refused: a call that was given away is not accepted after all. Raises StoreUnavailableError."""
+        await self._tables.claims.withdraw(call_id, NOBODY)
 
     async def tool_in_hand(self, call_id: str) -> str | None:
         """The tool of a call that some door has accepted and that has not ended. Raises StoreUnavailableError."""
         claim = await self._tables.claims.get(call_id)
         return claim.call.tool_id if claim is not None and claim.call is not None else None
 
-    def cancel(self, call_id: str) -> bool:
-        """Have a call end that is made here; False when none is, or it has a workflow by now, which is to be told."""
+    async def cancel(self, call_id: str) -> bool:
+        """End a call that is made here. False when none is, or when it has a workflow by now, which must be told too.
+
+        Raises StoreUnavailableError.
+        """
         flight = self._lane.flight(call_id)
-        if flight is None or flight.is_moved:
+        if flight is None:
             return False
         flight.cancel()
-        return True
+        if flight.is_accepted:
+            # Who takes it over after our death must not make it.
+            await self._tables.claims.cancel(call_id)
+        if flight.moving is not None:
+            await asyncio.wait((flight.moving,), timeout=_MOVES_S)
+        return not flight.is_moved
 
     async def cancel_elsewhere(self, call_id: str) -> bool:
         """Write down that a call is to end; False when no door has it. Raises StoreUnavailableError."""
         return await self._tables.claims.cancel(call_id) is not None
 
-    async def _way(self, call: ToolCall) -> Way:
+    async def _way(self, call: ToolCall, size: int) -> Way:
         try:
             entry = await self._tables.tools.find(call.tool_id, call.version) if self._mode is not LaneMode.OFF else None
         except NotARangeError:
@@ -103,7 +120,7 @@ class Door:
                 is_waited_for=call.mode is CallMode.SYNC,
                 streams=call.stream,
                 names_files=mentions_format(manifest.input_schema, FILE_PATH) or mentions_format(manifest.output_schema, FILE_PATH),
-                params_bytes=_size(call),
+                params_bytes=size,
                 is_ready=self._is_ready(entry),
                 has_effects=manifest.side_effect_scope is not SideEffectScope.NONE,
                 quick_s=self._tables.durations.quick(manifest.tool_id, manifest.version),
@@ -134,25 +151,21 @@ class Door:
         return known.done.result() or Elsewhere(known.call_id, has_begun=True)
 
     def _require_answer(self, flight: Flight) -> None:
-        """Have the caller of a call that stands still ask again later: one that was not accepted is taken back."""
+        """Tell the caller of a call that stands still to ask again later. A call that was not accepted is taken back."""
         if flight.is_accepted:
-            raise LanePendingError(_unavailable(flight, "Temporal is away. The call goes on when it is back; ask for it by its id."))
+            raise LanePendingError(
+                _unavailable(flight, "Temporal or the database is away. The call goes on when both are back; ask for it by its id.")
+            )
         if self._lane.leave(flight):
-            raise LaneRefusedError(_unavailable(flight, "Temporal is away; ask again in a moment.", sent=False))
+            raise LaneRefusedError(_unavailable(flight, "Temporal or the database is away. Try again in a moment.", sent=False))
 
-    async def _require_room_again(self, flight: Flight) -> None:
-        """Others may have come while it was claimed. Who is told to come again has nothing accepted."""
+    @contextmanager
+    def _room(self, flight: Flight) -> Generator[None]:
         try:
-            self._require_room(flight)
-        except LaneRefusedError:
-            await self._tables.claims.withdraw(flight.call_id, self._name)
-            raise
-
-    def _require_room(self, flight: Flight) -> None:
-        try:
-            self._lane.require_room()
+            with self._lane.room():
+                yield
         except LaneFullError as error:
-            raise LaneRefusedError(_unavailable(flight, f"{error} Come again in a moment.", sent=False)) from error
+            raise LaneRefusedError(_unavailable(flight, f"{error} Try again in a moment.", sent=False)) from error
 
 
 def _unavailable(flight: Flight, message: str, **details: JsonValue) -> ToolResult:
@@ -162,7 +175,3 @@ def _unavailable(flight: Flight, message: str, **details: JsonValue) -> ToolResu
 
 def _conflict(claim: Claim, call: ToolCall) -> LaneRefusedError:
     return LaneRefusedError(key_conflict(claim.call_id, call.tool_id, datetime.now(UTC)))
-
-
-def _size(call: ToolCall) -> int:
-    return len(call.model_dump_json(exclude_defaults=True).encode())

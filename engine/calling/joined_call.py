@@ -31,4 +31,4 @@ class JoinedCalls:
             if not turn.is_call_cancelled:
                 raise Interrupted from None
             flight.cancel()
-            return await flight.done is not None
+            return await asyncio.shield(flight.done) is not None

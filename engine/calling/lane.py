@@ -6,8 +6,8 @@ A call is in flight from being taken until its result is recorded or a workflow 
 import asyncio
 import time
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -111,6 +111,7 @@ class Lane:
         self._sender: asyncio.Task[None] | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._calls, self._begun, self._moved, self._last_error = 0, 0, 0, ""
+        self._expected = 0
         self._lately: deque[tuple[float, int]] = deque()
         self._asked_at: float | None = None
         self._is_closed = False
@@ -137,18 +138,26 @@ class Lane:
     def flight(self, call_id: str) -> Flight | None:
         return self._flights.get(call_id)
 
-    def has(self, call_id: str) -> bool:
-        return call_id in self._flights
+    def hand_on(self, flight: Flight) -> None:
+        """Give a call that was accepted a workflow, unless it is on its way here. Who asks for it meanwhile waits for that."""
+        if self._flights.setdefault(flight.call_id, flight) is flight:
+            self._move_later(flight)
 
     @property
     def gone_on(self) -> tuple[Flight, ...]:
         """Calls that are made here and have a workflow of their own."""
         return tuple(flight for flight in self._flights.values() if flight.is_moved)
 
-    def require_room(self) -> None:
-        """Raises LaneFullError."""
-        if self._not_begun >= self._most_waiting:
-            raise LaneFullError(f"{self._not_begun} calls wait for their turn already.")
+    @contextmanager
+    def room(self) -> Generator[None]:
+        """A place is kept for a call that is taken in the block. Raises LaneFullError."""
+        if self._not_begun + self._expected >= self._most_waiting:
+            raise LaneFullError(f"{self._not_begun} calls are waiting already.")
+        self._expected += 1
+        try:
+            yield
+        finally:
+            self._expected -= 1
 
     def take(self, flight: Flight) -> Flight:
         """The flight of this call id: this one, or the one that is on its way."""

@@ -1,8 +1,8 @@
 """Making one call in a lane: admitted, sent and settled in this process, with the marks that its kind needs."""
 
-from collections import Counter
-from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Protocol
 
@@ -11,8 +11,8 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
 
 from engine.calling.attempt import AlreadySent, Attempt, QueuedAttempt
 from engine.calling.exchange import Exchange
-from engine.calling.fast_call import FastAttempt, ForTheQueue
-from engine.calling.lane import Flight, Work
+from engine.calling.fast_call import FastAttempt, ForTheQueue, is_fast
+from engine.calling.lane import BUDGET_S, Flight, Work
 from engine.calling.turn import Again, Interrupted, Told, Turn
 from engine.calls.admission import Admissions
 from engine.calls.settlement import Settlements
@@ -25,10 +25,9 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.dispatch import bucket_of
 from toolagent_service.contracts.lanes import Way
-from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, Placement, SettleRequest
+from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, CallPlan, Placement, SettleRequest
 
 _PASSING = (StoreUnavailableError, CheckersBusyError)
-_NO_SLOT = nullcontext()
 _HERE = Placement(queue="lane")
 """Where a lane makes its calls, no queue is looked for."""
 
@@ -42,7 +41,7 @@ class Catalog(Protocol):
 
 
 class LaneMaking:
-    """`slots` are how many calls with side effects a lane makes at once, by bucket."""
+    """`slots` are how many calls a lane makes at once that are not fast, by bucket."""
 
     def __init__(
         self,
@@ -57,7 +56,7 @@ class LaneMaking:
     ) -> None:
         self._catalog, self._admissions, self._supervisor, self._exchange = catalog, admissions, supervisor, exchange
         self._settlements, self._calls, self._host = settlements, calls, host
-        self._slots, self._taken = slots, Counter[str]()
+        self._slots = {bucket: asyncio.Semaphore(most) for bucket, most in slots.items()}
 
     def is_ready(self, entry: ToolEntry) -> bool:
         return self._supervisor.is_ready(entry)
@@ -77,11 +76,8 @@ class LaneMaking:
             if not isinstance(decision.admission, Admitted) or decision.entry is None:
                 return None
             plan = decision.admission.plan.model_copy(update={"way": Way.LANE})
-            if decision.entry.manifest.side_effect_scope is SideEffectScope.NONE:
-                return await self._made(FastAttempt(plan, decision.entry, self._host), turn, flight, work)
-            attempt = QueuedAttempt(plan, decision.entry, self._host, self._calls, turn, flight.claim)
-            slot = self._slot(bucket_of(decision.entry.manifest, self._slots))
-            return await self._made(attempt, turn, flight, work, slot)
+            attempt = self._attempt(plan, decision.entry, turn, flight)
+            return await self._made(attempt, turn, flight, work, self._slot(plan, decision.entry))
         except (StoreUnavailableError, ForTheQueue, Again, Interrupted, AlreadySent, OvertakenError):
             return None
         except Exception:  # noqa: BLE001 - whatever it is, a workflow of its own bounds how often that is tried
@@ -89,11 +85,10 @@ class LaneMaking:
             return None
 
     async def _made(
-        self, attempt: Attempt, turn: Turn, flight: Flight, work: Work, slot: AbstractContextManager[None] = _NO_SLOT
+        self, attempt: Attempt, turn: Turn, flight: Flight, work: Work, slot: AbstractAsyncContextManager[None]
     ) -> ToolResult | None:
-        async with work():
-            with slot:
-                outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
+        async with slot, work():
+            outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
         flight.is_settling = True
         # What acts was accepted with the mark that it was sent.
         flight.is_accepted = flight.is_accepted or (isinstance(attempt, QueuedAttempt) and attempt.was_sent)
@@ -106,13 +101,26 @@ class LaneMaking:
             # What the tool said cannot be had again: it is kept until it can be written down.
             return await AsyncRetrying(retry=retry_if_exception_type(_PASSING), wait=wait_exponential(0.2, max=5))(settle)
 
-    @contextmanager
-    def _slot(self, bucket: str) -> Generator[None]:
-        """Raises ForTheQueue where all are taken: Temporal has calls wait, by their priority."""
-        if self._taken[bucket] >= self._slots.get(bucket, 0):
+    def _attempt(self, plan: CallPlan, entry: ToolEntry, turn: Turn, flight: Flight) -> Attempt:
+        if entry.manifest.side_effect_scope is SideEffectScope.NONE:
+            return FastAttempt(plan, entry, self._host)
+        return QueuedAttempt(plan, entry, self._host, self._calls, turn, flight.claim)
+
+    def _slot(self, plan: CallPlan, entry: ToolEntry) -> AbstractAsyncContextManager[None]:
+        """Of a call that would wait in a queue if it had a workflow."""
+        fast = is_fast(entry, plan.timeout_s, is_ready=True)
+        return nullcontext() if fast else self._taken_slot(bucket_of(entry.manifest, self._slots))
+
+    @asynccontextmanager
+    async def _taken_slot(self, bucket: str) -> AsyncGenerator[None]:
+        """Raises ForTheQueue where none comes free soon: Temporal has calls wait, by their priority."""
+        if (slots := self._slots.get(bucket)) is None:
             raise ForTheQueue(bucket)
-        self._taken[bucket] += 1
+        try:
+            await asyncio.wait_for(slots.acquire(), BUDGET_S)
+        except TimeoutError:
+            raise ForTheQueue(bucket) from None
         try:
             yield
         finally:
-            self._taken[bucket] -= 1
+            slots.release()

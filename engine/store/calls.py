@@ -124,6 +124,8 @@ class _Mark:
 
 
 async def _mark_all(connection: AsyncConnection, unordered: Sequence[_Mark]) -> None:
+    for mark in unordered:
+        mark.sends = 0  # what an attempt has said that was not committed
     claimed = sorted((mark.claim for mark in unordered if mark.claim is not None), key=lambda claim: claim.call_id)
     await put_claims(connection, claimed)
     held = await held_claims(connection, [claim.call_id for claim in claimed])

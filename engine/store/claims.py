@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from sqlalchemy import Delete, and_, bindparam, delete, not_, select, update
+from sqlalchemy import ColumnElement, Delete, and_, bindparam, delete, not_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
@@ -86,15 +86,15 @@ class ClaimTable:
     async def abandoned(self, living: Collection[str], most: int) -> tuple[Claim, ...]:
         """Claims of owners that are not among the living, the oldest first, with their calls."""
         # What nobody has in hand is about to be taken over by its workflow.
-        is_fresh = and_(claims.c.owner == NOBODY, claims.c.claimed_at > timestamp(now() - _FRESH))
+        is_fresh = and_(claims.c.owner == NOBODY, _is_younger(_FRESH))
         is_left = and_(claims.c.owner.not_in([*living, WORKFLOW]), not_(is_fresh))
         query = select(claims).where(is_left).order_by(claims.c.claimed_at).limit(most)
         async with self._database.read() as connection:
             return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
 
-    async def held_since(self, owner: str, before: datetime, most: int) -> tuple[Claim, ...]:
-        """What an owner has had in hand since then or longer, the oldest first, with the calls."""
-        old = and_(claims.c.owner == owner, claims.c.claimed_at < timestamp(before))
+    async def held_for(self, owner: str, age: timedelta, most: int) -> tuple[Claim, ...]:
+        """What an owner has had in hand for so long, the oldest first, with the calls."""
+        old = and_(claims.c.owner == owner, not_(_is_younger(age)))
         query = select(claims).where(old).order_by(claims.c.claimed_at).limit(most)
         async with self._database.read() as connection:
             return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
@@ -111,6 +111,11 @@ class ClaimTable:
         mine = and_(claims.c.call_id == call_id, claims.c.owner == owner)
         async with self._database.write_once() as connection:
             await connection.execute(update(claims).where(mine).values(owner=NOBODY, number=claims.c.number + 1))
+
+
+def _is_younger(age: timedelta) -> ColumnElement[bool]:
+    """A claim from the future is not: a clock was set back, and would keep it young for as long."""
+    return claims.c.claimed_at.between(timestamp(now() - age), timestamp(now() + age))
 
 
 async def delete_claims(connection: AsyncConnection, ended: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 import time
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, and_, delete, false, not_, select
+from sqlalchemy import ColumnElement, and_, delete, false, literal, not_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
@@ -24,7 +24,7 @@ class DoorTable:
     def __init__(self, database: Database, lease_s: float) -> None:
         self._database, self._lease = database, timedelta(seconds=lease_s)
         self._own: set[str] = set()
-        self._beaten_at: float | None = None
+        self._looked_at: float | None = None
         self._blind_until = 0.0
 
     async def beat(self, door: str, host: str | None, figures: LaneFigures) -> None:
@@ -34,10 +34,12 @@ class DoorTable:
             insert = insert_for(connection, doors).values(door=door, host=host, figures=text, started_at=at, seen_at=at)
             await connection.execute(insert.on_conflict_do_update(index_elements=["door"], set_={"seen_at": at, "figures": text}))
         self._own.add(door)
-        beaten_at, lease_s = time.monotonic(), self._lease.total_seconds()
-        if self._beaten_at is not None and beaten_at - self._beaten_at > lease_s / 2:
-            self._blind_until = beaten_at + lease_s
-        self._beaten_at = beaten_at
+        self._note_sight()
+
+    async def look(self) -> None:
+        """See that the database is there: for a process that judges doors and is none."""
+        await self._database.scalar(select(literal(1)))
+        self._note_sight()
 
     async def leave(self, door: str) -> None:
         """It is closed, or known to be gone."""
@@ -68,7 +70,16 @@ class DoorTable:
             rows = (await connection.execute(select(doors.c.door, doors.c.host, self._is_late(connection)))).all()
         return tuple(door for door, at, late in rows if door != own and (late or (host is not None and at == host)))
 
+    def _note_sight(self) -> None:
+        if self._was_blind:
+            self._blind_until = time.monotonic() + self._lease.total_seconds()
+        self._looked_at = time.monotonic()
+
+    @property
+    def _was_blind(self) -> bool:
+        return self._looked_at is not None and time.monotonic() - self._looked_at > self._lease.total_seconds() / 2
+
     def _is_late(self, connection: AsyncConnection) -> ColumnElement[bool]:
-        if time.monotonic() < self._blind_until:
+        if self._was_blind or time.monotonic() < self._blind_until:
             return false()
         return and_(doors.c.seen_at < database_time(connection, -self._lease), doors.c.door.not_in(self._own))

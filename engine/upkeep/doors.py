@@ -1,15 +1,15 @@
 """Being a front door: its lease, and taking over calls that dead doors had accepted."""
 
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Protocol
 
 import structlog
 
+from engine.calling.lane import Flight
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
-from engine.store.clock import now
 from engine.store.doors import DoorTable
 from engine.upkeep.rounds import repeated
 from toolagent.contracts.lanes import LaneFigures
@@ -27,10 +27,6 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class Workflows(Protocol):
     """What a door asks of Temporal. All of it may be repeated."""
 
-    async def adopt(self, claim: Claim) -> None:
-        """Give a call that no process has in hand a workflow of its own. Raises LaneUnreachableError."""
-        ...
-
     async def end_lane(self, of: str) -> None:
         """Of a door that is gone."""
         ...
@@ -44,19 +40,24 @@ class OwnLane(Protocol):
     @property
     def figures(self) -> LaneFigures: ...
 
-    def has(self, call_id: str) -> bool:
-        """Whether the call is on its way here."""
+    def hand_on(self, flight: Flight) -> None:
+        """Give a call a workflow of its own, unless it is on its way here."""
         ...
+
+
+Adopt = Callable[[Claim], Awaitable[None]]
+"""Gives a call that no process has in hand a workflow of its own. Raises LaneUnreachableError, StoreUnavailableError."""
 
 
 class DoorKeeper:
     """Keeps the lease of one door, in a process that may be a `host` too."""
 
-    def __init__(self, door: str, host: str | None, doors: DoorTable, claims: ClaimTable, workflows: Workflows, lane: OwnLane) -> None:
+    def __init__(
+        self, door: str, host: str | None, doors: DoorTable, claims: ClaimTable, workflows: Workflows, lane: OwnLane, adopt: Adopt
+    ) -> None:
         self._door, self._host, self._doors, self._claims = door, host, doors, claims
-        self._workflows, self._lane = workflows, lane
+        self._workflows, self._lane, self._adopt = workflows, lane, adopt
         self._forget_at = 0.0
-        self._remembered: set[str] = set()
 
     async def open(self) -> None:
         """Raises StoreUnavailableError."""
@@ -76,7 +77,7 @@ class DoorKeeper:
             living = [lane.door for lane in await self._doors.alive()]
             for claim in await self._claims.abandoned(living, _AT_ONCE):
                 _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
-                await self._workflows.adopt(claim)
+                await self._adopt(claim)
             await self._remember()
             if time.monotonic() >= self._forget_at:
                 self._forget_at = time.monotonic() + _FORGET_EVERY_S
@@ -84,16 +85,13 @@ class DoorKeeper:
 
     async def _remember(self) -> None:
         """Calls that were accepted here without our knowing it: the database was lost, or the caller, while they were claimed."""
-        held = await self._claims.held_since(self._door, now() - _FORGOTTEN, _AT_ONCE)
-        forgotten = [claim for claim in held if not self._lane.has(claim.call_id)]
-        for claim in forgotten:
-            if claim.call_id not in self._remembered:
-                await self._workflows.adopt(claim)
-        self._remembered = {claim.call_id for claim in forgotten}
+        for claim in await self._claims.held_for(self._door, _FORGOTTEN, _AT_ONCE):
+            if claim.call is not None:
+                self._lane.hand_on(Flight(claim, claim.call, 0, is_accepted=True))
 
     async def _forget(self) -> None:
         """Claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes."""
-        for claim in await self._claims.held_since(WORKFLOW, now() - _OLD, _AT_ONCE):
+        for claim in await self._claims.held_for(WORKFLOW, _OLD, _AT_ONCE):
             if await self._workflows.is_over(claim.call_id):
                 await self._claims.withdraw(claim.call_id, WORKFLOW)
 
@@ -106,6 +104,16 @@ class DoorKeeper:
         for gone in await self._doors.gone(host, self._door):
             await self._workflows.end_lane(gone)
             await self._doors.leave(gone)
+
+
+def seen_doors(doors: DoorTable, every_s: float) -> AbstractAsyncContextManager[None]:
+    """Have a process that is no door notice for how long it could see none, until the block ends."""
+
+    async def look() -> None:
+        with suppress(StoreUnavailableError):
+            await doors.look()
+
+    return repeated(look, every_s, "sight of doors")
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """A front door: what it accepts, what it gives away, and what it says when the lane stands still."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
@@ -8,9 +9,9 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.calling.door import Door, DoorTables
-from engine.calling.lane import Lane
+from engine.calling.lane import Flight, Lane
 from engine.calls.usual_durations import UsualDurations
-from engine.store.claims import NOBODY, ClaimTable
+from engine.store.claims import NOBODY, Claim, ClaimTable, Standing
 from engine.store.database import Database
 from tests.calls.conftest import Desk
 from tests.calls.test_lane import Stage, flight
@@ -26,17 +27,31 @@ def call(version: str | None = None, **params: JsonValue) -> ToolCall:
     return ToolCall(tool_id="pure", params=params, version=version)
 
 
+class Claims(ClaimTable):
+    """Says what it has written when it may."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.may_return = asyncio.Event()
+        self.may_return.set()
+
+    async def take(self, claim: Claim, call: ToolCall) -> tuple[Standing, Claim]:
+        taken = await super().take(claim, call)
+        await self.may_return.wait()
+        return taken
+
+
 @dataclass
 class Front:
     door: Door
-    claims: ClaimTable
+    claims: Claims
     stage: Stage
 
 
 @pytest_asyncio.fixture
 async def front(desk: Desk, database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Front]:
     monkeypatch.setattr("engine.calling.door._PATIENCE_S", 0.0)
-    stage, claims = Stage(), ClaimTable(database)
+    stage, claims = Stage(), Claims(database)
     stage.lane = Lane(stage, stage.send, stage.move, most_waiting=1)
     tables = DoorTables(claims, desk.calls, tool_registry(database), UsualDurations())
     yield Front(Door("own", stage.lane, lambda _: True, tables, LaneMode.HARMLESS), claims, stage)
@@ -87,3 +102,54 @@ async def test_who_is_sent_away_from_a_full_lane_has_nothing_accepted(front: Fro
     with pytest.raises(LaneRefusedError):
         await front.door.make(call(), ID, is_new=is_new)
     assert await front.claims.get(ID) is None
+
+
+@pytest.mark.promise("cancel-closes")
+async def test_a_cancel_is_kept_for_who_takes_the_call_over(front: Front) -> None:
+    front.stage.away = 1_000_000
+    with pytest.raises(LanePendingError):
+        await front.door.make(call(), ID, is_new=False)
+    assert await front.door.cancel(ID)
+    held = await front.claims.get(ID)
+    assert held is not None
+    assert held.is_cancelled
+
+
+@pytest.mark.promise("cancel-closes")
+async def test_a_call_that_gets_its_workflow_while_it_is_cancelled_is_not_ended_by_its_door_alone(front: Front) -> None:
+    async def not_here(_flight: Flight) -> bool:
+        return False
+
+    front.stage.make_call = not_here
+    front.stage.may_move.clear()
+    made = asyncio.create_task(front.door.make(call(), ID, is_new=False))
+    await asyncio.wait_for(front.stage.has_moved.wait(), 10)
+    cancelled = asyncio.create_task(front.door.cancel(ID))
+    await asyncio.wait((cancelled,), timeout=0.2)
+    front.stage.may_move.set()
+    assert await cancelled is False
+    assert await made == Elsewhere(ID, has_begun=True)
+
+
+@pytest.mark.promise("cancel-closes")
+async def test_a_call_that_has_moved_is_told_here_before_its_workflow_is(front: Front) -> None:
+    async def hang(_flight: Flight) -> bool:
+        return await asyncio.Event().wait()
+
+    front.stage.make_call = hang
+    made = asyncio.create_task(front.door.make(call(), ID, is_new=False))
+    await asyncio.wait_for(front.stage.has_moved.wait(), 10)
+    assert await front.door.cancel(ID) is False
+    assert await asyncio.wait_for(made, 10) == Elsewhere(ID, has_begun=True)
+
+
+@pytest.mark.promise("accepted-means-ended")
+async def test_who_is_sent_away_from_a_full_lane_takes_no_claim_from_who_was_there_before(front: Front) -> None:
+    front.stage.away = 1_000_000
+    front.claims.may_return.clear()
+    asked = [asyncio.create_task(front.door.make(call(), ID, is_new=False)) for _ in range(2)]
+    await asyncio.wait(asked, timeout=0.3)
+    front.claims.may_return.set()
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert {type(answer) for answer in answers} == {LanePendingError, LaneRefusedError}
+    assert await front.claims.get(ID) is not None

@@ -29,7 +29,8 @@ class Stage:
         self.made: list[str] = []
         self.moved: list[str] = []
         self.away = 0
-        self.has_moved = asyncio.Event()
+        self.has_moved, self.may_move = asyncio.Event(), asyncio.Event()
+        self.may_move.set()
         self.make_call: Callable[[Flight], Awaitable[bool]] = self.quickly
         self.lane = Lane(self, self.send, self.move, budget_s=0.05, most_waiting=100)
 
@@ -56,6 +57,7 @@ class Stage:
     async def move(self, flight: Flight) -> None:
         self.moved.append(flight.call_id)
         self.has_moved.set()
+        await self.may_move.wait()
 
     async def run(self, *flights: Flight) -> list[ToolResult | None]:
         async with asyncio.timeout(10):
@@ -253,6 +255,19 @@ async def test_a_call_that_is_cancelled_while_it_waits_is_not_made(stage: Stage)
     assert (stage.made, stage.moved) == ([], [asked.call_id])
 
 
+@pytest.mark.promise("lanes-make-nothing-twice", "accepted-means-ended")
+async def test_a_call_that_is_handed_on_is_not_made_and_one_that_is_on_its_way_is_not_handed_on(stage: Stage) -> None:
+    stage.may_move.clear()
+    stage.lane.hand_on(flight(1))
+    asked_again = stage.lane.take(flight(1))
+    stage.may_move.set()
+    assert await asyncio.wait_for(asked_again.done, 10) is None
+    on_its_way = stage.lane.take(flight(2))
+    stage.lane.hand_on(flight(2))
+    assert await asyncio.wait_for(on_its_way.done, 10) is not None
+    assert (stage.made, stage.moved) == (["call-00000002"], ["call-00000001"])
+
+
 async def test_a_call_that_no_batch_has_taken_can_be_taken_back(stage: Stage) -> None:
     stage.away = 1_000
     waiting = stage.lane.take(flight(1))
@@ -273,11 +288,11 @@ async def test_a_call_of_a_batch_that_temporal_did_not_take_can_be_taken_back(st
 
 
 async def test_more_calls_than_may_wait_are_refused(stage: Stage) -> None:
-    for number in range(100):
-        stage.lane.require_room()
-        stage.lane.take(flight(number))
-    with pytest.raises(LaneFullError):
-        stage.lane.require_room()
+    for number in range(99):
+        with stage.lane.room():
+            stage.lane.take(flight(number))
+    with stage.lane.room(), pytest.raises(LaneFullError), stage.lane.room():
+        pass
 
 
 async def test_a_call_that_is_cancelled_after_it_moved_and_cannot_say_how_it_ends_is_left_to_its_workflow(stage: Stage) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from engine.store.calls import CallTable
 from engine.store.database import Database
@@ -51,6 +52,14 @@ async def test_a_call_that_may_be_repeated_is_counted_and_keeps_when_it_was_sent
 async def test_of_many_attempts_at_once_one_may_send(database: Database) -> None:
     calls = CallTable(database)
     assert sum(await asyncio.gather(*(calls.mark_sent(RECORD) for _ in range(20)))) == 1
+
+
+@pytest.mark.promise("never-twice")
+async def test_of_two_attempts_that_share_a_transaction_with_one_that_fails_one_may_send(database: Database) -> None:
+    calls, nameless = CallTable(database), RECORD.model_copy(update={"call_id": "call-00000000", "tool_id": None})
+    attempts = (calls.mark_sent(RECORD), calls.mark_sent(RECORD), calls.mark_sent(nameless, again=True))
+    marked = await asyncio.gather(*attempts, return_exceptions=True)
+    assert (marked[:2], type(marked[2])) == ([1, 0], IntegrityError)
 
 
 @pytest.mark.promise("sent-is-marked-first")

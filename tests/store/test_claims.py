@@ -1,11 +1,13 @@
 """The table of claims: one owner a call, from being accepted to its end."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
 from engine.store.calls import CallTable, OvertakenError
-from engine.store.claims import WORKFLOW, Claim, ClaimTable
+from engine.store.claims import NOBODY, WORKFLOW, Claim, ClaimTable
+from engine.store.clock import now
 from engine.store.database import Database
 from tests.store.test_calls import RECORD, RESULT
 from toolagent.contracts.calls import ToolCall
@@ -83,6 +85,18 @@ async def test_a_mark_brings_its_claim_along(database: Database) -> None:
     kept = await claims.get(RECORD.call_id)
     assert kept is not None
     assert kept.call == CALL
+
+
+@pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(hours=-1)])
+async def test_a_claim_of_nobody_is_left_to_its_workflow_for_a_while_whatever_the_clock_does(
+    database: Database, monkeypatch: pytest.MonkeyPatch, jump: timedelta
+) -> None:
+    claims = ClaimTable(database)
+    await claims.take(Claim(RECORD.call_id, "f", NOBODY), CALL)
+    assert [await claims.abandoned((), 10), await claims.held_for(NOBODY, timedelta(seconds=10), 10)] == [(), ()]
+    monkeypatch.setattr("engine.store.claims.now", lambda: now() + jump)
+    (left,), (held,) = await claims.abandoned((), 10), await claims.held_for(NOBODY, timedelta(seconds=10), 10)
+    assert left == held
 
 
 async def test_a_claim_is_withdrawn_by_its_owner_alone(database: Database) -> None:

@@ -5,10 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from engine.calling.lane import Flight
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
 from engine.store.database import Database
 from engine.store.doors import DoorTable
-from engine.upkeep.doors import DoorKeeper
+from engine.upkeep.doors import DoorKeeper, seen_doors
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.lanes import LaneFigures
 
@@ -21,9 +22,9 @@ class Round:
     def __init__(self, name: str, host: str | None, doors: DoorTable, claims: ClaimTable) -> None:
         self.adopted: list[str] = []
         self.closed: list[str] = []
-        self.in_hand: set[str] = set()
+        self.handed_on: list[str] = []
         self.over: set[str] = set()
-        self.keeper = DoorKeeper(name, host, doors, claims, self, self)
+        self.keeper = DoorKeeper(name, host, doors, claims, self, self, self.adopt)
 
     async def adopt(self, claim: Claim) -> None:
         assert claim.call == CALL
@@ -36,8 +37,8 @@ class Round:
     def figures(self) -> LaneFigures:
         return LaneFigures(calls=3)
 
-    def has(self, call_id: str) -> bool:
-        return call_id in self.in_hand
+    def hand_on(self, flight: Flight) -> None:
+        self.handed_on.append(flight.call_id)
 
     async def is_over(self, call_id: str) -> bool:
         return call_id in self.over
@@ -63,13 +64,27 @@ async def test_a_process_judges_nobody_for_the_time_in_which_it_saw_nothing(data
     for table in (seen, blind):
         await table.beat("own", None, LaneFigures())
     await DoorTable(database, 1.0).beat("other", None, LaneFigures())
-    await asyncio.sleep(0.4)
-    await seen.beat("own", None, LaneFigures())
-    await asyncio.sleep(0.7)
+    for _ in range(4):
+        await asyncio.sleep(0.3)
+        await seen.beat("own", None, LaneFigures())
     assert [lane.door for lane in await seen.alive()] == ["own"]
+    assert [lane.door for lane in await blind.alive()] == ["other", "own"]
     await blind.beat("own", None, LaneFigures())
     assert [lane.door for lane in await blind.alive()] == ["other", "own"]
     assert await blind.gone(None, "own") == ()
+
+
+async def test_a_process_that_is_no_door_judges_nobody_for_that_time_either(database: Database) -> None:
+    host = DoorTable(database, 1.0)
+    await host.look()
+    await DoorTable(database, 1.0).beat("other", None, LaneFigures())
+    await asyncio.sleep(1.1)
+    assert [lane.door for lane in await host.alive()] == ["other"]
+    async with seen_doors(host, 0.1):
+        await asyncio.sleep(0.2)
+        assert [lane.door for lane in await host.alive()] == ["other"]
+        await asyncio.sleep(1.0)
+        assert await host.alive() == ()
 
 
 async def test_an_earlier_life_of_the_same_host_is_gone_at_once_and_another_door_when_its_lease_is_over(database: Database) -> None:
@@ -86,17 +101,17 @@ async def test_an_earlier_life_of_the_same_host_is_gone_at_once_and_another_door
 
 
 @pytest.mark.promise("accepted-means-ended")
-async def test_a_call_whose_claim_the_door_does_not_know_of_is_adopted_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_calls_whose_claims_are_old_are_handed_on_where_the_lane_does_not_know_them(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("engine.upkeep.doors._FORGOTTEN", timedelta(0))
     doors, claims = DoorTable(database, 60.0), ClaimTable(database)
     own = Round("own", None, doors, claims)
     await own.keeper.open()
-    for call_id in ("call-11111111", "call-22222222"):
-        await claims.take(Claim(call_id, "f", "own"), CALL)
-    own.in_hand.add("call-11111111")
+    await claims.take(Claim("call-11111111", "f", "own"), CALL)
+    await claims.take(Claim("call-22222222", "f", "other"), CALL)
     await own.keeper.look()
-    await own.keeper.look()
-    assert own.adopted == ["call-22222222"]
+    assert own.handed_on == ["call-11111111"]
 
 
 async def test_the_claim_of_a_workflow_that_was_ended_from_outside_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ from workflows.tool_group import ToolGroup
 HOST_WORKFLOWS = (InvokeTool, ControlTool, RunTools, ToolGroup, DeliverCallback, CreateTool, RepairTool, CodingAgent)
 WORKFLOWS = (*HOST_WORKFLOWS, CallLane)
 
-_HEARTBEAT_THROTTLE = timedelta(seconds=1)
+HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """A cancellation reaches an activity with the answer to a heartbeat."""
 
 _LAST = timedelta(seconds=0.5)
@@ -155,8 +155,8 @@ def _activity_worker(
         activities=activities,
         max_concurrent_activities=slots,
         activity_task_poller_behavior=PollerBehaviorSimpleMaximum(2),
-        max_heartbeat_throttle_interval=_HEARTBEAT_THROTTLE,
-        default_heartbeat_throttle_interval=_HEARTBEAT_THROTTLE,
+        max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+        default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         graceful_shutdown_timeout=_LAST,
         interceptors=[grace] if grace else [],
     )

@@ -21,10 +21,10 @@ __all__ = [
 ]
 
 IDEMPOTENCY_CONFLICT = "idempotency_conflict"
+"""`details.reason` of a `rejected` call whose key was used for another call."""
+
 NOT_ADMITTED = "not_admitted"
 """Reason of a call that nobody could decide about, as the database was away. Nothing is recorded of it: it may be asked for again."""
-
-"""`details.reason` of a `rejected` call whose key was used for another call."""
 
 KEY_CONFLICT = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
 

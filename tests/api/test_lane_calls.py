@@ -1,0 +1,67 @@
+"""The client of a front door with a lane: calls that are refused after their door had accepted them, or are to end elsewhere."""
+
+import pytest
+from temporalio.client import Client
+
+from api.client.guarded_calls import GuardedCalls
+from api.client.lane_calls import LaneCalls
+from api.client.recording import Recording
+from engine.calling.door import Door, DoorTables
+from engine.calling.lane import Lane
+from engine.calls.usual_durations import UsualDurations
+from engine.store.calls import CallTable
+from engine.store.claims import Claim, ClaimTable
+from engine.store.database import Database
+from tests.calls.test_lane import Stage
+from tests.parts import tool_registry
+from toolagent.client.failures import CallRefusedError
+from toolagent.contracts.calls import CallMode, ToolCall
+from toolagent.core.failures import StoreUnwritableError
+from toolagent_service.contracts.lanes import LaneMode
+
+ID = "call-12345678"
+
+
+async def _unasked() -> Client:
+    return await Client.connect("127.0.0.1:1", lazy=True)
+
+
+def _door(database: Database) -> Door:
+    stage = Stage()
+    tables = DoorTables(ClaimTable(database), CallTable(database), tool_registry(database), UsualDurations())
+    return Door("own", Lane(stage, stage.send, stage.move), lambda _: False, tables, LaneMode.HARMLESS)
+
+
+class OneWorkflow(GuardedCalls):
+    """Temporal knows every call that is to end, and tells nobody."""
+
+    async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:  # noqa: ARG002 - as a client does
+        return True
+
+
+@pytest.mark.promise("cancel-closes")
+async def test_a_call_that_another_door_makes_is_cancelled_in_its_claim_though_it_has_a_workflow(database: Database) -> None:
+    claims = ClaimTable(database)
+    await claims.take(Claim(ID, "f", "other"), ToolCall(tool_id="echo"))
+    assert await LaneCalls(OneWorkflow(await _unasked(), Recording((), lambda: None), patience_s=1.0), _door(database)).cancel(ID)
+    held = await claims.get(ID)
+    assert held is not None
+    assert held.is_cancelled
+
+
+@pytest.mark.parametrize("mode", CallMode)
+async def test_who_is_told_that_nothing_was_done_has_nothing_accepted(database: Database, mode: CallMode) -> None:
+    looks = iter([None, StoreUnwritableError("disk_full", "Its disk is full.", "")])
+
+    def require_room() -> None:
+        if (failure := next(looks)) is not None:
+            raise failure
+
+    claims = ClaimTable(database)
+    calls = LaneCalls(GuardedCalls(await _unasked(), Recording((), require_room), patience_s=1.0), _door(database))
+    asked = calls.run if mode is CallMode.SYNC else calls.start
+    with pytest.raises(CallRefusedError) as refused:
+        await asked(ToolCall(tool_id="echo", mode=mode), ID)
+    assert refused.value.result.error is not None
+    assert refused.value.result.error.details == {"cause": "disk_full", "sent": False}
+    assert await claims.get(ID) is None

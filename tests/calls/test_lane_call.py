@@ -1,0 +1,118 @@
+"""One call in a lane: its slot, and what it may write down."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from engine.calling.exchange import Exchange
+from engine.calling.lane import Flight
+from engine.calling.lane_call import LaneMaking
+from engine.calls.cached_tools import CachedTools
+from engine.calls.call_folders import CallFolders
+from engine.calls.large_results import LargeResults
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.runtime import RemoteRuntime
+from engine.runtimes.running.supervisor import Supervisor
+from engine.store.catalog_state import CatalogState
+from engine.store.claims import WORKFLOW, Claim, ClaimTable
+from engine.store.database import Database
+from engine.store.routes import RouteTable
+from tests.calls.conftest import Desk
+from tests.parts import tool_registry
+from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.manifest import SideEffectScope, ToolManifest
+from toolagent.contracts.sources import RemoteSource
+from toolagent.core.calls.idempotency import fingerprint
+
+ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\nconnection: close\r\n\r\n{"ok":true}'
+
+
+@dataclass
+class Tool:
+    """Answers when it is told to."""
+
+    is_asked: asyncio.Event = field(default_factory=asyncio.Event)
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        self.is_asked.set()
+        await self.may_answer.wait()
+        writer.write(ANSWER)
+        writer.close()
+
+
+@dataclass
+class Bench:
+    making: LaneMaking
+    tool: Tool
+    claims: ClaimTable
+
+    async def make(self, flight: Flight) -> ToolResult | None:
+        async with asyncio.timeout(10):
+            return await self.making.make(flight, "lane-1", "run-1", _work)
+
+
+@asynccontextmanager
+async def _work() -> AsyncGenerator[None]:
+    yield
+
+
+def flight(tool_id: str, number: int = 1, *, is_accepted: bool = False) -> Flight:
+    call = ToolCall(tool_id=tool_id)
+    return Flight(Claim(f"call-{number:08}", fingerprint(call), "own", call=call), call, 100, is_accepted=is_accepted)
+
+
+@pytest_asyncio.fixture
+async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerator[Bench]:
+    """With one slot, and tools that differ in their side effects and time-outs."""
+    registry, http, tool = tool_registry(database), HttpExchange(), Tool()
+    supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, RouteTable(database), "h1")
+    results = LargeResults(desk.files, inline_bytes=50, max_bytes=100)
+    exchange = Exchange(supervisor, desk.parameters, results, CallFolders(tmp_path / "calls"))
+    cached = CachedTools(registry, CatalogState(database))
+    making = LaneMaking(cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, "h1")
+    server = await asyncio.start_server(tool.serve, "127.0.0.1", 0)
+    async with server:
+        source = RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        for tool_id, scope, timeout_s in (
+            ("fast", SideEffectScope.NONE, 2),
+            ("patient", SideEffectScope.NONE, 10),
+            ("acts", SideEffectScope.LOCAL_STATE, 2),
+        ):
+            await registry.register(ToolManifest(tool_id=tool_id, name="T", side_effect_scope=scope, timeout_s=timeout_s), (source,))
+        yield Bench(making, tool, ClaimTable(database))
+        tool.may_answer.set()
+    await supervisor.close()
+    await http.aclose()
+
+
+@pytest.mark.parametrize(("tool_id", "is_made"), [("fast", True), ("patient", False), ("acts", False)])
+async def test_a_call_that_takes_a_slot_with_a_workflow_takes_one_in_a_lane(bench: Bench, tool_id: str, *, is_made: bool) -> None:
+    first = asyncio.create_task(bench.make(flight(tool_id)))
+    await asyncio.wait_for(bench.tool.is_asked.wait(), 10)
+    second = asyncio.create_task(bench.make(flight(tool_id, 2)))
+    await asyncio.wait((second,), timeout=0.2)
+    assert second.done() is not is_made
+    bench.tool.may_answer.set()
+    results = [await first, await second]
+    assert [result is not None for result in results] == [True, is_made]
+
+
+@pytest.mark.promise("never-twice")
+@pytest.mark.parametrize("tool_id", ["fast", "acts"])
+async def test_who_was_overtaken_while_the_tool_worked_settles_nothing(bench: Bench, desk: Desk, tool_id: str) -> None:
+    overtaken = flight(tool_id, is_accepted=True)
+    await bench.claims.take(overtaken.claim, overtaken.call)
+    made = asyncio.create_task(bench.make(overtaken))
+    await asyncio.wait_for(bench.tool.is_asked.wait(), 10)
+    await bench.claims.take_over(overtaken.claim, WORKFLOW)
+    bench.tool.may_answer.set()
+    assert await made is None
+    record = await desk.calls.get(overtaken.call_id)
+    assert record is None or record.result is None

@@ -1,0 +1,109 @@
+"""Calls that get a workflow of their own: who has their claim then."""
+
+import asyncio
+
+import pytest
+
+from engine.calling.lane import Flight
+from engine.calling.moves import Moves
+from engine.store.calls import CallTable, OvertakenError
+from engine.store.claims import NOBODY, WORKFLOW, Claim, ClaimTable
+from engine.store.database import Database
+from tests.store.test_calls import RECORD, RESULT
+from toolagent.contracts.calls import ToolCall
+
+CALL = ToolCall(tool_id="echo", params={"message": "hello"})
+OURS = Claim(RECORD.call_id, "f", "own", call=CALL)
+
+
+class Starts:
+    """Workflows that were started, unless their ids are not free."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.are_free = True
+
+    async def start(self, call: ToolCall, call_id: str) -> bool:
+        assert call == CALL
+        self.ids.append(call_id)
+        return self.are_free
+
+
+@pytest.fixture
+def starts() -> Starts:
+    return Starts()
+
+
+@pytest.fixture
+def moves(database: Database, starts: Starts) -> Moves:
+    return Moves(ClaimTable(database), starts.start, "own")
+
+
+def _made(flight: Flight) -> Flight:
+    flight.task = asyncio.create_task(asyncio.sleep(60))
+    return flight
+
+
+@pytest.mark.promise("never-twice")
+async def test_a_call_that_was_taken_over_while_its_process_was_frozen_moves_and_settles_nothing(
+    database: Database, moves: Moves, starts: Starts
+) -> None:
+    claims, calls = ClaimTable(database), CallTable(database)
+    await claims.take(OURS, CALL)
+    frozen = _made(Flight(OURS, CALL, 100, is_accepted=True))
+    await claims.take_over(OURS, WORKFLOW)
+    await moves.move(frozen)
+    assert starts.ids == [OURS.call_id]
+    with pytest.raises(OvertakenError):
+        await calls.settle(RECORD, RESULT, (), frozen.claim)
+    frozen.cancel()
+
+
+@pytest.mark.parametrize("is_accepted", [False, True])
+async def test_a_call_that_is_not_made_here_is_nobodys(database: Database, moves: Moves, *, is_accepted: bool) -> None:
+    claims = ClaimTable(database)
+    if is_accepted:
+        await claims.take(OURS, CALL)
+    await moves.move(Flight(OURS, CALL, 100, is_accepted=is_accepted))
+    held = await claims.get(OURS.call_id)
+    assert held is not None
+    assert (held.owner, held.call) == (NOBODY, CALL)
+
+
+async def test_a_call_that_is_made_here_stays_ours_and_is_claimed_by_then(database: Database, moves: Moves) -> None:
+    flight = _made(Flight(OURS, CALL, 100))
+    await moves.move(flight)
+    held = await ClaimTable(database).held([OURS.call_id])
+    assert flight.claim.is_held_as(held[OURS.call_id])
+    assert flight.is_accepted
+    flight.cancel()
+
+
+@pytest.mark.promise("cancel-closes")
+async def test_who_was_cancelled_here_is_cancelled_in_its_claim_and_the_reverse(database: Database, moves: Moves) -> None:
+    claims = ClaimTable(database)
+    here = Flight(OURS, CALL, 100, is_cancelled=True)
+    await moves.move(here)
+    held = await claims.get(OURS.call_id)
+    assert held is not None
+    assert held.is_cancelled
+    there = _made(Flight(Claim("call-22222222", "f", "own"), CALL, 100, is_accepted=True))
+    await claims.take(there.claim, CALL)
+    await claims.cancel(there.call_id)
+    await moves.move(there)
+    assert there.is_cancelled
+
+
+@pytest.mark.promise("accepted-means-ended")
+@pytest.mark.parametrize(("is_free", "owner"), [(True, WORKFLOW), (False, "gone")])
+async def test_what_is_adopted_belongs_to_its_workflow_unless_another_one_has_its_id(
+    database: Database, moves: Moves, starts: Starts, *, is_free: bool, owner: str
+) -> None:
+    claims = ClaimTable(database)
+    left = Claim(OURS.call_id, "f", "gone", call=CALL)
+    await claims.take(left, CALL)
+    starts.are_free = is_free
+    await moves.adopt(left)
+    held = await claims.get(OURS.call_id)
+    assert held is not None
+    assert held.owner == owner

@@ -21,8 +21,8 @@ from workflows.cancelling import surely
 from workflows.invoke import invoke
 
 _LAUNCHES = 3
-_LOOKS = 5
-"""So often a provider that does not know of a launch is asked, before it counts as not made."""
+_LOOKS = 4
+"""So often a provider that does not know of a launch is asked, within seven seconds, before it counts as not made."""
 
 _MOST_RUNS = 1_000
 """Of one run of the workflow."""
@@ -135,13 +135,13 @@ class Session:
     async def _found(self, call_id: str) -> JsonValue:
         """What the provider runs of a launch whose answer was lost. It is asked until it answers."""
         looks, asked = 0, 0
-        while looks < _LOOKS:
+        while True:
             found = await self._listed(f"{call_id} look {asked}")
-            if found:
-                return found
-            looks, asked = looks + (found is False), asked + 1
+            looks += found is False
+            if found or looks == _LOOKS:
+                return found or None
             await workflow.sleep(sessions.pause_of(asked))
-        return None
+            asked += 1
 
     async def _listed(self, name: str) -> JsonValue:
         """The item of this launch; False where the provider has none, None where it did not answer."""

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 
 from temporalio.client import Client, WorkflowHistory
 
-from tests.workflows import agent_paths, batch_paths, call_paths, callback_paths, control_paths, create_paths, lane_paths, repair_paths
+from tests.workflows import (
+    agent_paths,
+    batch_paths,
+    call_paths,
+    callback_paths,
+    control_paths,
+    create_paths,
+    lane_paths,
+    repair_paths,
+    session_paths,
+)
 from tests.workflows.ends import Walk
 from tests.workflows.making_steps import slots
 from tests.workflows.stage import Stage
@@ -48,6 +58,7 @@ _PATHS = {
     names.CREATE_TOOL: create_paths.PATHS,
     names.REPAIR_TOOL: repair_paths.PATHS,
     names.CODING_AGENT: agent_paths.PATHS,
+    names.TOOL_GROUP: session_paths.PATHS,
 }
 
 SCENARIOS = tuple(Scenario(workflow, path, walk) for workflow, paths in _PATHS.items() for path, walk in paths.items())

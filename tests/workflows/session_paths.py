@@ -1,0 +1,191 @@
+"""The paths of a session, before a provider that does what the test says."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+from temporalio import activity
+
+from tests.workflows.ends import Walk
+from tests.workflows.stage import AnyHandle, Stage
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.groups import GroupLimits, ToolGroup
+from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionView
+from toolagent.core.calls.results import failed, succeeded
+from toolagent_service import step_names
+from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Answered
+
+__all__ = ["PATHS", "Provider", "group_of", "life_of", "opened"]
+
+LOST = ToolError(type=ErrorType.TIMEOUT, message="There was no answer.", details={"outcome": "unknown"})
+REFUSED = ToolError(type=ErrorType.PERMISSION_DENIED, message="The key is wrong.")
+BUSY = ToolError(type=ErrorType.EXECUTION_ERROR, message="The provider fails.", details={"status_code": 500})
+GONE = ToolError(type=ErrorType.EXECUTION_ERROR, message="There is no such server.", details={"status_code": 404})
+
+
+@dataclass
+class Provider:
+    """Rents servers. `launches` and `stops` say how each of them fails, in this order; then all go well.
+
+    A launch that is `LOST` has launched all the same where `is_found`.
+    """
+
+    launches: list[ToolError] = field(default_factory=list[ToolError])
+    stops: list[ToolError] = field(default_factory=list[ToolError])
+    is_found: bool = True
+    has_room: bool = True
+    running: dict[str, str] = field(default_factory=dict[str, str])
+    """The calls that launched what runs."""
+    launched: list[str] = field(default_factory=list[str])
+    stopped: list[str] = field(default_factory=list[str])
+    worked: list[str] = field(default_factory=list[str])
+    alerts: list[str] = field(default_factory=list[str])
+    views: list[SessionView] = field(default_factory=list[SessionView])
+    works: asyncio.Event = field(default_factory=asyncio.Event)
+    may_work: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def steps(self) -> list[Callable[..., object]]:
+        return [self.admit, self.open_session, self.note_session]
+
+    @activity.defn(name=step_names.OPEN_SESSION)
+    async def open_session(self, _: OpenStep) -> bool:
+        return self.has_room
+
+    @activity.defn(name=step_names.NOTE_SESSION)
+    async def note_session(self, step: SessionStep) -> None:
+        self.views.append(step.view)
+        self.alerts += [step.alert] if step.alert else []
+
+    @activity.defn(name=step_names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        made = {"launch": self._launch, "work": self._work, "stop": self._stop, "list": self._list}
+        return Answered(result=await made[request.call.tool_id](request))
+
+    async def _launch(self, request: AdmitRequest) -> ToolResult:
+        error = self.launches.pop(0) if self.launches else None
+        server = f"server-{len(self.launched)}"
+        if error is None or (error is LOST and self.is_found):
+            self.launched.append(server)
+            self.running[server] = request.call_id
+        return _failed(request, error) if error else _made(request, {"server_id": server})
+
+    async def _work(self, request: AdmitRequest) -> ToolResult:
+        self.works.set()
+        if request.call.params.get("waits"):
+            await self.may_work.wait()
+        if request.call.params.get("fails"):
+            return _failed(request, BUSY)
+        self.worked.append(str(request.call.params["server_id"]))
+        return _made(request, {"worked": True})
+
+    async def _stop(self, request: AdmitRequest) -> ToolResult:
+        if self.stops:
+            return _failed(request, self.stops.pop(0))
+        self.stopped.append(str(request.call.params["server_id"]))
+        self.running.pop(self.stopped[-1], None)
+        return _made(request, {})
+
+    async def _list(self, request: AdmitRequest) -> ToolResult:
+        servers: list[JsonValue] = [{"server_id": server, "launched_by": call_id} for server, call_id in self.running.items()]
+        return _made(request, {"servers": [{"server_id": "of-others"}, *servers]})
+
+
+def _made(request: AdmitRequest, output: JsonValue) -> ToolResult:
+    return succeeded(request.call_id, request.call.tool_id, output, activity.info().started_time, execution_time=0.01, metadata={})
+
+
+def _failed(request: AdmitRequest, error: ToolError) -> ToolResult:
+    return failed(request.call_id, request.call.tool_id, error, activity.info().started_time)
+
+
+def group_of(*, is_seen: bool = True, parallel: bool = False, **limits: float | None) -> ToolGroup:
+    bound: JsonValue = {"server_id": "$.server_id"}
+    return ToolGroup.model_validate(
+        {
+            "group_id": "servers",
+            "name": "Servers",
+            "tool_ids": ["launch", "work", "stop"],
+            "lifecycle": True,
+            "steps": [
+                {"tool_id": "launch", "role": "launch"},
+                {"tool_id": "work", "role": "run", "bindings": bound},
+                {"tool_id": "stop", "role": "stop", "bindings": bound},
+            ],
+            "parallel": parallel,
+            "verify": {"tool_id": "list", "items": "$.servers", "launched_by": "$.launched_by"} if is_seen else None,
+            "limits": GroupLimits(**limits),
+        }
+    )
+
+
+def life_of(group: ToolGroup, session_id: str, **more: object) -> SessionLife:
+    request = OpenSession.model_validate({"session_id": session_id, "group": group, **more})
+    return SessionLife(request=request)
+
+
+async def opened(stage: Stage, provider: Provider, life: SessionLife) -> AnyHandle:
+    return await stage.start(names.TOOL_GROUP, life, workflow_id=names.session_workflow("servers", life.request.session_id))
+
+
+async def _played(stage: Stage, provider: Provider, group: ToolGroup, **more: object) -> AnyHandle:
+    """One that ends by itself."""
+    async with stage.workers(provider.steps):
+        handle = await opened(stage, provider, life_of(group, f"session-{stage.queue}", **more))
+        await handle.result()
+    return handle
+
+
+async def used(stage: Stage) -> AnyHandle:
+    provider = Provider()
+    async with stage.workers(provider.steps):
+        handle = await opened(stage, provider, life_of(group_of(), f"session-{stage.queue}"))
+        await handle.execute_update(names.SESSION)
+        await handle.execute_update(names.RUN_IN_SESSION, SessionRun(key="one"), id="run-one")
+        await handle.execute_update(names.STOP_SESSION)
+        await handle.result()
+    return handle
+
+
+async def scripted(stage: Stage) -> AnyHandle:
+    return await _played(stage, Provider(), group_of(parallel=True), runs=[SessionRun(), SessionRun(key="two")])
+
+
+async def cancelled(stage: Stage) -> AnyHandle:
+    provider = Provider()
+    async with stage.workers(provider.steps):
+        handle = await opened(stage, provider, life_of(group_of(), f"session-{stage.queue}"))
+        await handle.execute_update(names.SESSION)
+        await handle.cancel()
+        await handle.result()
+    return handle
+
+
+async def gone_on(stage: Stage) -> AnyHandle:
+    """Its workflow was terminated, and this one sees to the stop."""
+    provider, life = Provider(), life_of(group_of(), f"session-{stage.queue}")
+    async with stage.workers(provider.steps):
+        first = await opened(stage, provider, life)
+        await first.execute_update(names.SESSION)
+        view = await first.query(names.SESSION, result_type=SessionView)
+        await first.terminate()
+        handle = await opened(stage, provider, life.model_copy(update={"view": view, "end": SessionEnd.CANCELLED}))
+        await handle.result()
+    return handle
+
+
+PATHS: Mapping[str, Walk] = {
+    "used": Walk(used, "completed"),
+    "scripted": Walk(scripted, "completed"),
+    "cancelled": Walk(cancelled, "completed"),
+    "gone-on": Walk(gone_on, "completed"),
+    "idle": Walk(lambda stage: _played(stage, Provider(), group_of(idle_timeout_s=0.5)), "completed"),
+    "refused": Walk(lambda stage: _played(stage, Provider(launches=[REFUSED]), group_of()), "completed"),
+    "no-room": Walk(lambda stage: _played(stage, Provider(has_room=False), group_of(max_sessions=1)), "completed"),
+    "found": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(idle_timeout_s=0.5)), "completed"),
+    "unseen": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(is_seen=False)), "completed"),
+    "stopped-late": Walk(lambda stage: _played(stage, Provider(stops=[BUSY, GONE]), group_of(idle_timeout_s=0.5)), "completed"),
+}

@@ -1,0 +1,159 @@
+"""Sessions on a real Temporal server: whatever happens, what was launched is stopped, once."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+
+from tests.workflows.session_paths import BUSY, GONE, LOST, REFUSED, Provider, group_of, life_of, opened
+from tests.workflows.stage import AnyHandle, Stage
+from toolagent.client import names
+from toolagent.contracts.calls import ToolError, ToolResult
+from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.sessions import SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
+
+_BOUND_S = 30
+
+
+@dataclass
+class Opened:
+    provider: Provider
+    handle: AnyHandle
+
+    async def run(self, **run: object) -> ToolResult:
+        return await self.handle.execute_update(names.RUN_IN_SESSION, SessionRun.model_validate(run), result_type=ToolResult)
+
+    async def ended(self) -> SessionAccount:
+        async with asyncio.timeout(_BOUND_S):
+            return SessionAccount.model_validate(await self.handle.result())
+
+
+@asynccontextmanager
+async def session(temporal: Client, provider: Provider, group: ToolGroup, **more: object) -> AsyncGenerator[Opened]:
+    stage = Stage(temporal, f"queue-{uuid.uuid4().hex}")
+    async with stage.workers(provider.steps):
+        yield Opened(provider, await opened(stage, provider, life_of(group, f"session-{uuid.uuid4().hex}", **more)))
+
+
+async def ended(temporal: Client, provider: Provider, group: ToolGroup, **more: object) -> SessionView:
+    """Of one that ends by itself."""
+    async with session(temporal, provider, group, **more) as live:
+        return (await live.ended()).session
+
+
+def of_stop(provider: Provider) -> tuple[int, int]:
+    return len(provider.launched), len(provider.stopped)
+
+
+async def test_a_session_binds_what_was_launched_and_stops_once_when_it_is_asked_to(temporal: Client) -> None:
+    provider = Provider(stops=[BUSY])  # so that both who ask for the stop come before it
+    async with session(temporal, provider, group_of()) as live:
+        results = await asyncio.gather(live.run(key="one"), live.run(key="one"), live.run(params={"server_id": "of-others"}))
+        views = await asyncio.gather(*(live.handle.execute_update(names.STOP_SESSION, result_type=SessionView) for _ in range(2)))
+        account = await live.ended()
+    assert [result.status for result in results] == ["success"] * 3
+    assert set(provider.worked) == {"server-0"}
+    assert views[0] == views[1] == account.session
+    assert (account.session.state, account.session.end) == (SessionState.STOPPED, SessionEnd.ASKED)
+    assert provider.stopped == ["server-0"]
+    assert [view.state.value for view in provider.views] == ["launching", "ready", "stopping", "stopping", "stopped"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "group", "end", "counts"),
+    [
+        (Provider(), group_of(idle_timeout_s=0.5), SessionEnd.IDLE, (1, 1)),
+        (Provider(), group_of(total_timeout_s=0.5), SessionEnd.TOO_LONG, (1, 1)),
+        (Provider(), group_of(usd_per_hour=3600.0, max_usd=0.5), SessionEnd.BUDGET, (1, 1)),
+        (Provider(launches=[REFUSED]), group_of(), SessionEnd.LAUNCH_FAILED, (0, 0)),
+        (Provider(has_room=False), group_of(max_sessions=1), SessionEnd.REFUSED, (0, 0)),
+        (Provider(launches=[LOST]), group_of(idle_timeout_s=0.5), SessionEnd.IDLE, (1, 1)),
+        (Provider(stops=[BUSY, LOST]), group_of(idle_timeout_s=0.5), SessionEnd.IDLE, (1, 1)),
+    ],
+    ids=["idle", "too-long", "budget", "refused", "no-room", "lost-and-found", "stopped-at-the-third"],
+)
+async def test_what_was_launched_is_stopped(
+    temporal: Client, provider: Provider, group: ToolGroup, end: SessionEnd, counts: tuple[int, int]
+) -> None:
+    view = await ended(temporal, provider, group)
+    assert (view.end, of_stop(provider), provider.running) == (end, counts, {})
+    assert (view.state is SessionState.FAILED) == (counts == (0, 0))
+
+
+async def test_what_is_gone_already_counts_as_stopped(temporal: Client) -> None:
+    provider = Provider(stops=[GONE])
+    view = await ended(temporal, provider, group_of(is_seen=False, idle_timeout_s=0.5))
+    assert (view.state, view.stop_attempts, provider.stops) == (SessionState.STOPPED, 0, [])
+
+
+async def test_a_lost_launch_that_nobody_can_look_for_is_told(temporal: Client) -> None:
+    provider = Provider(launches=[LOST])
+    view = await ended(temporal, provider, group_of(is_seen=False))
+    assert (view.state, view.end) == (SessionState.FAILED, SessionEnd.LAUNCH_FAILED)
+    assert "not known" in provider.alerts[0]
+
+
+async def test_a_failed_run_ends_the_session_and_a_refused_one_does_not(temporal: Client) -> None:
+    provider = Provider()
+    async with session(temporal, provider, group_of()) as live:
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await live.run(tool_id="stop")
+        assert (await live.run()).status == "success"
+        assert (await live.run(params={"fails": True})).status == "error"
+        account = await live.ended()
+        with pytest.raises(Exception, match="already completed"):
+            await live.run()
+    assert isinstance(refused.value.cause, ApplicationError)
+    assert "'stop' does not run in it" in refused.value.cause.message
+    assert (account.session.end, provider.stopped) == (SessionEnd.FAILED_STEP, ["server-0"])
+
+
+async def test_a_run_under_way_is_cancelled_before_the_stop(temporal: Client) -> None:
+    provider = Provider()
+    async with session(temporal, provider, group_of()) as live:
+        running = asyncio.create_task(live.run(params={"waits": True}))
+        await provider.works.wait()
+        stopping = asyncio.create_task(live.handle.execute_update(names.STOP_SESSION))
+        late = await asyncio.gather(live.run(), return_exceptions=True)
+        provider.may_work.set()
+        await asyncio.gather(running, stopping, return_exceptions=True)
+        await live.ended()
+    assert isinstance(late[0], WorkflowUpdateFailedError)
+    assert provider.stopped == ["server-0"]
+
+
+async def test_a_cancelled_workflow_stops_what_it_launched(temporal: Client) -> None:
+    provider = Provider(stops=[BUSY])
+    async with session(temporal, provider, group_of()) as live:
+        await live.run()
+        await live.handle.cancel()
+        await asyncio.sleep(0.2)
+        await live.handle.cancel()
+        account = await live.ended()
+    assert (account.session.end, provider.stopped, account.session.stop_attempts) == (SessionEnd.CANCELLED, ["server-0"], 1)
+
+
+async def test_a_script_is_run_in_order_and_its_results_come_back(temporal: Client) -> None:
+    provider = Provider()
+    async with session(temporal, provider, group_of(), runs=[SessionRun(), SessionRun(params={"fails": True}), SessionRun()]) as live:
+        account = await live.ended()
+    assert [result.status for result in account.results] == ["success", "error"]
+    assert (account.session.end, provider.stopped) == (SessionEnd.FAILED_STEP, ["server-0"])
+
+
+async def test_a_launch_that_never_was_is_tried_again_under_another_id(temporal: Client) -> None:
+    provider = Provider(launches=[LOST], is_found=False)
+    view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))
+    assert (view.end, of_stop(provider)) == (SessionEnd.IDLE, (1, 1))
+
+
+async def test_an_operator_is_told_of_stops_that_fail(temporal: Client) -> None:
+    errors: list[ToolError] = [BUSY] * 3
+    provider = Provider(stops=errors)
+    view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))
+    assert (view.state, view.stop_attempts, len(provider.alerts)) == (SessionState.STOPPED, 3, 1)

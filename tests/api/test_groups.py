@@ -1,0 +1,82 @@
+"""Groups and their sessions over HTTP."""
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from engine.store.database import Database
+from engine.store.sessions import SessionTable
+from tests.api.conftest import House
+from tests.workflows.session_paths import group_of
+from toolagent.contracts.manifest import ToolGroup
+from toolagent.contracts.sessions import OpenSession
+
+_PATH = "/groups/servers/sessions"
+
+
+@pytest_asyncio.fixture
+async def grouped(stocked: House) -> House:
+    await stocked.groups.replace([group_of(), ToolGroup(group_id="advice", name="Advice", tool_ids=("echo",))])
+    return stocked
+
+
+async def _opened(house: House, database: Database, **headers: str) -> httpx.Response:
+    """As its workflow would leave it in the database."""
+    answer = await house.http.post(_PATH, json={"params": {"size": 1}}, headers=headers)
+    request = house.client.sessions.opened[-1]
+    await SessionTable(database).open(request, house.client.sessions.views[request.session_id], None)
+    return answer
+
+
+async def test_groups_are_listed_and_shown(grouped: House) -> None:
+    listed = (await grouped.http.get("/groups")).json()["groups"]
+    assert [one["group_id"] for one in listed] == ["advice", "servers"]
+    assert (await grouped.http.get("/groups/servers")).json() == listed[1]
+
+
+async def test_a_session_is_opened_used_shown_and_stopped(grouped: House, database: Database) -> None:
+    answer = await _opened(grouped, database)
+    assert (answer.status_code, answer.json()["state"]) == (201, "ready")
+    where = answer.headers["Location"]
+    assert where == f"{_PATH}/{answer.json()['session_id']}"
+    ran = await grouped.http.post(f"{where}/run", json={"params": {"a": 1}, "key": "one"})
+    assert (ran.status_code, ran.json()["result"]) == (200, {"a": 1})
+    assert (await grouped.http.get(where)).json()["launched"] == {"size": 1}
+    assert len((await grouped.http.get(f"{_PATH}?living=true")).json()["sessions"]) == 1
+    stopped = [(await grouped.http.post(f"{where}/stop")).json()["state"] for _ in range(2)]
+    assert stopped == ["stopped", "stopped"]
+    over = await grouped.http.post(f"{where}/run", json={})
+    assert (over.status_code, over.json()["type"]) == (409, "session_over")
+
+
+async def test_the_same_key_is_the_same_session(grouped: House, database: Database) -> None:
+    answers = [await _opened(grouped, database, **{"Idempotency-Key": key}) for key in ("a", "a", "b")]
+    first, again, other = (answer.json()["session_id"] for answer in answers)
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "kind", "said"),
+    [
+        ("GET", "/groups/server", 404, "group_not_found", "Did you mean servers?"),
+        ("POST", "/groups/server/sessions", 404, "group_not_found", "Did you mean servers?"),
+        ("GET", "/groups/a%00b", 404, "group_not_found", "There is no group"),
+        ("POST", "/groups/advice/sessions", 409, "no_lifecycle", "call its tools one by one"),
+        ("GET", f"{_PATH}/session-12345678", 404, "session_not_found", "has no session 'session-12345678'"),
+        ("POST", f"{_PATH}/nonsense/run", 404, "session_not_found", "has no session 'nonsense'"),
+        ("POST", f"{_PATH}/session-12345678/stop", 404, "session_not_found", "lists them"),
+        ("GET", f"{_PATH}?living=perhaps", 422, "invalid_request", "living"),
+    ],
+)
+async def test_what_is_not_there_is_said(grouped: House, method: str, path: str, status: int, kind: str, said: str) -> None:
+    answer = await grouped.http.request(method, path, json={} if method == "POST" else None)
+    assert (answer.status_code, answer.json()["type"]) == (status, kind)
+    assert said in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("body", [{"parms": {}}, {"params": []}, {"caller": {"caller_id": 3}}])
+async def test_a_body_of_the_wrong_form_names_its_field(grouped: House, body: dict[str, object]) -> None:
+    answer = await grouped.http.post(_PATH, json=body)
+    assert (answer.status_code, answer.json()["type"]) == (422, "invalid_request")
+    assert answer.json()["errors"][0]["field"].split(".")[0] == next(iter(body))
+    assert grouped.client.sessions.opened == list[OpenSession]()

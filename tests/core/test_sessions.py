@@ -1,0 +1,115 @@
+"""Rules of sessions of groups."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import JsonValue, ValidationError
+
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.groups import ToolGroup, VerifyProbe
+from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.core.calls.results import failed
+from toolagent_service.groups import sessions
+from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError
+
+_AT = datetime(2026, 3, 26, tzinfo=UTC)
+_STEPS: list[dict[str, JsonValue]] = [
+    {"tool_id": "launch", "role": "launch"},
+    {"tool_id": "work", "role": "run", "params": {"depth": 1, "server_id": "none"}, "bindings": {"server_id": "$.server.id"}},
+    {"tool_id": "stop", "role": "stop", "bindings": {"server_id": "$.server.id"}},
+]
+
+
+def group(**more: object) -> ToolGroup:
+    whole = {"group_id": "g", "name": "G", "tool_ids": ["launch", "work", "stop"], "lifecycle": True, "steps": _STEPS, **more}
+    return ToolGroup.model_validate(whole)
+
+
+def view(**more: object) -> SessionView:
+    return SessionView.model_validate(
+        {"session_id": "session-12345678", "group_id": "g", "state": SessionState.READY, "opened_at": _AT, **more}
+    )
+
+
+def result(error_type: ErrorType, **details: JsonValue) -> ToolResult:
+    return failed("call-12345678", "stop", ToolError(type=error_type, message="no", details=details), _AT)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"steps": _STEPS[:2]}, "one step with the role 'stop'"),
+        ({"steps": [*_STEPS, _STEPS[0]]}, "one step with the role 'launch'"),
+        ({"tool_ids": ["launch", "stop"]}, "work are not among `tool_ids`"),
+        ({"steps": [{**_STEPS[0], "bindings": {"a": "$.b"}}, *_STEPS[1:]]}, "the launch has no bindings"),
+        ({"steps": [*_STEPS[:2], {**_STEPS[2], "bindings": {"server_id": "server.id"}}]}, "pattern"),
+    ],
+)
+def test_a_lifecycle_that_cannot_be_lived_is_refused(wrong: dict[str, JsonValue], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        group(**wrong)
+    assert not group(lifecycle=False, steps=[]).lifecycle
+
+
+def test_what_is_bound_cannot_be_changed_by_the_caller() -> None:
+    opened = OpenSession(session_id="session-12345678", group=group())
+    call = sessions.call_in(opened, group().steps[1], {"server": {"id": "s-1"}}, {"server_id": "s-2", "depth": 3})
+    assert call.params == {"depth": 3, "server_id": "s-1"}
+    with pytest.raises(NoSuchFieldError, match=r"no field '\$.server.id'"):
+        sessions.call_in(opened, group().steps[1], {"server": "s-1"}, {})
+
+
+def test_a_run_names_its_tool_where_several_could_be_meant() -> None:
+    two = group(tool_ids=["launch", "work", "look", "stop"], steps=[*_STEPS, {"tool_id": "look", "role": "run"}])
+    assert sessions.step_of(group(), SessionRun()).tool_id == sessions.step_of(two, SessionRun(tool_id="work")).tool_id == "work"
+    for run, said in (
+        (SessionRun(), "`tool_id` is missing; these do: work, look"),
+        (SessionRun(tool_id="stop"), "'stop' does not run in it"),
+    ):
+        with pytest.raises(NoSuchStepError, match=said):
+            sessions.step_of(two, run)
+
+
+@pytest.mark.parametrize(
+    ("ended", "made", "gone"),
+    [
+        (result(ErrorType.TIMEOUT, outcome="unknown"), True, False),
+        (result(ErrorType.EXECUTION_ERROR, status_code=500), True, False),
+        (result(ErrorType.EXECUTION_ERROR, status_code=404), True, True),
+        (result(ErrorType.EXECUTION_ERROR, reason=sessions.GONE), True, True),
+        (result(ErrorType.UNAVAILABLE, sent=False), False, False),
+        (result(ErrorType.VALIDATION_ERROR), False, False),
+        (result(ErrorType.PERMISSION_DENIED), False, False),
+    ],
+)
+def test_what_an_answer_means_for_a_session(ended: ToolResult, made: bool, gone: bool) -> None:
+    assert (sessions.was_made(ended), sessions.is_gone(ended)) == (made, gone)
+    assert (sessions.over_by(group(), ended) is SessionEnd.FAILED_STEP) is made
+    assert sessions.over_by(group(stop_after_failure=False), ended) is None
+
+
+def test_a_lost_launch_is_found_by_its_call() -> None:
+    probe = VerifyProbe(tool_id="list", items="$.servers", launched_by="$.name")
+    listed: JsonValue = {"servers": [{"name": "call-other"}, "odd", {"id": 3}, {"name": "call-mine", "server": {"id": "s-9"}}]}
+    assert sessions.found_launch(probe, listed, "call-mine") == {"name": "call-mine", "server": {"id": "s-9"}}
+    assert sessions.found_launch(probe, listed, "call-none") is None
+    with pytest.raises(NoSuchFieldError):
+        sessions.found_launch(probe, {"items": []}, "call-mine")
+
+
+def test_a_session_ends_by_the_first_of_its_limits() -> None:
+    used, launched = _AT + timedelta(seconds=50), _AT + timedelta(seconds=10)
+    limits: dict[str, JsonValue] = {"idle_timeout_s": 30, "total_timeout_s": 100, "usd_per_hour": 36, "max_usd": 1}
+    ready = view(used_at=used, launched_at=launched)
+    assert sessions.end_at(group(limits=limits), ready, is_used=False) == (used + timedelta(seconds=30), SessionEnd.IDLE)
+    assert sessions.end_at(group(limits=limits), ready, is_used=True) == (_AT + timedelta(seconds=100), SessionEnd.TOO_LONG)
+    dear = group(limits={**limits, "usd_per_hour": 72})
+    assert sessions.end_at(dear, ready, is_used=True) == (launched + timedelta(seconds=50), SessionEnd.BUDGET)
+    assert sessions.end_at(group(limits={"idle_timeout_s": None, "total_timeout_s": None}), ready, is_used=False) is None
+    assert sessions.cost_usd(dear, ready, launched + timedelta(seconds=50)) == 1.0
+    assert sessions.cost_usd(dear, view(), _AT) == 0.0
+
+
+def test_pauses_grow_and_operators_are_not_told_all_the_time() -> None:
+    assert [sessions.pause_of(number).total_seconds() for number in (0, 1, 5, 20)] == [1, 2, 32, 300]
+    assert [number for number in range(60) if sessions.is_alert(number)] == [3, 6, 12, 24, 48]

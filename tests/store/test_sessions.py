@@ -1,0 +1,56 @@
+"""Sessions of groups, as they are kept."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from engine.store.database import Database
+from engine.store.sessions import SessionTable
+from toolagent.contracts.groups import GroupStep, ToolGroup
+from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
+
+_AT = datetime(2026, 3, 26, tzinfo=UTC)
+_GROUP = ToolGroup(
+    group_id="servers",
+    name="Servers",
+    tool_ids=("launch", "stop"),
+    lifecycle=True,
+    steps=(
+        GroupStep.model_validate({"tool_id": "launch", "role": "launch"}),
+        GroupStep.model_validate({"tool_id": "stop", "role": "stop"}),
+    ),
+)
+
+
+def opened(number: int, group: ToolGroup = _GROUP) -> tuple[OpenSession, SessionView]:
+    session_id = f"session-{number:08}"
+    view = SessionView(
+        session_id=session_id, group_id=group.group_id, state=SessionState.LAUNCHING, opened_at=_AT + timedelta(seconds=number)
+    )
+    return OpenSession(session_id=session_id, group=group), view
+
+
+async def test_a_group_has_no_more_sessions_than_it_may(database: Database) -> None:
+    table = SessionTable(database)
+    answers = await asyncio.gather(*(table.open(*opened(number), 2) for number in range(5)))
+    assert sum(answers) == 2
+    first, view = opened(answers.index(True))
+    assert await table.open(first, view, 2), "asked again, the answer is the same"
+    other = _GROUP.model_copy(update={"group_id": "others"})
+    assert await table.open(*opened(9, other), 1)
+    await table.note(view.model_copy(update={"state": SessionState.STOPPED, "ended_at": _AT}))
+    assert await table.open(*opened(8), 2)
+
+
+async def test_sessions_are_listed_newest_first_and_the_living_with_what_they_were_started_with(database: Database) -> None:
+    table = SessionTable(database)
+    for number in (1, 2, 3):
+        assert await table.open(*opened(number), None)
+    request, view = opened(2)
+    ended = view.model_copy(update={"state": SessionState.FAILED, "ended_at": _AT})
+    await table.note(ended)
+    assert await table.get(request.session_id) == ended
+    assert await table.get("session-unknown1") is None
+    assert [one.session_id[-1] for one in await table.of_group("servers")] == ["3", "2", "1"]
+    assert [one.session_id[-1] for one in await table.of_group("servers", living=True)] == ["3", "1"]
+    assert await table.of_group("others") == ()
+    assert await table.living() == (opened(1), opened(3))

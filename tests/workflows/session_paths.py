@@ -11,7 +11,7 @@ from tests.workflows.ends import Walk
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
-from toolagent.contracts.groups import GroupLimits, ToolGroup
+from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionView
 from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names
@@ -117,7 +117,7 @@ def group_of(*, is_seen: bool = True, parallel: bool = False, **limits: float | 
             ],
             "parallel": parallel,
             "verify": {"tool_id": "list", "items": "$.servers", "launched_by": "$.launched_by"} if is_seen else None,
-            "limits": GroupLimits(**limits),
+            "limits": limits,
         }
     )
 

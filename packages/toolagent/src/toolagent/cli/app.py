@@ -44,6 +44,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "test": ("examples", "Call a tool with each of its examples. The output must contain what the example expects."),
     "file": ("catalog", "Files that tools take and give."),
+    "group": ("group", "Groups of tools, and their sessions."),
 }
 """By name: the module that has a function of this name, and the first paragraph of its docstring, to be listed without the import."""
 

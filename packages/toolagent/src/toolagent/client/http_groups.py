@@ -1,0 +1,65 @@
+"""Groups and their sessions over HTTP."""
+
+from abc import ABC, abstractmethod
+
+import httpx
+from pydantic import JsonValue
+
+from toolagent.client.http_answers import is_problem, parsed, require_success
+from toolagent.client.http_paths import segment
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.http import GroupListing, SessionListing
+from toolagent.contracts.sessions import SessionRun, SessionView
+
+__all__ = ["GroupRequests"]
+
+
+class GroupRequests(ABC):
+    """The methods of `ToolAgentHttp` for groups. They raise as its other methods do, and wait as long as a provider takes."""
+
+    def groups(self) -> GroupListing:
+        return parsed(GroupListing, self._ask("GET", "/groups"))
+
+    def group(self, group_id: str) -> ToolGroup:
+        return parsed(ToolGroup, self._ask("GET", f"/groups/{segment(group_id)}"))
+
+    def open_session(self, group_id: str, params: dict[str, JsonValue] | None = None, key: str | None = None) -> SessionView:
+        """Launch one; the same idempotency key is the same session. Where that fails, `state` is `failed`."""
+        headers = {"Idempotency-Key": key} if key else None
+        path = f"/groups/{segment(group_id)}/sessions"
+        return parsed(SessionView, self._ask("POST", path, {"params": params or {}}, unbounded=True, headers=headers))
+
+    def sessions(self, group_id: str, *, living: bool = False) -> SessionListing:
+        """The newest first."""
+        return parsed(SessionListing, self._ask("GET", f"/groups/{segment(group_id)}/sessions?living={str(living).lower()}"))
+
+    def session(self, group_id: str, session_id: str) -> SessionView:
+        return parsed(SessionView, self._ask("GET", _path(group_id, session_id)))
+
+    def run_in_session(self, group_id: str, session_id: str, run: SessionRun) -> ToolResult:
+        """The result of one call in a session, which may be a failure."""
+        body = run.model_dump(mode="json", exclude_none=True)
+        answer = self._ask("POST", f"{_path(group_id, session_id)}/run", body, unbounded=True)
+        if is_problem(answer):
+            require_success(answer)
+        return parsed(ToolResult, answer, also=(answer.status_code,))
+
+    def stop_session(self, group_id: str, session_id: str) -> SessionView:
+        """Stopped, or still stopping where the provider takes long."""
+        return parsed(SessionView, self._ask("POST", f"{_path(group_id, session_id)}/stop", unbounded=True))
+
+    @abstractmethod
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, JsonValue] | None = None,
+        *,
+        unbounded: bool = False,
+        headers: dict[str, str] | None = None,
+    ) -> httpx.Response: ...
+
+
+def _path(group_id: str, session_id: str) -> str:
+    return f"/groups/{segment(group_id)}/sessions/{segment(session_id)}"

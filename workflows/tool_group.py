@@ -4,7 +4,6 @@ Its life is a task beside the workflow's own: cancelling the workflow asks for t
 """
 
 import asyncio
-from contextlib import suppress
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -56,8 +55,10 @@ class ToolGroup:
         """Once it has stopped; or as it is, when the provider takes long."""
         session = await self._begun()
         session.ask(SessionEnd.ASKED)
-        with suppress(TimeoutError):
+        try:
             await workflow.wait_condition(lambda: session.is_over, timeout=_STOP_PATIENCE_S)
+        except TimeoutError:
+            return session.view
         return session.view
 
     @workflow.update(name=names.RUN_IN_SESSION)

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from sqlalchemy import Delete, and_, bindparam, delete, not_, select, update
+from pydantic import ValidationError
+from sqlalchemy import ColumnElement, Delete, and_, bindparam, delete, not_, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
@@ -35,7 +36,7 @@ _SETTLED = select(calls.c.call_id).where(calls.c.call_id.in_(bindparam("calls", 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who has a call in hand. `number` grows with each owner; `call` is there where it was asked for."""
+    """Who has a call in hand. `number` grows with each owner; `call` is there where it was asked for and can be read."""
 
     call_id: str
     fingerprint: str
@@ -86,7 +87,7 @@ class ClaimTable:
     async def abandoned(self, living: Collection[str], most: int) -> tuple[Claim, ...]:
         """Claims of owners that are not among the living, the oldest first, with their calls."""
         # What nobody has in hand is about to be taken over by its workflow.
-        is_fresh = and_(claims.c.owner == NOBODY, claims.c.claimed_at > timestamp(now() - _FRESH))
+        is_fresh = and_(claims.c.owner == NOBODY, not_(_is_older(now() - _FRESH)))
         is_left = and_(claims.c.owner.not_in([*living, WORKFLOW]), not_(is_fresh))
         query = select(claims).where(is_left).order_by(claims.c.claimed_at).limit(most)
         async with self._database.read() as connection:
@@ -94,7 +95,7 @@ class ClaimTable:
 
     async def held_since(self, owner: str, before: datetime, most: int) -> tuple[Claim, ...]:
         """What an owner has had in hand since then or longer, the oldest first, with the calls."""
-        old = and_(claims.c.owner == owner, claims.c.claimed_at < timestamp(before))
+        old = and_(claims.c.owner == owner, _is_older(before))
         query = select(claims).where(old).order_by(claims.c.claimed_at).limit(most)
         async with self._database.read() as connection:
             return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
@@ -157,6 +158,11 @@ async def _take(connection: AsyncConnection, unordered: Sequence[_Asked]) -> Non
         asked = [one for one in asked if one.claim.call_id not in held and one.claim.call_id not in settled]
 
 
+def _is_older(moment: datetime) -> ColumnElement[bool]:
+    """What is from the future was claimed by a clock that has gone back since, or by another one that is ahead."""
+    return or_(claims.c.claimed_at < timestamp(moment), claims.c.claimed_at > timestamp(now() + _FRESH))
+
+
 @lru_cache
 def _delete() -> Delete:
     return delete(claims).where(claims.c.call_id.in_(bindparam("calls", expanding=True)))
@@ -180,5 +186,13 @@ def _claim(row: dict[str, object]) -> Claim:
         str(row["owner"]),
         int(str(row["number"])),
         row["cancelled_at"] is not None,
-        ToolCall.model_validate_json(str(row["call"])),
+        _call(str(row["call"])),
     )
+
+
+def _call(text: str) -> ToolCall | None:
+    """None for one that another version of us has written, and this one cannot read."""
+    try:
+        return ToolCall.model_validate_json(text)
+    except ValidationError:
+        return None

@@ -28,6 +28,8 @@ from toolagent_service import step_names
 pytestmark = pytest.mark.timeout(600)
 
 _MOST_UPDATES = 60
+_AGAIN_S = 0.5
+"""In which Temporal has a batch made again that it has not heard of."""
 
 Handle: TypeAlias = WorkflowHandle[Any, Any]
 
@@ -39,10 +41,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[TroubledLane]:
 
 
 @pytest.fixture
-def lane(shared: TroubledLane) -> Generator[TroubledLane]:
+def lane(shared: TroubledLane) -> TroubledLane:
     shared.require_that_it_goes_on()
-    yield shared
-    shared.far.look = lambda: None
+    return shared
 
 
 @pytest.mark.promise("accepted-means-ended", "never-twice", "lanes-make-nothing-twice")
@@ -63,6 +64,29 @@ def test_calls_of_a_frozen_service_end_once_wherever_they_were(lane: TroubledLan
     results = lane.ended_once([*made, *settling, *queued])
     assert [(result.error, result.metadata["way"]) for result in results] == [(None, "lane")] * 6
     assert [lane.far.begun[call.line] for call in (*made, *settling, *queued)] == [1] * 6
+    lane.require_that_it_goes_on()
+
+
+@pytest.mark.promise("accepted-means-ended", "never-twice", "lanes-make-nothing-twice")
+@pytest.mark.parametrize("seconds", [3, pytest.param(15, marks=pytest.mark.long)])
+def test_calls_of_a_service_that_is_frozen_in_a_batch_are_made_once_though_the_batch_comes_again(
+    lane: TroubledLane, seconds: float
+) -> None:
+    """Temporal waits a second for the lane, and a batch ten for its calls."""
+    frozen = threading.Event()
+    with ExitStack() as trouble, lane.once_a_tool_is_asked(lambda: trouble.enter_context(lane.frozen()), frozen):
+        with lane.temporal.halted():
+            first = lane.ask("echo", {"message": "has a batch of its own"})
+            lane.wait_until_claimed([first])
+            calls = [*lane.ask_both(held=True), *lane.ask_both()]
+            lane.wait_until_claimed(calls)
+        assert frozen.wait(30)
+        time.sleep(seconds)
+    time.sleep(_AGAIN_S)
+    lane.release(calls)
+    results = lane.ended_once([first, *calls])
+    assert [(result.error, result.metadata["way"]) for result in results] == [(None, "lane")] * 5
+    assert [lane.far.begun[call.line] for call in calls] == [1] * 4
     lane.require_that_it_goes_on()
 
 
@@ -102,23 +126,17 @@ def test_calls_in_a_lane_that_is_ended_from_outside_end_once(
     lane.ended_once(before)
     name = lane.lane().workflow_id
     runs = lane.runs(name)
-    came = threading.Event()
 
     async def bring() -> None:
         temporal = await lane.client()
         await trouble(temporal, temporal.get_workflow_handle(name))
 
-    def look() -> None:
-        """A batch is under way: what comes now has the next one."""
-        if not came.is_set():
-            came.set()
-            asyncio.run(bring())
-
-    lane.far.look = look
-    calls = [call for has_key in (True, False) for call in lane.ask_both(has_key=has_key)]
-    lane.wait_until_made(calls[:1])
-    calls += [call for has_key in (True, False) for call in lane.ask_both(has_key=has_key)]
-    results = lane.ended_once(calls)
+    with lane.once_a_tool_is_asked(lambda: asyncio.run(bring())):
+        # A batch is under way: what comes now has the next one.
+        calls = [call for has_key in (True, False) for call in lane.ask_both(has_key=has_key)]
+        lane.wait_until_made(calls[:1])
+        calls += [call for has_key in (True, False) for call in lane.ask_both(has_key=has_key)]
+        results = lane.ended_once(calls)
     assert [result.error for result in results] == [None] * 8
     assert [lane.far.begun[call.line] for call in (*before, *calls)] == [1] * 10
     lane.require_that_it_goes_on()
@@ -128,24 +146,19 @@ def test_calls_in_a_lane_that_is_ended_from_outside_end_once(
 @pytest.mark.promise("accepted-means-ended", "lanes-make-nothing-twice")
 def test_while_temporal_is_away_callers_are_told_what_becomes_of_their_calls(lane: TroubledLane) -> None:
     stopped = threading.Event()
-
-    def look() -> None:
-        """It is about to move, and its lane to take the next batch."""
-        if not stopped.is_set():
-            stopped.set()
-            lane.temporal.halt()
-
-    lane.far.look = look
-    try:
-        moving = lane.ask_far("acts", held=True)
-        wait_until(stopped.is_set, "the tool is asked")
-        accepted, others = lane.ask_both(), lane.ask_both(has_key=False)
-        told = [call.answer.result(30) for call in (*accepted, *others)]
-    finally:
-        lane.temporal.resume()
+    # It is about to move, and its lane to take the next batch.
+    with lane.once_a_tool_is_asked(lane.temporal.halt, stopped):
+        try:
+            moving = lane.ask_far("acts", held=True)
+            wait_until(stopped.is_set, "the tool is asked")
+            accepted, others = lane.ask_both(), lane.ask_both(has_key=False)
+            told = [call.answer.result(30) for call in (*accepted, *others)]
+        finally:
+            lane.temporal.resume()
     assert [(answer.status_code, "Retry-After" in answer.headers) for answer in told] == [(httpx.codes.SERVICE_UNAVAILABLE, True)] * 4
     assert [is_refused(ToolResult.model_validate_json(answer.content)) for answer in told] == [False, False, True, True]
     ended = [lane.service.ended_task(call.call_id).result for call in accepted]
+    wait_until(lambda: lane.runs(moving.call_id), "what could not move has moved")
     assert [result is not None and result.status for result in ended] == ["success"] * 2
     lane.release([moving])
     assert [result.error for result in lane.ended_once([moving, *accepted])] == [None] * 3
@@ -156,18 +169,13 @@ def test_while_temporal_is_away_callers_are_told_what_becomes_of_their_calls(lan
 @pytest.mark.promise("accepted-means-ended", "lanes-make-nothing-twice")
 def test_calls_outlive_a_temporal_that_is_killed_while_they_are_in_a_lane(lane: TroubledLane) -> None:
     killed = threading.Event()
-
-    def look() -> None:
-        if not killed.is_set():
-            killed.set()
-            lane.temporal.kill()
-
-    lane.far.look = look
-    made = lane.ask_both(held=True)
-    wait_until(killed.is_set, "a tool is asked")
+    with lane.once_a_tool_is_asked(lane.temporal.kill, killed):
+        made = lane.ask_both(held=True)
+        wait_until(killed.is_set, "a tool is asked")
     queued = [*lane.ask_both(), lane.ask_far("acts", has_key=False)]
     lane.wait_until_claimed(queued[:2])
     lane.temporal.start()
+    wait_until(lambda: all(lane.runs(call.call_id) for call in made), "what could not move has moved")
     lane.release(made)
     calls = [*made, *queued]
     assert [result.error for result in lane.ended_once(calls)] == [None] * 5

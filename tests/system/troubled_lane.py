@@ -4,7 +4,8 @@ import asyncio
 import os
 import signal
 import sqlite3
-from collections.abc import Generator, Sequence
+import threading
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from workers.temporal.connection import connect
 
 __all__ = ["Call", "TroubledLane", "is_refused", "troubled_lane"]
 
-_ANSWER_S = 240
+_ANSWER_S = 150
 _AT_ONCE = 64
 _MANY = 80
 _TOOL_S = 300
@@ -111,6 +112,22 @@ class TroubledLane:
         return asyncio.run(listed())
 
     @contextmanager
+    def once_a_tool_is_asked(self, trouble: Callable[[], object], came: threading.Event | None = None) -> Generator[None]:
+        """Bring it then, while the first batch of the block is under way."""
+        came, first = came or threading.Event(), threading.Lock()
+
+        def look() -> None:
+            if first.acquire(blocking=False):
+                trouble()
+                came.set()
+
+        self.far.look = look
+        try:
+            yield
+        finally:
+            self.far.look = lambda: None
+
+    @contextmanager
     def frozen(self) -> Generator[None]:
         """No thread of the service runs."""
         os.kill(self.service.pid, signal.SIGSTOP)
@@ -182,7 +199,7 @@ def troubled_lane(folder: Path, most_updates: int | None = None) -> Generator[Tr
     try:
         with far_server() as far:
             data = far_catalog(folder / "data", far.url, _MANY, timeout_s=_TOOL_S)
-            settings = {"TEMPORAL_ADDRESS": temporal.address, "LANES": "all", "SHUTDOWN_GRACE_S": "2"}
+            settings = {"TEMPORAL_ADDRESS": temporal.address, "LANES": "all", "SHUTDOWN_GRACE_S": "2", "TEMPORAL_PATIENCE_S": "3"}
             service = ServiceProcess(folder, data, program="tests.system.harmful_service", **settings)
             lane = TroubledLane(service, far, temporal, _MANY)
             try:

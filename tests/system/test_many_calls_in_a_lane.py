@@ -105,7 +105,7 @@ async def _asked(lane: TroubledLane, number: int) -> _Answer:
         writer.close()
         await writer.wait_closed()
     status, *lines = said.decode().split("\r\n")
-    headers = httpx.Headers([line.split(": ", 1) for line in lines])
+    headers = httpx.Headers([(name, value) for name, _, value in (line.partition(": ") for line in lines)])
     return _Answer(int(status.split()[1]), headers.get("Retry-After"), ToolResult.model_validate_json(content))
 
 

@@ -219,7 +219,7 @@ def test_calls_of_a_batch_in_which_one_blocks_the_process_end_once(lane: Trouble
 @pytest.mark.promise("accepted-means-ended", "never-twice")
 @pytest.mark.long
 def test_a_call_that_kills_the_service_ends_and_its_neighbours_end_right(lane: TroubledLane) -> None:
-    """Made again it kills the service again, with the neighbours that are made again beside it: until each is made alone."""
+    """Made again it kills the service again, and its neighbours are made again beside it."""
     held = lane.ask_both(held=True)
     lane.wait_until_made(held)
     with lane.temporal.halted():
@@ -244,7 +244,7 @@ def test_a_call_that_kills_the_service_ends_and_its_neighbours_end_right(lane: T
 
     wait_until(has_ended, "the call that kills has ended", 200)
     told = [lane.service.ended_task(call.call_id).result for call in (*held, *calls)]
-    assert kills == 3, "in the lane, beside its neighbours, and alone"
+    assert kills == 3, "in the lane, and in two attempts of its workflow"
     for call, result in zip((*held, *calls), told, strict=True):
         assert result is not None
         if call is killer:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Delete, and_, bindparam, delete, not_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -35,7 +36,7 @@ _SETTLED = select(calls.c.call_id).where(calls.c.call_id.in_(bindparam("calls", 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who has a call in hand. `number` grows with each owner; `call` is there where it was asked for."""
+    """Who has a call in hand. `number` grows with each owner; `call` is there where it was asked for and can be read."""
 
     call_id: str
     fingerprint: str
@@ -185,5 +186,13 @@ def _claim(row: dict[str, object]) -> Claim:
         str(row["owner"]),
         int(str(row["number"])),
         row["cancelled_at"] is not None,
-        ToolCall.model_validate_json(str(row["call"])),
+        _call(str(row["call"])),
     )
+
+
+def _call(text: str) -> ToolCall | None:
+    """None for one that another version of us has written, and this one cannot read."""
+    try:
+        return ToolCall.model_validate_json(text)
+    except ValidationError:
+        return None

@@ -76,12 +76,18 @@ class DoorKeeper:
             await self._clear(None)
             living = [lane.door for lane in await self._doors.alive()]
             for claim in await self._claims.abandoned(living, _AT_ONCE):
-                _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
-                await self._adopt(claim)
+                await self._take_on(claim)
             await self._remember()
             if time.monotonic() >= self._forget_at:
                 self._forget_at = time.monotonic() + _FORGET_EVERY_S
                 await self._forget()
+
+    async def _take_on(self, claim: Claim) -> None:
+        if claim.call is None:
+            _log.error("claim_unreadable", call_id=claim.call_id, door=claim.owner, then="a door of the version that wrote it adopts it")
+            return
+        _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
+        await self._adopt(claim)
 
     async def _remember(self) -> None:
         """Calls that were accepted here without our knowing it: the database was lost, or the caller, while they were claimed."""

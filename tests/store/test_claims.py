@@ -4,11 +4,14 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from pydantic import JsonValue
+from sqlalchemy import update
 
 from engine.store.calls import CallTable, OvertakenError
 from engine.store.claims import NOBODY, WORKFLOW, Claim, ClaimTable
 from engine.store.clock import now
 from engine.store.database import Database
+from engine.store.tables import claims as rows
 from tests.store.test_calls import RECORD, RESULT
 from toolagent.contracts.calls import ToolCall
 
@@ -106,3 +109,29 @@ async def test_a_claim_is_withdrawn_by_its_owner_alone(database: Database) -> No
     assert await claims.get(OURS.call_id) is not None
     await claims.withdraw(OURS.call_id, "door-a")
     assert await claims.get(OURS.call_id) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ('{"tool_id": "echo", "params": {"message": "hello"}, "of_tomorrow": [1], "caller": {"of_tomorrow": 1}}', {"message": "hello"}),
+        ('{"tool_id": "echo"}', {}),
+        ('{"tool_id": "echo", "mode": "of tomorrow"}', None),
+        ('{"params": {}}', None),
+        ("no JSON", None),
+    ],
+)
+async def test_what_a_door_of_another_version_claimed_is_read_as_far_as_it_can_be(
+    database: Database, written: str, read: dict[str, JsonValue] | None
+) -> None:
+    claims = ClaimTable(database)
+    await claims.take(OURS, CALL)
+    async with database.write() as connection:
+        await connection.execute(update(rows).values(call=written))
+    found = await claims.get(OURS.call_id)
+    (left,) = await claims.abandoned((), 10)
+    assert found is not None
+    assert found == left
+    assert (found.call.params if found.call is not None else None) == read
+    assert await claims.take(OURS, CALL) == ("ours", OURS)
+    assert await claims.take_over(left, WORKFLOW)

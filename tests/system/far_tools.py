@@ -22,7 +22,8 @@ _HARMLESS: dict[str, JsonValue] = {"side_effect_scope": "none"}
 
 
 class FarServer:
-    """`begun` counts the requests by the line that they bring, `cut` those whose connection was closed before they were answered.
+    """`begun` counts the requests by the line that they bring, `cut` those whose connection was closed before they were answered;
+    `answered` are the lines of the others.
 
     A request with `held: true` is answered once its line is among the `released`. `look` is called for each that has begun.
     """
@@ -31,7 +32,7 @@ class FarServer:
         self.url = ""
         self.look: Callable[[], None] = lambda: None
         self.begun, self.cut = Counter[str](), Counter[str]()
-        self.released = set[str]()
+        self.released, self.answered = set[str](), set[str]()
 
 
 class _Server(ThreadingHTTPServer):
@@ -51,14 +52,19 @@ class _Handler(BaseHTTPRequestHandler):
             self._speak(asked)
         elif self._acted(asked):
             self._say(200, {"done": asked["line"]})
+            self._far.answered.add(asked["line"])
 
     def do_GET(self) -> None:
         self._say(405, {})
 
+    @property
+    def _far(self) -> FarServer:
+        return cast("_Server", self.server).far
+
     do_DELETE = do_GET  # noqa: N815 - as the library has them
 
     def _acted(self, asked: dict[str, JsonValue]) -> bool:
-        far, line = cast("_Server", self.server).far, str(asked["line"])
+        far, line = self._far, str(asked["line"])
         far.begun[line] += 1
         far.look()
         while asked.get("held") and line not in far.released:
@@ -108,21 +114,23 @@ def far_server() -> Generator[FarServer]:
         thread.join()
 
 
-def far_catalog(folder: Path, url: str) -> Path:
+def far_catalog(folder: Path, url: str, many: int = MANY, timeout_s: int = 60) -> Path:
     """A data folder whose tools are `far_acts_N` and `far_asks_N`, over HTTP, `far_single`, which takes one call at a time,
     and `far_mcp`, of an MCP server.
 
-    There are `MANY` of each: one that was slow once takes no lane any more.
+    There are `many` of each: one that was slow once takes no lane any more.
     """
     folder.mkdir()
     http: JsonValue = {"type": "remote", "remote_url": url, "endpoint_path": "/act"}
     far: dict[str, tuple[dict[str, JsonValue], JsonValue]] = {
-        **{f"far_acts_{number}": (_ACTING, http) for number in range(MANY)},
-        **{f"far_asks_{number}": (_HARMLESS, http) for number in range(MANY)},
+        **{f"far_acts_{number}": (_ACTING, http) for number in range(many)},
+        **{f"far_asks_{number}": (_HARMLESS, http) for number in range(many)},
         "far_single": ({**_ACTING, "concurrency": 1}, http),
         "far_mcp": (_HARMLESS, {"type": "mcp", "tool_name": "act", "url": f"{url}/mcp"}),
     }
-    tools = [{"tool_id": name, "name": name, "backend_runtime": "remote", "timeout_s": 60, **more} for name, (more, _) in far.items()]
+    tools = [
+        {"tool_id": name, "name": name, "backend_runtime": "remote", "timeout_s": timeout_s, **more} for name, (more, _) in far.items()
+    ]
     (folder / "registry.json").write_text(json.dumps({"version": "2.0", "tools": tools}), "utf-8")
     (folder / "sources.json").write_text(json.dumps({"version": "2.0", "sources": {name: [source] for name, (_, source) in far.items()}}))
     return folder

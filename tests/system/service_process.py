@@ -88,12 +88,13 @@ class Asked:
 class ServiceProcess(Asked):
     """One service on the state directory `folder/state`; its output is in `folder/service-N.log`, N counting its starts.
 
-    `settings` are named without their prefix. `api_url`, `temporal_address` and `temporal_ui_url` are where the last start answered.
+    `settings` are named without their prefix, `program` is what is run instead of the service alone. `api_url`, `temporal_address` and
+    `temporal_ui_url` are where the last start answered.
     """
 
-    def __init__(self, folder: Path, data: Path, **settings: str) -> None:
+    def __init__(self, folder: Path, data: Path, *, program: str = "workers", **settings: str) -> None:
         self.folder, self.state = folder, folder / "state"
-        self._data, self._settings = data, settings
+        self._data, self._settings, self._program = data, settings, program
         self._child: subprocess.Popen[bytes] | None = None
         self._starts = 0
         self._addresses: dict[str, str] = {}
@@ -124,14 +125,22 @@ class ServiceProcess(Asked):
         """What the last start has written so far."""
         return self._log.read_text("utf-8")
 
-    def start(self) -> None:
-        """Start it and wait until it is healthy. Raises AssertionError with its output when it is not."""
+    @property
+    def is_running(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    def start(self, **settings: str) -> None:
+        """Start it and wait until it is healthy. Raises AssertionError with its output when it is not.
+
+        `settings` are in force from now on.
+        """
         assert self._child is None, "It runs already."
+        self._settings |= settings
         self._starts += 1
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._log.open("wb") as log:
             self._child = Program(
-                [sys.executable, "-m", "workers", "up"],
+                [sys.executable, "-m", self._program, "up"],
                 cwd=self.folder,
                 env=child_environment(self.state, self._data, self._settings),
                 stdin=subprocess.DEVNULL,

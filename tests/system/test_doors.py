@@ -2,17 +2,21 @@
 
 import asyncio
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Collection, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
+from tests.machine import lacking
 from tests.postgres import PostgresServer, postgres_database
 from tests.system.cluster import Cluster, Member, running_cluster
 from tests.system.far_tools import MANY, FarServer, far_catalog, far_server
@@ -297,6 +301,53 @@ def test_when_a_door_is_killed_its_call_ends_its_sibling_goes_on_and_another_tak
     (gone,) = before.keys() - house.lanes().keys()
     wait_until(lambda: asyncio.run(_status(house, gone)) is WorkflowExecutionStatus.TERMINATED, "the lane of the killed door is ended")
     assert all(run_tool(http, "echo", {"message": "new"})[1].metadata["way"] == "lane" for http in house.pair())
+
+
+@pytest.mark.promise("accepted-means-ended", "never-twice")
+@pytest.mark.parametrize("jump", ["-1h", pytest.param("+1h", marks=pytest.mark.long)])
+def test_when_the_clock_of_a_door_jumps_its_calls_are_its_own_until_it_is_gone(
+    house: House, beside: ThreadPoolExecutor, tmp_path: Path, jump: str
+) -> None:
+    faketime = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+    if faketime is None:
+        lacking("faketime is not installed (Debian: apt-get install faketime)")
+    others, clock, go_on = house.lanes().keys(), tmp_path / "clock", f"before {jump}"
+    clock.write_text("+0")
+    door = house.cluster.member("api", f"clock {jump}")
+    door.environment.update(LD_PRELOAD=str(faketime), FAKETIME_TIMESTAMP_FILE=str(clock), FAKETIME_NO_CACHE="1")
+    door.environment.update(FAKETIME_DONT_FAKE_MONOTONIC="1")
+    door.start()
+    door.wait_until_ready()
+    with httpx.Client(base_url=door.url, timeout=60, trust_env=False) as http:
+        first = beside.submit(run_tool, http, house.acting(), _held(house.far, go_on), go_on)
+        _wait_for(house, go_on)
+        clock.write_text(jump)
+        ahead = datetime.now(UTC) + timedelta(minutes=30)
+        _, told = run_tool(http, "echo", {"message": "what time is it"})
+        assert (told.metadata["way"], told.executed_at > ahead) == ("lane", jump == "+1h")
+        later = {tool: beside.submit(run_tool, http, tool, _held(house.far, tool), tool) for tool in (house.acting(), house.asking())}
+        for tool in later:
+            _wait_for(house, tool)
+        time.sleep(_LEASE_S + 1)
+        house.far.released.add(go_on)
+        status, result = first.result(60)
+        assert (status, result.status, house.far.begun[go_on]) == (200, "success", 1), result
+        assert len(house.lanes().keys() - others) == 1, "it is alive for the others"
+        door.kill()
+        for call in later.values():
+            with pytest.raises(httpx.HTTPError):
+                call.result(60)
+    acting, asking = later
+    house.far.released.update(later)
+    lost, found = (
+        house.cluster.ended_task(call_id_for_key(None, acting), 60).result,
+        house.cluster.ended_task(call_id_for_key(None, asking), 60),
+    )
+    assert lost is not None
+    assert lost.error is not None
+    assert (lost.error.type, lost.error.details) == (ErrorType.EXECUTION_ERROR, {"sent": True, "outcome": "unknown"})
+    assert found.status is TaskState.COMPLETED
+    assert [house.far.begun[tool] for tool in later] == [1, 2]
 
 
 @pytest.mark.promise("nothing-is-left-over")

@@ -1,51 +1,28 @@
 """A Temporal server of the operator's own goes away and comes back."""
 
-import subprocess
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from engine.network.ports import free_port
-from tests.programs import Program
 from tests.system.conftest import MakeService
 from tests.system.effects import count_of, wait_for_effect
-from tests.system.service_process import ROOT, ServiceProcess, run_tool
+from tests.system.service_process import ServiceProcess, run_tool
+from tests.system.temporal_server import TemporalServer
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.idempotency import call_id_for_key
-from workers.temporal.dev_server import read_config, server_command, temporal_binary
 
 pytestmark = pytest.mark.timeout(240)
 
 _PATIENCE_S = 3
 
 
-class _Server:
-    """A Temporal server with its state in a file, that can be killed and started again where it was."""
-
-    def __init__(self, folder: Path) -> None:
-        self.port = free_port()
-        self._log = folder / "server.log"
-        self._command = server_command(temporal_binary(), read_config(ROOT / "temporal-dev.yaml"), folder, self.port, free_port())
-        self._child: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        with self._log.open("ab") as log:
-            self._child = Program(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-    def kill(self) -> None:
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait(30)
-            self._child = None
-
-
 @pytest.fixture
-def server(tmp_path: Path) -> Generator[_Server]:
-    server = _Server(tmp_path)
+def server(tmp_path: Path) -> Generator[TemporalServer]:
+    server = TemporalServer(tmp_path)
     server.start()
     yield server
     server.kill()
@@ -57,9 +34,9 @@ def _checks(service: ServiceProcess) -> tuple[int, dict[str, str]]:
 
 
 def test_while_temporal_is_away_everything_says_so_and_when_it_is_back_all_goes_on(
-    server: _Server, make_service: MakeService, effects: Path
+    server: TemporalServer, make_service: MakeService, effects: Path
 ) -> None:
-    service = make_service(TEMPORAL_ADDRESS=f"127.0.0.1:{server.port}", TEMPORAL_PATIENCE_S=str(_PATIENCE_S))
+    service = make_service(TEMPORAL_ADDRESS=server.address, TEMPORAL_PATIENCE_S=str(_PATIENCE_S))
     service.start()
     begun = service.begin("again", {"effects": str(effects), "until": str(effects.with_name("go on"))})
     wait_for_effect(effects)
@@ -86,9 +63,9 @@ def test_while_temporal_is_away_everything_says_so_and_when_it_is_back_all_goes_
 
 @pytest.mark.long
 def test_when_temporal_stays_away_a_waiting_caller_is_told_and_the_service_can_still_be_stopped(
-    server: _Server, make_service: MakeService, effects: Path
+    server: TemporalServer, make_service: MakeService, effects: Path
 ) -> None:
-    service = make_service(TEMPORAL_ADDRESS=f"127.0.0.1:{server.port}", TEMPORAL_PATIENCE_S=str(_PATIENCE_S), SHUTDOWN_GRACE_S="1")
+    service = make_service(TEMPORAL_ADDRESS=server.address, TEMPORAL_PATIENCE_S=str(_PATIENCE_S), SHUTDOWN_GRACE_S="1")
     service.start()
     with ThreadPoolExecutor(1) as caller:
         waiting = caller.submit(

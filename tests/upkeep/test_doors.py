@@ -1,15 +1,20 @@
 """Keeping a front door: its lease, and calls that doors which are gone had accepted."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
+from sqlalchemy import select, text, update
 
 from engine.calling.lane import Flight
+from engine.store.calls import CallTable, OvertakenError
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
+from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.doors import DoorTable
+from engine.store.tables import doors as doors_of
 from engine.upkeep.doors import DoorKeeper, seen_doors
+from tests.store.test_calls import RECORD, RESULT
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.lanes import LaneFigures
 
@@ -59,6 +64,29 @@ async def test_calls_of_a_door_that_is_gone_are_adopted_and_those_of_one_that_li
     assert own.adopted == ["call-11111111", "call-11111111", "call-22222222"]
 
 
+@pytest.mark.parametrize(
+    ("written", "calls"), [('{"calls": 3, "of_tomorrow": {}}', 3), ('{"waiting": 1}', 0), ('{"calls": "many"}', 0), ("no JSON", 0)]
+)
+async def test_a_door_of_another_version_is_alive_whatever_figures_it_has(database: Database, written: str, calls: int) -> None:
+    doors = DoorTable(database, 60.0)
+    await doors.beat("other", None, LaneFigures())
+    async with database.write() as connection:
+        await connection.execute(update(doors_of).values(figures=written))
+    assert [(lane.door, lane.figures.calls) for lane in await doors.alive()] == [("other", calls)]
+
+
+async def test_a_claim_that_cannot_be_read_keeps_no_other_from_being_adopted(database: Database) -> None:
+    doors, claims = DoorTable(database, 60.0), ClaimTable(database)
+    own = Round("own", None, doors, claims)
+    for call_id in ("call-11111111", "call-22222222"):
+        await claims.take(Claim(call_id, "f", "gone"), CALL)
+    async with database.write() as connection:
+        await connection.execute(text("UPDATE claims SET call = '{}' WHERE call_id = 'call-11111111'"))
+    await own.keeper.look()
+    assert own.adopted == ["call-22222222"]
+    assert await claims.get("call-11111111") is not None
+
+
 async def test_a_process_judges_nobody_for_the_time_in_which_it_saw_nothing(database: Database) -> None:
     seen, blind = DoorTable(database, 1.0), DoorTable(database, 1.0)
     for table in (seen, blind):
@@ -98,6 +126,42 @@ async def test_an_earlier_life_of_the_same_host_is_gone_at_once_and_another_door
     late = Round("own", "h1", short, claims)
     await late.keeper.look()
     assert late.closed == ["other"]
+
+
+@pytest.mark.promise("accepted-means-ended", "never-twice")
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_when_the_clock_of_the_database_jumps_calls_of_a_living_door_have_one_owner(database: Database, hours: int) -> None:
+    """Forward it looks dead until it beats again: what is taken over meanwhile it can neither send nor settle."""
+    doors, claims, calls = DoorTable(database, 60.0), ClaimTable(database), CallTable(database)
+    living, own = Round("living", None, doors, claims), Round("own", None, DoorTable(database, 60.0), claims)
+    await living.keeper.open()
+    await own.keeper.open()
+    ours = Claim(RECORD.call_id, "f", "living")
+    await claims.take(ours, CALL)
+    await _let_the_clock_jump(database, timedelta(hours=hours))
+    await own.keeper.look()
+    if hours > 0:
+        assert own.adopted == [RECORD.call_id]
+        assert await claims.take_over(ours, WORKFLOW)
+        assert [await calls.mark_sent(RECORD, claim=ours), await calls.mark_sent(RECORD)] == [0, 1]
+        with pytest.raises(OvertakenError):
+            await calls.settle(RECORD, RESULT, (), ours)
+    else:
+        assert own.adopted == []
+        assert await calls.mark_sent(RECORD, claim=ours) == 1
+        assert await calls.settle(RECORD, RESULT, (), ours) == RESULT
+    await living.keeper.beat()
+    await claims.take(Claim("call-22222222", "f", "living"), CALL)
+    await own.keeper.look()
+    assert "call-22222222" not in own.adopted
+
+
+async def _let_the_clock_jump(database: Database, by: timedelta) -> None:
+    """What was written before is so much older."""
+    async with database.write() as connection:
+        for door, seen_at in (await connection.execute(select(doors_of.c.door, doors_of.c.seen_at))).all():
+            jumped = timestamp(datetime.fromisoformat(seen_at) - by)
+            await connection.execute(update(doors_of).where(doors_of.c.door == door).values(seen_at=jumped))
 
 
 @pytest.mark.promise("accepted-means-ended")

@@ -1,17 +1,31 @@
 """A lane under one caller after the other: it goes on as a new run, and no batch is lost on the way."""
 
+import asyncio
 import uuid
 
-from temporalio.client import Client
+import pytest
+from pydantic import JsonValue
+from temporalio import activity
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from tests.workflows.lane_paths import batch_of, make
+from toolagent.contracts.calls import ErrorType
+from toolagent_service import step_names
 from toolagent_service.calls.lanes import door_queue, lane_id
+from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 from toolagent_service.lane_workflow import LaneWorkflow
 from workflows.call_lane import CallLane
 
 _MORE_THAN_A_RUN = 720
 """Batches of six events each; a server suggests a new run after 4,096 events."""
+
+_REFUSED_S = 1.5
+"""Which Temporal takes to say so, while a batch is made."""
+
+_ALMOST_A_RUN = 19
+"""Batches of 256 calls; one more, and it takes no other."""
 
 
 async def test_a_lane_goes_on_when_its_history_is_long(temporal: Client) -> None:
@@ -23,3 +37,67 @@ async def test_a_lane_goes_on_when_its_history_is_long(temporal: Client) -> None
         description = await temporal.get_workflow_handle(lane_id(door)).describe()
         await lane.close()
     assert description.run_id != description.raw_description.workflow_execution_info.first_run_id
+
+
+async def test_a_batch_that_comes_while_a_run_ends_is_made_by_the_next(temporal: Client) -> None:
+    door, has_begun, go_on, made = uuid.uuid4().hex, asyncio.Event(), asyncio.Event(), list[str]()
+
+    @activity.defn(name=step_names.MAKE_BATCH)
+    async def make_slowly(batch: LaneBatch) -> LaneEnds:
+        if batch.calls[0].tool_id == "slow":
+            has_begun.set()
+            await go_on.wait()
+        made.append(batch.calls[0].tool_id)
+        return LaneEnds()
+
+    async with Worker(temporal, task_queue=door_queue(door), workflows=[CallLane], activities=[make_slowly], debug_mode=True):
+        lane = LaneWorkflow(temporal, door)
+        for _ in range(_ALMOST_A_RUN):
+            await lane.send(batch_of(*["quick"] * 256))
+        slow = asyncio.create_task(lane.send(batch_of("slow")))
+        await has_begun.wait()
+        await lane.send(batch_of(*["quick"] * 256))
+        last = asyncio.create_task(lane.send(batch_of("last")))
+        await asyncio.sleep(_REFUSED_S)
+        assert "last" not in made
+        assert not last.done()
+        go_on.set()
+        await asyncio.gather(slow, last)
+        assert made[-1] == "last"
+        await lane.close()
+
+
+_CALL: JsonValue = {"call_id": "call-00000001", "tool_id": "quick"}
+_TOO_MANY: list[JsonValue] = [_CALL] * 257
+_BATCHES: list[tuple[JsonValue, str | None]] = [
+    ({"calls": [{"call_id": "call-00000001", "tool_id": "quick", "call": {"params": {}}, "of_tomorrow": 1}], "of_tomorrow": [1]}, None),
+    ({"calls": [_CALL]}, None),
+    ({"calls": [{"tool_id": "quick"}]}, "calls.0.call_id: Field required"),
+    ({"of_tomorrow": [_CALL]}, "calls: Field required"),
+    ({"calls": []}, "calls: Tuple should have at least 1 item"),
+    ({"calls": _TOO_MANY}, "calls: Tuple should have at most 256 items"),
+    ("no batch", "input: Input should be a valid dictionary"),
+    (None, "input: Input should be a valid dictionary"),
+]
+
+
+@pytest.mark.parametrize(("batch", "said"), _BATCHES)
+async def test_a_batch_of_another_version_is_taken_as_far_as_it_is_one_or_refused_clearly(
+    temporal: Client, batch: JsonValue, said: str | None
+) -> None:
+    door = uuid.uuid4().hex
+    async with Worker(temporal, task_queue=door_queue(door), workflows=[CallLane], activities=[make], debug_mode=True):
+        lane = LaneWorkflow(temporal, door)
+        await lane.send(batch_of("quick"))
+        handle = temporal.get_workflow_handle(lane_id(door))
+        if said is None:
+            ends = await handle.execute_update(step_names.TAKE, batch, result_type=LaneEnds)
+            assert [end.status for end in ends.ends] == ["success"]
+        else:
+            with pytest.raises(WorkflowUpdateFailedError) as refused:
+                await handle.execute_update(step_names.TAKE, batch)
+            cause = refused.value.cause
+            assert isinstance(cause, ApplicationError)
+            assert (cause.type, said in cause.message) == (ErrorType.VALIDATION_ERROR.value, True), cause.message
+        await lane.send(batch_of("quick"))
+        await lane.close()

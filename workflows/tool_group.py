@@ -12,6 +12,7 @@ from temporalio.exceptions import ApplicationError
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.sessions import SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.core.catalog.lifecycles import lifecycle_fault
 from toolagent_service.contracts.sessions import SessionLife
 from workflows.inputs import input_of
 from workflows.session import Session
@@ -89,8 +90,9 @@ class ToolGroup:
 
 def _session_of(life: SessionLife) -> Session:
     group = life.request.group
-    if not group.lifecycle:
-        message = f"Group {group.group_id!r} has no lifecycle: its tools are called one by one."
+    fault = lifecycle_fault(group) if group.lifecycle else "it has no lifecycle; its tools are called one by one"
+    if fault is not None:
+        message = f"Group {group.group_id!r}: {fault}."
         raise ApplicationError(message, type=ErrorType.VALIDATION_ERROR.value, non_retryable=True)
     workflow.upsert_search_attributes([names.GROUP_ID.value_set(group.group_id), names.TASK_TYPE.value_set("session")])
     return Session(life)

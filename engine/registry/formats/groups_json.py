@@ -1,19 +1,34 @@
 """`groups.json`: `{"groups": [ToolGroup, …]}`."""
 
 from pathlib import Path
+from typing import Self, cast
+
+from pydantic import model_validator
 
 from engine.registry.formats.document import Parsed
 from engine.registry.formats.listed import dump_list, parse_list
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document
 from engine.registry.secret_vault import SecretVault
-from toolagent.contracts.manifest import ToolGroup
+from toolagent.contracts.groups import ToolGroup
+from toolagent.core.catalog.lifecycles import lifecycle_fault
 
 FILE_NAME = "groups.json"
 _ALWAYS = frozenset({"group_id", "name", "description", "category", "tool_ids", "usage_order", "usage_example"})
 
 
+class _Listed(ToolGroup):
+    """Refused in the file, and not when somebody opens a session."""
+
+    @model_validator(mode="after")
+    def _require_lifecycle(self) -> Self:
+        if (fault := lifecycle_fault(self)) is not None:
+            raise ValueError(fault)
+        return self
+
+
 def parse(path: Path, vault: SecretVault) -> Parsed[ToolGroup]:
-    return parse_list(path, vault, "groups", "group_id", ToolGroup)
+    parsed = parse_list(path, vault, "groups", "group_id", _Listed)
+    return cast("Parsed[ToolGroup]", parsed)
 
 
 def dump(state: CatalogState) -> Document | None:

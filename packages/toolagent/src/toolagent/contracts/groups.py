@@ -1,9 +1,9 @@
 """Tools that are used together: which, in what order, and what holds for a session of them."""
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, JsonValue, StringConstraints, model_validator
+from pydantic import Field, JsonValue, StringConstraints
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import GroupId, ToolId
@@ -77,19 +77,6 @@ class ToolGroup(Contract):
     triggers: tuple[str, ...] = ()
     """Words of a request that this group answers though no tool has that name."""
     workflow_example: dict[str, JsonValue] = {}
-
-    @model_validator(mode="after")
-    def _require_steps(self) -> Self:
-        if not self.lifecycle:
-            return self
-        for role in (GroupRole.LAUNCH, GroupRole.STOP):
-            if sum(step.role is role for step in self.steps) != 1:
-                raise ValueError(f"a group with `lifecycle` has one step with the role {role.value!r}")
-        if strange := [step.tool_id for step in self.steps if step.tool_id not in self.tool_ids]:
-            raise ValueError(f"the steps {', '.join(strange)} are not among `tool_ids`")
-        if (launch := self.step(GroupRole.LAUNCH)) is not None and launch.bindings:
-            raise ValueError("the launch has no bindings: they come out of its result")
-        return self
 
     def step(self, role: GroupRole) -> GroupStep | None:
         """The first with this role."""

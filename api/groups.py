@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import uuid
+from contextlib import suppress
 
 from api.errors import Refusal
 from api.ports import Dependencies
@@ -14,7 +15,7 @@ from toolagent.client.failures import SessionRefusedError, SessionUnreachableErr
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
-from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, SessionEnd, SessionRun, SessionView
+from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent.core.suggestions import nearest
 
 _MAX_SHOWN = 128
@@ -39,6 +40,16 @@ async def found_session(dependencies: Dependencies, group_id: str, session_id: s
         detail = f"Group {group_id!r} has no session {session_id[:_MAX_SHOWN]!r}. GET /groups/{group_id}/sessions lists them."
         raise Refusal(ProblemKind.SESSION_NOT_FOUND, detail)
     return view
+
+
+async def shown_session(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:
+    """As its workflow knows it, which counts the runs; where that cannot be asked, as it was at its last change of state."""
+    row = await found_session(dependencies, group_id, session_id)
+    if row.state is not SessionState.READY:
+        return row
+    with suppress(SessionUnreachableError):
+        return await dependencies.client.sessions.view(group_id, session_id) or row
+    return row
 
 
 async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBody, key: str | None) -> SessionView:

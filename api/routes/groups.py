@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from api.documentation import JSON_BODY, problem_responses
 from api.errors import result_response
-from api.groups import found_group, found_session, opened, ran, stopped
+from api.groups import found_group, opened, ran, shown_session, stopped
 from api.ports import Injected
 from api.problems import ProblemKind
 from api.reading.session_bodies import OpenSessionBody, SessionRunBody
@@ -70,7 +70,7 @@ async def list_sessions(group_id: str, dependencies: Injected, living: bool = Fa
 
 @router.get("/groups/{group_id}/sessions/{session_id}", summary="One session", responses=problem_responses(*_OF_SESSION))
 async def get_session(group_id: str, session_id: str, dependencies: Injected) -> SessionView:
-    return await found_session(dependencies, group_id, session_id)
+    return await shown_session(dependencies, group_id, session_id)
 
 
 @router.post(

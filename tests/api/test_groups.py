@@ -41,7 +41,8 @@ async def test_a_session_is_opened_used_shown_and_stopped(grouped: House, databa
     assert where == f"{_PATH}/{answer.json()['session_id']}"
     ran = await grouped.http.post(f"{where}/run", json={"params": {"a": 1}, "key": "one"})
     assert (ran.status_code, ran.json()["result"]) == (200, {"a": 1})
-    assert (await grouped.http.get(where)).json()["launched"] == {"size": 1}
+    shown = (await grouped.http.get(where)).json()
+    assert (shown["launched"], shown["runs"]) == ({"size": 1}, 1)
     assert len((await grouped.http.get(f"{_PATH}?living=true")).json()["sessions"]) == 1
     stopped = [(await grouped.http.post(f"{where}/stop")).json()["state"] for _ in range(2)]
     assert stopped == ["stopped", "stopped"]

@@ -41,6 +41,7 @@ class FakeSessions:
         if view is None or view.state is not SessionState.READY:
             raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} of {group_id} takes no runs.")
         self.runs.append(run)
+        self.views[session_id] = view.model_copy(update={"runs": view.runs + 1})
         tool_id = run.tool_id or "run"
         return succeeded(f"call-{len(self.runs):08}", tool_id, run.params, datetime.now(UTC), execution_time=0.0, metadata={})
 
@@ -51,3 +52,7 @@ class FakeSessions:
         ended = {"state": SessionState.STOPPED, "end": SessionEnd.ASKED, "ended_at": datetime.now(UTC)}
         self.views[session_id] = self.views[session_id].model_copy(update=ended)
         return self.views[session_id]
+
+    async def view(self, group_id: str, session_id: str) -> SessionView | None:
+        view = self.views.get(session_id)
+        return view if view is not None and view.group_id == group_id else None

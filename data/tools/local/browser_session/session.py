@@ -1,0 +1,138 @@
+"""One session: a Chromium of its own, on a profile of its own, behind a proxy of its own."""
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+
+import chromium
+from failures import page_crashed, session_died, session_over
+from gateway import Gateway, place_of
+from params import Launch
+from playwright.async_api import BrowserContext, Error, Page, Playwright
+
+__all__ = ["Session"]
+
+CLOSE_S = 5.0
+
+
+class Session:
+    """Made at once, started by `open`; `close` may come at any time, and leaves nothing."""
+
+    def __init__(self, session_id: str, call_id: str, params: Launch, upstream: str, on_death) -> None:
+        self.session_id, self.call_id, self.params = session_id, call_id, params
+        self.started_at = self.used_at = datetime.now(UTC)
+        self.used = monotonic()
+        self.gateway = Gateway(params.allowed_hosts, upstream)
+        self.profile: Path | None = None
+        self.context: BrowserContext | None = None
+        self.page: Page | None = None
+        self.asked: set[str] = set()
+        self.lock = asyncio.Lock()
+        self.is_dead = self.is_closing = self.has_crashed = False
+        self.on_death = on_death
+        self.waiting = 0
+
+    async def open(self, playwright: Playwright) -> None:
+        self.profile = Path(tempfile.mkdtemp(prefix="profile-"))
+        chromium.prepare(self.profile)
+        self.context = await playwright.chromium.launch_persistent_context(
+            self.profile,
+            executable_path=chromium.find(),
+            args=chromium.ARGUMENTS,
+            env=chromium.environment(self.profile),
+            # Without the bypass a page on this sandbox's own loopback would be reached past the proxy.
+            proxy={"server": await self.gateway.start(), "bypass": "<-loopback>"},
+            viewport={"width": self.params.width, "height": self.params.height},
+            locale=self.params.locale,
+            accept_downloads=False,
+            service_workers="block",
+        )
+        self.context.on("close", self.died)
+        self.context.on("page", self.opened)
+        self.context.on("request", lambda request: self.asked.add(place_of(request.url)))
+        for page in self.context.pages:
+            self.opened(page)
+
+    def opened(self, page: Page) -> None:
+        """The newest page is the one that is used: a click may open it."""
+        self.page = page
+        page.on("close", self.closed)
+        page.on("crash", self.crashed)
+
+    def closed(self, page: Page) -> None:
+        if page is self.page and self.context is not None and self.context.pages:
+            self.page = self.context.pages[-1]
+
+    def crashed(self, page: Page) -> None:
+        self.has_crashed = self.has_crashed or page is self.page
+
+    def died(self, *_: object) -> None:
+        if not self.is_closing:
+            self.is_dead = True
+            self.on_death(self)
+
+    @contextlib.asynccontextmanager
+    async def in_use(self, *, anew: bool = False) -> AsyncIterator[Page]:
+        """Its page, for one action at a time. `anew`: a page that has crashed is replaced. Raises Failure."""
+        self.waiting += 1
+        try:
+            async with self.lock:
+                yield await self.current(anew)
+        except Error:
+            # What failed because the browser went away is told as that.
+            await asyncio.sleep(0)
+            self.require()
+            if self.has_crashed:
+                raise page_crashed(self.session_id) from None
+            raise
+        finally:
+            self.waiting -= 1
+            self.used, self.used_at = monotonic(), datetime.now(UTC)
+
+    async def current(self, anew: bool) -> Page:
+        self.require()
+        if self.has_crashed and not anew:
+            raise page_crashed(self.session_id)
+        if self.has_crashed or self.page is None or self.page.is_closed():
+            self.page = await self.context.new_page()
+            self.has_crashed = False
+        return self.page
+
+    def forget_hosts(self) -> None:
+        self.asked.clear()
+        self.gateway.refused.clear()
+
+    @property
+    def refused_hosts(self) -> list[str]:
+        """Those that its pages asked for: what the browser itself asks for concerns nobody."""
+        return [place for place in self.gateway.refused if place in self.asked]
+
+    def require(self) -> None:
+        if self.is_closing:
+            raise session_over(self.session_id, "it was stopped")
+        if self.is_dead:
+            raise session_died(self.session_id)
+
+    @property
+    def idle_s(self) -> float:
+        return 0.0 if self.waiting else monotonic() - self.used
+
+    async def close(self) -> None:
+        self.is_closing = True
+        if self.context is not None:
+            with contextlib.suppress(Error, TimeoutError):
+                await asyncio.wait_for(self.context.close(), CLOSE_S)
+        if self.profile is not None:
+            await asyncio.to_thread(self.remove, self.profile)
+        await self.gateway.close()
+
+    def remove(self, profile: Path) -> None:
+        # Its last processes may write while it is removed.
+        while profile.exists():
+            chromium.kill_processes_of(profile)
+            shutil.rmtree(profile, ignore_errors=True)

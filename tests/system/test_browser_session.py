@@ -1,12 +1,16 @@
 """Browsers through HTTP: launched, used on pages that the test serves, stopped; and what is left of them."""
 
 import json
+import os
 import shutil
+import signal
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import cast
 
 import pytest
 from pydantic import JsonValue
@@ -102,6 +106,12 @@ class Browsers:
         return [pid for pid, command in self.service.leftovers().items() if "--user-data-dir=" in command]
 
 
+def reason_of(result: ToolResult) -> JsonValue:
+    assert result.error is not None
+    assert isinstance(result.error.details, dict)
+    return result.error.details["reason"]
+
+
 @pytest.fixture(scope="module")
 def sites() -> Generator[Sites]:
     sites = Sites(_Site(), _Site(), _Site())
@@ -161,3 +171,76 @@ def test_a_session_from_launch_to_stop(browsers: Browsers, sites: Sites) -> None
     assert browsers.done("stop", session_id=session)["status"] == "stopped"
     assert browsers.done("stop", session_id=session)["status"] == "already_gone"
     assert (browsers.listed(), browsers.chromiums()) == ([], [])
+
+
+def test_a_session_reaches_the_hosts_of_its_launch_and_no_others(browsers: Browsers, sites: Sites) -> None:
+    sites.open.pages["/with"] = f"<title>With</title><img src='{sites.other.url}picture'>"
+    sites.open.pages["/away"] = f"<meta http-equiv=refresh content='0;url={sites.other.url}'>"
+    session = browsers.launched(sites.open.host)
+    status, refused = browsers.call("navigate", session_id=session, url=sites.other.url)
+    assert (status, refused.error_type) == (422, ErrorType.VALIDATION_ERROR)
+    assert reason_of(refused) == "host_not_allowed"
+    assert browsers.done("navigate", session_id=session, url=f"{sites.open.url}with")["refused_hosts"] == [sites.other.host]
+    browsers.done("navigate", session_id=session, url=f"{sites.open.url}away", wait_until="networkidle")
+    assert sites.other.asked == []
+    browsers.done("stop", session_id=session)
+
+
+def test_a_session_reaches_no_host_that_the_service_refuses_whatever_its_launch_says(browsers: Browsers, sites: Sites) -> None:
+    never_named = "127.0.0.1:8999"
+    session = browsers.launched(sites.private.host, never_named, "*:8080")
+    for host, said in ((sites.private.host, "not a public address"), (never_named, "not among the hosts that this tool may reach")):
+        status, refused = browsers.call("navigate", session_id=session, url=f"http://{host}/")
+        assert refused.error is not None
+        assert status == 422, refused.error
+        assert said in refused.error.message
+    assert sites.private.asked == []
+    browsers.done("stop", session_id=session)
+
+
+def test_the_same_launch_gives_the_same_session_and_none_after_its_stop(browsers: Browsers, sites: Sites) -> None:
+    body = {"tool_id": "browser_launch", "params": {"allowed_hosts": [sites.open.host]}}
+    answer = browsers.service.http.post("/run_tool", json=body, headers={"X-Call-Id": "call-launched-here"}).raise_for_status()
+    session = answer.json()["result"]["session_id"]
+    (listed,) = cast("list[dict[str, JsonValue]]", browsers.done("sessions")["sessions"])
+    assert (listed["session_id"], listed["call_id"], listed["state"]) == (session, "call-launched-here", "running")
+    browsers.done("stop", session_id=session)
+    status, over = browsers.call("extract_text", session_id=session)
+    assert (status, reason_of(over)) == (422, "session_stopped")
+
+
+def test_what_is_not_there_is_said_and_its_stop_is_a_success(browsers: Browsers) -> None:
+    status, unknown = browsers.call("navigate", session_id=_NEVER_THERE, url="http://127.0.0.1/")
+    assert (status, unknown.error_type, reason_of(unknown)) == (422, ErrorType.VALIDATION_ERROR, "unknown_session")
+    assert browsers.done("stop", session_id=_NEVER_THERE) == {"session_id": _NEVER_THERE, "status": "already_gone"}
+
+
+def test_a_session_whose_chromium_has_died_says_so_until_it_is_stopped(browsers: Browsers, sites: Sites) -> None:
+    session = browsers.launched(sites.open.host)
+    for pid in browsers.chromiums():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: "died" in str(browsers.done("sessions")), "the death is seen")
+    status, died = browsers.call("extract_text", session_id=session)
+    assert (status, died.error_type) == (502, ErrorType.EXECUTION_ERROR)
+    assert "has died" in str(died.error)
+    assert browsers.done("stop", session_id=session)["status"] == "stopped"
+
+
+def test_without_chromium_the_tools_are_listed_and_calls_name_the_package(browsers: Browsers, sites: Sites) -> None:
+    assert browsers.service.http.get("/tools/browserless_launch").is_success
+    status, result = run_tool(browsers.service.http, "browserless_launch", {"allowed_hosts": [sites.open.host]})
+    assert (status, result.error_type, reason_of(result)) == (503, ErrorType.UNAVAILABLE, "chromium_missing")
+    assert "apt-get install" in str(result.error)
+
+
+def test_a_service_that_is_killed_in_mid_session_leaves_no_browser(browsers: Browsers, sites: Sites) -> None:
+    session = browsers.launched(sites.open.host)
+    assert browsers.chromiums()
+    browsers.service.kill()
+    wait_until(lambda: not browsers.chromiums(), "no Chromium is left", 20.0)
+    browsers.service.start()
+    status, lost = browsers.call("navigate", session_id=session, url=sites.open.url)
+    assert (status, reason_of(lost)) == (422, "unknown_session")
+    assert browsers.done("stop", session_id=session)["status"] == "already_gone"
+    assert not [*browsers.service.state.rglob("profile-*")]

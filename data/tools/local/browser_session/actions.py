@@ -5,21 +5,22 @@ import contextlib
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.async_api import Error, Page, Response
+from playwright.async_api import TimeoutError as TooLong
 
 from failures import Failure, host_not_allowed, invalid
 from gateway import place_of
-from hosts import is_allowed
 from params import Click, Launch, Listing, Navigate, Pdf, Screenshot, Stop, Text, Type
-from playwright.async_api import Error, Page, Response
-from playwright.async_api import TimeoutError as TooLong
 from session import Session
 from sessions import Sessions
-from urllib.parse import urlsplit
 
 __all__ = ["ACTIONS", "Call"]
 
 MOST_PIXELS_HIGH = 16_384
 SETTLE_MS = 5_000
+TURN_S = 0.3
 SAID = 500
 
 
@@ -165,7 +166,9 @@ async def elements(selector: str, timeout_s: float):
 
 
 async def settled(session: Session, page: Page) -> dict[str, Any]:
-    """After what may have loaded another page, or opened one."""
+    """After what may have loaded another page, or opened one, of which the browser tells a little later."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(session.has_turned(page), TURN_S)
     page = session.page or page
     with contextlib.suppress(TooLong):
         await page.wait_for_load_state("load", timeout=SETTLE_MS)

@@ -2,7 +2,17 @@
 
 from typing import Any
 
-__all__ = ["Failure", "chromium_missing", "host_not_allowed", "invalid", "page_crashed", "session_died", "session_over", "too_many", "unknown_session"]
+__all__ = [
+    "Failure",
+    "chromium_missing",
+    "host_not_allowed",
+    "invalid",
+    "page_crashed",
+    "session_died",
+    "session_over",
+    "too_many",
+    "unknown_session",
+]
 
 
 class Failure(Exception):

@@ -10,15 +10,17 @@ from typing import Any
 
 import msgspec
 import uvicorn
+from playwright.async_api import Error
+
 from actions import ACTIONS, Call
 from failures import Failure, invalid
-from playwright.async_api import Error
 from sessions import Sessions
 
 __all__ = ["App", "serve"]
 
 HOST = "127.0.0.1"
 MAX_BODY = 1024 * 1024
+SAID = 2000
 STOP_S = 2
 FIELD = re.compile(r"`\$\.?(?P<path>.+?)`$|field `(?P<missing>.+?)`")
 
@@ -61,7 +63,7 @@ class App:
                 finally:
                     self.active -= 1
             case _:
-                return Failure(404, "execution_error", "not_found", "There is GET /health, and POST to an action.").status, {}
+                return failed(404, "not_found", "There is GET /health, and POST to one of " + ", ".join(ACTIONS))
 
     async def called(self, scope: dict[str, Any], receive: Any) -> Answer:
         headers = {name.decode("latin-1"): value.decode(errors="surrogateescape") for name, value in scope["headers"]}
@@ -79,14 +81,16 @@ class App:
         try:
             return 200, await work
         except Error as error:
-            return Failure(500, "execution_error", "browser_error", error.message[:2000]).status, failed(error.message[:2000])
-        except (OSError, RuntimeError) as error:
+            return failed(500, "browser_error", error.message[:SAID])
+        except Failure as failure:
+            return failure.status, failure.body
+        except Exception as error:
             logging.exception("call %s failed", call.call_id)
-            return 500, failed(f"{type(error).__name__}: {error}")
+            return failed(500, "tool_error", f"{type(error).__name__}: {error}")
 
 
-def failed(message: str) -> dict[str, Any]:
-    return Failure(500, "execution_error", "browser_error", message).body
+def failed(status: int, reason: str, message: str) -> Answer:
+    return status, Failure(status, "execution_error", reason, message).body
 
 
 async def body_of(receive: Any) -> bytes:

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 
+from playwright.async_api import BrowserContext, Error, Page, Playwright
+
 import chromium
 from failures import page_crashed, session_died, session_over
 from gateway import Gateway, place_of
 from params import Launch
-from playwright.async_api import BrowserContext, Error, Page, Playwright
 
 __all__ = ["Session"]
 
@@ -23,7 +24,7 @@ CLOSE_S = 5.0
 class Session:
     """Made at once, started by `open`; `close` may come at any time, and leaves nothing."""
 
-    def __init__(self, session_id: str, call_id: str, params: Launch, upstream: str, on_death) -> None:
+    def __init__(self, session_id: str, call_id: str, params: Launch, upstream: str) -> None:
         self.session_id, self.call_id, self.params = session_id, call_id, params
         self.started_at = self.used_at = datetime.now(UTC)
         self.used = monotonic()
@@ -32,15 +33,15 @@ class Session:
         self.context: BrowserContext | None = None
         self.page: Page | None = None
         self.asked: set[str] = set()
+        self.turned = asyncio.Event()
         self.lock = asyncio.Lock()
         self.is_dead = self.is_closing = self.has_crashed = False
-        self.on_death = on_death
         self.waiting = 0
 
     async def open(self, playwright: Playwright) -> None:
         self.profile = Path(tempfile.mkdtemp(prefix="profile-"))
         chromium.prepare(self.profile)
-        self.context = await playwright.chromium.launch_persistent_context(
+        context = await playwright.chromium.launch_persistent_context(
             self.profile,
             executable_path=chromium.find(),
             args=chromium.ARGUMENTS,
@@ -52,17 +53,25 @@ class Session:
             accept_downloads=False,
             service_workers="block",
         )
-        self.context.on("close", self.died)
-        self.context.on("page", self.opened)
-        self.context.on("request", lambda request: self.asked.add(place_of(request.url)))
-        for page in self.context.pages:
+        self.context = context
+        context.on("close", self.died)
+        context.on("page", self.opened)
+        context.on("request", lambda request: self.asked.add(place_of(request.url)))
+        for page in context.pages:
             self.opened(page)
 
     def opened(self, page: Page) -> None:
         """The newest page is the one that is used: a click may open it."""
         self.page = page
+        self.turned.set()
         page.on("close", self.closed)
         page.on("crash", self.crashed)
+
+    async def has_turned(self, page: Page) -> None:
+        """Until another page is used."""
+        while self.page is page:
+            self.turned.clear()
+            await self.turned.wait()
 
     def closed(self, page: Page) -> None:
         if page is self.page and self.context is not None and self.context.pages:
@@ -72,9 +81,7 @@ class Session:
         self.has_crashed = self.has_crashed or page is self.page
 
     def died(self, *_: object) -> None:
-        if not self.is_closing:
-            self.is_dead = True
-            self.on_death(self)
+        self.is_dead = not self.is_closing
 
     @contextlib.asynccontextmanager
     async def in_use(self, *, anew: bool = False) -> AsyncIterator[Page]:

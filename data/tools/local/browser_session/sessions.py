@@ -5,15 +5,17 @@ import os
 from collections import OrderedDict
 from typing import Any
 
+from playwright.async_api import Playwright, async_playwright
+
 import chromium
 from failures import session_over, too_many, unknown_session
 from params import Launch
-from playwright.async_api import Playwright, async_playwright
 from session import Session
 
 __all__ = ["Sessions"]
 
-MOST = 8
+MOST = 6
+"""A session has about 110 threads and 300 MiB with a heavy page; the sandbox has 1000 and 4 GiB."""
 REMEMBERED = 1000
 LOOK_S = 5.0
 
@@ -40,10 +42,13 @@ class Sessions:
             chromium.find()
             if len(self.living) >= self.most:
                 raise too_many(self.most)
-            session = Session(f"bs-{os.urandom(8).hex()}", call_id, params, self.upstream, self.died)
+            session = Session(f"bs-{os.urandom(8).hex()}", call_id, params, self.upstream)
             self.living[session.session_id] = session
             task = self.launches[call_id] = asyncio.create_task(self.opened(session))
-        return await asyncio.shield(task)
+        session = await asyncio.shield(task)
+        if session.is_closing:
+            raise session_over(session.session_id, "it was stopped")
+        return session
 
     async def opened(self, session: Session) -> Session:
         try:
@@ -87,18 +92,14 @@ class Sessions:
             self.over.popitem(last=False)
         launch = self.launches.get(session.call_id)
         try:
-            if launch is not None and not launch.done():
-                launch.cancel()
+            # Cancelled, Playwright would still start what nobody knows of.
+            if launch is not None:
                 await asyncio.wait([launch])
-            else:
-                await session.close()
+            await session.close()
         finally:
             self.living.pop(session.session_id, None)
             self.launches.pop(session.call_id, None)
             self.stops.pop(session.session_id, None)
-
-    def died(self, session: Session) -> None:
-        """It stays, so that its caller learns of it, until it is stopped or idle."""
 
     async def reap(self) -> None:
         while True:

@@ -58,6 +58,9 @@ class _Site(ThreadingHTTPServer):
         self.asked: list[str] = []
         Thread(target=self.serve_forever, daemon=True).start()
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A browser that was killed has hung up."""
+
     @property
     def host(self) -> str:
         return f"127.0.0.1:{self.server_port}"
@@ -104,6 +107,11 @@ class Browsers:
 
     def chromiums(self) -> list[int]:
         return [pid for pid, command in self.service.leftovers().items() if "--user-data-dir=" in command]
+
+    def profiles(self) -> list[Path]:
+        """In the /tmp of their sandbox, as its processes see it."""
+        roots = [Path(f"/proc/{pid}/root") for pid, command in self.service.leftovers().items() if "main.py --port" in command]
+        return [profile for root in roots if not root.samefile("/") for profile in root.glob("tmp/profile-*")]
 
 
 def reason_of(result: ToolResult) -> JsonValue:
@@ -168,9 +176,10 @@ def test_a_session_from_launch_to_stop(browsers: Browsers, sites: Sites) -> None
     assert browsers.file(browsers.done("pdf", session_id=session)["pdf"]).startswith(b"%PDF")
     assert browsers.listed() == [session]
     assert browsers.chromiums()
+    assert browsers.profiles()
     assert browsers.done("stop", session_id=session)["status"] == "stopped"
     assert browsers.done("stop", session_id=session)["status"] == "already_gone"
-    assert (browsers.listed(), browsers.chromiums()) == ([], [])
+    assert (browsers.listed(), browsers.chromiums(), browsers.profiles()) == ([], [], [])
 
 
 def test_a_session_reaches_the_hosts_of_its_launch_and_no_others(browsers: Browsers, sites: Sites) -> None:
@@ -243,4 +252,3 @@ def test_a_service_that_is_killed_in_mid_session_leaves_no_browser(browsers: Bro
     status, lost = browsers.call("navigate", session_id=session, url=sites.open.url)
     assert (status, reason_of(lost)) == (422, "unknown_session")
     assert browsers.done("stop", session_id=session)["status"] == "already_gone"
-    assert not [*browsers.service.state.rglob("profile-*")]

@@ -160,7 +160,7 @@ async def elements(selector: str, timeout_s: float):
         remedy = "Look at the page with browser_extract_text or browser_screenshot, and choose another selector."
         raise invalid("selector", message, "no_element", remedy) from None
     except Error as error:
-        if "selector" in str(error):
+        if "selector" in said(error):
             raise invalid("selector", f"The selector {selector!r} cannot be used: {said(error)}", "bad_selector") from None
         raise
 

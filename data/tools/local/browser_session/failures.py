@@ -7,8 +7,10 @@ __all__ = [
     "chromium_missing",
     "host_not_allowed",
     "invalid",
+    "not_launched",
     "page_crashed",
     "session_died",
+    "session_launching",
     "session_over",
     "too_many",
     "unknown_session",
@@ -57,6 +59,10 @@ def session_died(session_id: str) -> Failure:
     )
 
 
+def session_launching(session_id: str) -> Failure:
+    return Failure(409, "execution_error", "session_launching", f"The session {session_id!r} is still being launched.", "Wait a moment.")
+
+
 def page_crashed(session_id: str) -> Failure:
     return Failure(
         409, "execution_error", "page_crashed", f"The page of the session {session_id!r} has crashed.", "Load one with browser_navigate."
@@ -75,6 +81,10 @@ def too_many(most: int) -> Failure:
         f"There are {most} sessions here, and no more are started.",
         "Stop one with browser_stop; browser_sessions lists them.",
     )
+
+
+def not_launched() -> Failure:
+    return Failure(503, "unavailable", "not_launched", "Chromium ended while it was launched, or what drives it.", "Launch again.")
 
 
 def chromium_missing(looked_at: str) -> Failure:

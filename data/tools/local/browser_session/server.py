@@ -18,6 +18,8 @@ from sessions import Sessions
 
 __all__ = ["App", "serve"]
 
+LOG = logging.getLogger(__name__)
+
 HOST = "127.0.0.1"
 MAX_BODY = 1024 * 1024
 SAID = 2000
@@ -85,7 +87,7 @@ class App:
         except Failure as failure:
             return failure.status, failure.body
         except Exception as error:
-            logging.exception("call %s failed", call.call_id)
+            LOG.exception("call %s failed", call.call_id)
             return failed(500, "tool_error", f"{type(error).__name__}: {error}")
 
 

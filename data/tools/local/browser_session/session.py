@@ -2,23 +2,27 @@
 
 import asyncio
 import contextlib
+import logging
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 from playwright.async_api import BrowserContext, Error, Page, Playwright
 
 import chromium
-from failures import page_crashed, session_died, session_over
+from failures import page_crashed, session_died, session_launching, session_over
 from gateway import Gateway, place_of
 from params import Launch
 
-__all__ = ["Session"]
+__all__ = ["Session", "is_closed"]
+
+LOG = logging.getLogger(__name__)
 
 CLOSE_S = 5.0
+REMOVALS, LOOKS, AGAIN_S = 100, 20, 0.05
 
 
 class Session:
@@ -51,7 +55,6 @@ class Session:
             viewport={"width": self.params.width, "height": self.params.height},
             locale=self.params.locale,
             accept_downloads=False,
-            service_workers="block",
         )
         self.context = context
         context.on("close", self.died)
@@ -81,7 +84,7 @@ class Session:
         self.has_crashed = self.has_crashed or page is self.page
 
     def died(self, *_: object) -> None:
-        self.is_dead = not self.is_closing
+        self.is_dead = self.is_dead or not self.is_closing
 
     @contextlib.asynccontextmanager
     async def in_use(self, *, anew: bool = False) -> AsyncIterator[Page]:
@@ -90,9 +93,9 @@ class Session:
         try:
             async with self.lock:
                 yield await self.current(anew)
-        except Error:
+        except Error as error:
             # What failed because the browser went away is told as that.
-            await asyncio.sleep(0)
+            self.is_dead = self.is_dead or (is_closed(error) and await self.has_gone())
             self.require()
             if self.has_crashed:
                 raise page_crashed(self.session_id) from None
@@ -119,11 +122,21 @@ class Session:
         """Those that its pages asked for: what the browser itself asks for concerns nobody."""
         return [place for place in self.gateway.refused if place in self.asked]
 
+    async def has_gone(self) -> bool:
+        """Whether its Chromium ends now: without Playwright's own process nobody tells."""
+        for _ in range(LOOKS):
+            if self.profile is None or not chromium.processes_of(self.profile):
+                return True
+            await asyncio.sleep(AGAIN_S)
+        return False
+
     def require(self) -> None:
         if self.is_closing:
             raise session_over(self.session_id, "it was stopped")
         if self.is_dead:
             raise session_died(self.session_id)
+        if self.context is None:
+            raise session_launching(self.session_id)
 
     @property
     def idle_s(self) -> float:
@@ -139,7 +152,16 @@ class Session:
         await self.gateway.close()
 
     def remove(self, profile: Path) -> None:
-        # Its last processes may write while it is removed.
-        while profile.exists():
+        """Its last processes may write while it is removed."""
+        for _ in range(REMOVALS):
             chromium.kill_processes_of(profile)
             shutil.rmtree(profile, ignore_errors=True)
+            if not profile.exists():
+                return
+            sleep(AGAIN_S)
+        LOG.error("the profile %s of %s cannot be removed", profile, self.session_id)
+
+
+def is_closed(error: Exception) -> bool:
+    """Whether a page, its browser or Playwright's own process has ended."""
+    return any(said in str(error) for said in ("has been closed", "Connection closed"))

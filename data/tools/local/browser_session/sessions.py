@@ -1,6 +1,7 @@
 """All sessions of this process."""
 
 import asyncio
+import contextlib
 import os
 from collections import OrderedDict
 from typing import Any
@@ -8,14 +9,15 @@ from typing import Any
 from playwright.async_api import Playwright, async_playwright
 
 import chromium
-from failures import session_over, too_many, unknown_session
+from failures import not_launched, session_over, too_many, unknown_session
 from params import Launch
-from session import Session
+from session import Session, is_closed
 
 __all__ = ["Sessions"]
 
-MOST = 6
-"""A session has about 110 threads and 300 MiB with a heavy page; the sandbox has 1000 and 4 GiB."""
+MOST = 4
+"""A session opens up to 32 connections, and the sandbox's proxy takes 128; it has about 110 threads and 300 MiB with a heavy page."""
+
 REMEMBERED = 1000
 LOOK_S = 5.0
 
@@ -53,10 +55,13 @@ class Sessions:
     async def opened(self, session: Session) -> Session:
         try:
             await session.open(await self.playwright())
-        except BaseException:
+        except BaseException as error:
             self.launches.pop(session.call_id, None)
             self.living.pop(session.session_id, None)
             await asyncio.shield(session.close())
+            if isinstance(error, Exception) and is_closed(error):
+                self.driver = None
+                raise not_launched() from error
             raise
         if self.reaper is None:
             self.reaper = asyncio.create_task(self.reap())
@@ -126,4 +131,5 @@ class Sessions:
             self.reaper.cancel()
         await asyncio.gather(*map(self.stop, [*self.living]), return_exceptions=True)
         if self.driver is not None:
-            await self.driver.stop()
+            with contextlib.suppress(Exception):
+                await self.driver.stop()

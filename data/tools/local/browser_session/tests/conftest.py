@@ -50,7 +50,11 @@ class Upstream:
             writer.write(b"HTTP/1.1 403 No\r\nProxy-Status: tool-agent; error=destination_ip_prohibited\r\n")
             writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
         else:
-            far_reader, far_writer = await asyncio.open_connection(*target_of(head))
+            try:
+                far_reader, far_writer = await asyncio.open_connection(*target_of(head))
+            except OSError:
+                writer.close()
+                return
             line, _, rest = head.partition(b"\r\n")
             method, address, version = line.split(b" ")
             path = b"/" + address.split(b"/", 3)[3]

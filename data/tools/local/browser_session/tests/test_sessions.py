@@ -1,4 +1,7 @@
 import asyncio
+import os
+import signal
+from pathlib import Path
 
 from conftest import Desk
 
@@ -100,3 +103,26 @@ def test_a_page_that_crashes_is_replaced_by_navigating(with_desk, site: str) -> 
         assert (await desk.do("navigate", session_id=one, url=f"http://{site}/"))["status"] == 200
 
     with_desk(use)
+
+
+def test_the_driver_is_started_anew_when_it_has_died(with_desk) -> None:
+    async def use(desk: Desk) -> None:
+        one = (await desk.do("launch", "call-a", allowed_hosts=["*"]))["session_id"]
+        session = desk.sessions.get(one)
+        os.kill(driver(), signal.SIGKILL)
+        async with asyncio.timeout(10):
+            while chromium.processes_of(session.profile):
+                await asyncio.sleep(0.05)
+        assert await desk.reason("extract_text", session_id=one) == "session_died"
+        assert await desk.reason("launch", call_id="call-b", allowed_hosts=["*"]) == "not_launched"
+        assert (await desk.do("launch", "call-b", allowed_hosts=["*"]))["session_id"] != one
+        assert (await desk.do("stop", session_id=one))["status"] == "stopped"
+
+    with_desk(use)
+
+
+def driver() -> int:
+    """Our child that Playwright talks to."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    (found,) = (int(pid) for pid in children if b"run-driver" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    return found

@@ -33,11 +33,10 @@ _PAGES = {
 
 
 class _Page(BaseHTTPRequestHandler):
-    server: "_Site"
-
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
-        content = self.server.pages.get(self.path.partition("?")[0], "").encode()
+        site = cast("_Site", self.server)
+        site.asked.append(self.path)
+        content = site.pages.get(self.path.partition("?")[0], "").encode()
         self.send_response(200 if content else 404)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(content)))

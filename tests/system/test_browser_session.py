@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import cast
 
 import pytest
@@ -36,6 +36,8 @@ class _Page(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         site = cast("_Site", self.server)
         site.asked.append(self.path)
+        if self.path == "/slow":
+            site.patience.wait(60)
         content = site.pages.get(self.path.partition("?")[0], "").encode()
         self.send_response(200 if content else 404)
         self.send_header("Content-Type", "text/html; charset=utf-8")
@@ -55,6 +57,8 @@ class _Site(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Page)
         self.pages = dict(_PAGES)
         self.asked: list[str] = []
+        self.patience = Event()
+        """Once set, `/slow` answers."""
         Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -206,11 +210,41 @@ def test_a_session_reaches_no_host_that_the_service_refuses_whatever_its_launch_
     browsers.done("stop", session_id=session)
 
 
+def test_a_page_sees_neither_files_nor_the_ports_of_its_sandbox(browsers: Browsers, sites: Sites) -> None:
+    inside = "127.0.0.1:8000"
+    sites.open.pages["/sly"] = (
+        f"<iframe src='http://{inside}/health'></iframe><iframe src='file:///etc/hosts'></iframe><a href='file:///etc/hosts'>file</a>"
+    )
+    session = browsers.launched(sites.open.host)
+    sly = browsers.done("navigate", session_id=session, url=f"{sites.open.url}sly")
+    assert sly["refused_hosts"] == [inside]
+    framed = "iframe >> nth=1 >> internal:control=enter-frame >> body"
+    _, seen = browsers.call("extract_text", session_id=session, selector=framed, timeout_s=1)
+    assert "localhost" not in str(seen.result)
+    assert browsers.done("click", session_id=session, selector="text=file")["url"] == f"{sites.open.url}sly"
+    assert browsers.call("navigate", session_id=session, url="file:///etc/hosts")[0] == 422
+    browsers.done("stop", session_id=session)
+
+
+def test_a_call_that_is_cancelled_leaves_its_session_usable(browsers: Browsers, sites: Sites) -> None:
+    session = browsers.launched(sites.open.host)
+    call_id = browsers.service.begin("browser_navigate", {"session_id": session, "url": f"{sites.open.url}slow"})
+    wait_until(lambda: "/slow" in sites.open.asked, "the page is asked for")
+    browsers.service.http.post(f"/tasks/{call_id}/cancel").raise_for_status()
+    result = browsers.service.ended_task(call_id).result
+    sites.open.patience.set()
+    assert result is not None
+    assert result.error is not None
+    assert cast("dict[str, JsonValue]", result.error.details)["tool"] == "tool_idle"
+    assert browsers.done("navigate", session_id=session, url=sites.open.url)["title"] == "Home"
+    browsers.done("stop", session_id=session)
+
+
 def test_the_same_launch_gives_the_same_session_and_none_after_its_stop(browsers: Browsers, sites: Sites) -> None:
     body = {"tool_id": "browser_launch", "params": {"allowed_hosts": [sites.open.host]}}
     answer = browsers.service.http.post("/run_tool", json=body, headers={"X-Call-Id": "call-launched-here"}).raise_for_status()
     session = answer.json()["result"]["session_id"]
-    (listed,) = cast("list[dict[str, JsonValue]]", browsers.done("sessions")["sessions"])
+    listed = next(one for one in cast("list[dict[str, JsonValue]]", browsers.done("sessions")["sessions"]) if one["session_id"] == session)
     assert (listed["session_id"], listed["call_id"], listed["state"]) == (session, "call-launched-here", "running")
     browsers.done("stop", session_id=session)
     status, over = browsers.call("extract_text", session_id=session)

@@ -21,6 +21,8 @@ __all__ = ["ACTIONS", "Call"]
 MOST_PIXELS_HIGH = 16_384
 SETTLE_MS = 5_000
 TURN_S = 0.3
+TRIES = 3
+ERROR_PAGE, ERROR_PAGE_MS = "chrome-error://chromewebdata/", 500
 SAID = 500
 
 
@@ -48,13 +50,37 @@ async def navigate(sessions: Sessions, params: Navigate, call: Call) -> dict[str
     async with session.in_use(anew=True) as page:
         session.forget_hosts()
         try:
-            answer = await page.goto(params.url, wait_until=params.wait_until, timeout=params.timeout_s * 1000)
+            answer = await loaded(page, params)
         except Error as error:
             session.require()
+            with contextlib.suppress(Error):
+                await page.wait_for_url(ERROR_PAGE, wait_until="commit", timeout=ERROR_PAGE_MS)
             raise refused_or(session, params.url, not_loaded(params, error)) from None
         if answer is not None:
             require_ours(session, answer)
         return {**await state_of(page), "status": answer.status if answer else None, "refused_hosts": session.refused_hosts}
+
+
+async def loaded(page: Page, params: Navigate) -> Response | None:
+    """The page of an earlier navigation that failed or was given up may still come, and take the place of this one."""
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(Interrupted):
+            return await gone_to(page, params)
+        await asyncio.sleep(TURN_S)
+    return await gone_to(page, params)
+
+
+class Interrupted(Error):
+    """By another navigation."""
+
+
+async def gone_to(page: Page, params: Navigate) -> Response | None:
+    try:
+        return await page.goto(params.url, wait_until=params.wait_until, timeout=params.timeout_s * 1000)
+    except Error as error:
+        if "interrupted by another navigation" in error.message:
+            raise Interrupted(error.message) from None
+        raise
 
 
 def require_allowed(session: Session, url: str) -> None:

@@ -37,6 +37,16 @@ def test_what_the_sandbox_refuses_is_told(with_desk, site: str) -> None:
     with_desk(use)
 
 
+def test_a_page_is_opened_right_after_one_that_could_not_be(with_desk, site: str) -> None:
+    async def use(desk: Desk) -> None:
+        one = (await desk.do("launch", allowed_hosts=[site, "unknown.invalid:81"]))["session_id"]
+        for _ in range(2):
+            assert await desk.reason("navigate", session_id=one, url="https://unknown.invalid:81/") == "navigation_failed"
+            assert (await desk.do("navigate", session_id=one, url=f"http://{site}/"))["title"] == "T"
+
+    with_desk(use)
+
+
 def test_launches_of_one_call_are_one_and_others_are_counted(with_desk) -> None:
     async def use(desk: Desk) -> None:
         launches = (desk.do("launch", "call-a", allowed_hosts=["*"]) for _ in range(2))

@@ -258,6 +258,13 @@ async def test_a_tool_may_say_that_the_parameters_are_wrong(http: HttpExchange, 
     assert (failure.error_type, failure.message, failure.details) == (ErrorType.VALIDATION_ERROR, "x is odd", {"path": "$.x"})
 
 
+async def test_a_tool_may_say_that_it_cannot_work_here(http: HttpExchange, service: Service) -> None:
+    service.status = 503
+    service.body = b'{"error": {"type": "unavailable", "message": "x is not installed", "details": {"reason": "x_missing"}}}'
+    failure = await failing(http, service)
+    assert (failure.error_type, failure.message, failure.details) == (ErrorType.UNAVAILABLE, "x is not installed", {"reason": "x_missing"})
+
+
 async def test_one_services_cookies_are_not_kept(http: HttpExchange, service: Service) -> None:
     service.headers = {"Set-Cookie": "who=me; Path=/"}
     await send(http, service)

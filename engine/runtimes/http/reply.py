@@ -18,6 +18,7 @@ _MASK = "***"
 _MASKED_IN_RESULTS = 8
 _LENGTH_DIGITS = 16
 _INVALID_PARAMS = 422
+_NOT_NOW = 503
 _GATEWAY_GAVE_UP = (502, 504)
 """Said by a gateway between us and the tool, which may have acted; 503 refuses a request before anything is done."""
 _TOLD_VALUES = 10_000
@@ -101,10 +102,15 @@ def _failure(received: Received, secrets: Sequence[str]) -> CallFailed:
     body = _masked(received.body, secrets)
     told = _error_in(body)
     if received.status == _INVALID_PARAMS and told is not None and told.type is ErrorType.VALIDATION_ERROR:
-        details: dict[str, JsonValue] = told.details if isinstance(told.details, dict) else {"details": told.details}
-        return CallFailed(ErrorType.VALIDATION_ERROR, told.message, details)
+        return CallFailed(ErrorType.VALIDATION_ERROR, told.message, _details_of(told))
+    if received.status == _NOT_NOW and told is not None and told.type is ErrorType.UNAVAILABLE:
+        return CallFailed(ErrorType.UNAVAILABLE, told.message, _details_of(told))
     message = f"The tool answered with status {received.status}" + (f": {told.message}" if told else ".")
     return CallFailed(ErrorType.EXECUTION_ERROR, message, {"status_code": received.status, "body": _told(body)})
+
+
+def _details_of(told: ToolError) -> dict[str, JsonValue]:
+    return told.details if isinstance(told.details, dict) else {"details": told.details}
 
 
 def _gave_up(received: Received, secrets: Sequence[str]) -> CallFailed:

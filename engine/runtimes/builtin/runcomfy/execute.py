@@ -12,7 +12,7 @@ from engine.runtimes.builtin.runcomfy.cloud import Cloud
 from engine.runtimes.builtin.runcomfy.comfy import Comfy, ComfyUnreachable, Ended, Picture
 from engine.runtimes.builtin.runcomfy.inputs import InputFile, sent_images, sent_models
 from engine.runtimes.builtin.runcomfy.run import PromptRun
-from engine.runtimes.builtin.runcomfy.service import CATEGORY, GROUP, TAGS, OneServer, RunComfy
+from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, TAGS, OneServer, RunComfy
 from engine.runtimes.builtin.runcomfy.workflow import NotAWorkflow, Prompt, api_format, renamed
 from engine.runtimes.builtin.tool import BuiltinTool, ToolContext, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
@@ -94,6 +94,7 @@ _MANIFEST = ToolManifest(
         ),
     ),
     timeout_s=3600,
+    concurrency=AT_ONCE,
 )
 
 
@@ -125,7 +126,7 @@ class Execute:
         async def is_gone() -> bool:
             return await _is_gone(cloud, arguments.server)
 
-        run = PromptRun(comfy, self._service.peer, progress, is_gone, self._service.pause_s(len(prompt)))
+        run = PromptRun(comfy, self._service.peer, progress, is_gone, self._service.longest_pause_s)
         prompt_id, ended = await run.run(prompt, context.call_id)
         files = [await self._fetched(comfy, one, number, context.files) for number, one in enumerate(_pictures(ended))]
         return Result(prompt_id=prompt_id, files=tuple(files), values=_values(ended))

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.runcomfy.cloud import Cloud, LaunchUnknown, Order, Server, marked
-from engine.runtimes.builtin.runcomfy.service import CATEGORY, GROUP, TAGS, RunComfy
+from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, TAGS, RunComfy
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolContext, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.backend_runtimes import BackendRuntime
@@ -30,17 +30,19 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class Arguments(ToolArguments):
     workflow_version_id: Annotated[
         str | None,
-        Field(min_length=1, max_length=200, description="Version id of a workflow of the account, whose nodes and models the server has; "
-              "unset: of the one that was changed last."),
-    ] = None  # fmt: skip
+        Field(
+            min_length=1,
+            max_length=200,
+            description="Version id of a workflow of the account, whose nodes and models the server has; unset: the one changed last.",
+        ),
+    ] = None
     server_type: Annotated[
         Literal["medium", "large", "extra-large", "2x-large", "2xl-turbo"], Field(description="How large a GPU; it decides the price.")
     ] = "medium"
     estimated_duration: Annotated[
-        int, Field(
-            ge=60, le=86_400, description="Seconds after which RunComfy ends the server; up to a minute less, to recognise it."
-        ),
-    ] = 3600  # fmt: skip
+        int,
+        Field(ge=60, le=86_400, description="Seconds after which RunComfy ends the server; up to a minute less, to recognise it."),
+    ] = 3600
 
 
 class Result(ToolOutput):
@@ -73,6 +75,7 @@ _MANIFEST = ToolManifest(
         ToolExample(description="The smallest server, for half an hour", input={"server_type": "medium", "estimated_duration": 1800}),
     ),
     timeout_s=900,
+    concurrency=AT_ONCE,
 )
 
 

@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 import httpx
@@ -45,20 +45,22 @@ class Peer:
     def __init__(self, host: str) -> None:
         self.destinations = Destinations((host,), setting=URL_SETTING)
 
-    @cached_property
-    def tls(self) -> ssl.SSLContext:
-        context = httpx.create_ssl_context(trust_env=False)
-        context.load_default_certs()
-        return context
-
     def client(self, headers: dict[str, str] | None = None) -> httpx.AsyncClient:
         """To be closed."""
-        inner = httpx.AsyncHTTPTransport(verify=self.tls, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+        inner = httpx.AsyncHTTPTransport(verify=trust(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
         return peer_client(
             PinnedTransport(self.destinations, inner),
             headers={"User-Agent": "tool-agent", "Accept": "application/json", "Connection": "close", **(headers or {})},
             timeout=httpx.Timeout(_ANSWER_S, connect=_CONNECT_S),
         )
+
+
+@cache
+def trust() -> ssl.SSLContext:
+    """The usual bundle of certificates, and this machine's."""
+    context = httpx.create_ssl_context(trust_env=False)
+    context.load_default_certs()
+    return context
 
 
 async def ask(client: httpx.AsyncClient, method: str, url: str, **content: Any) -> Answer:

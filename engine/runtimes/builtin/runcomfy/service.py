@@ -20,6 +20,8 @@ CATEGORY = "remote"
 TAGS = ("comfyui", "runcomfy", "gpu", "image", "workflow")
 PAUSES_S = (1.0, 2.0, 3.0, 5.0)
 """Between questions to the provider, which allows about one a second; the last one again and again."""
+AT_ONCE = 6
+"""Calls of one tool that takes minutes: together they leave slots of their bucket to others."""
 _STOP_S = 20.0
 
 ServerId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$")]
@@ -56,6 +58,10 @@ class RunComfy:
     def cloud(self) -> Cloud:
         """To be entered. Raises CallFailed (`unavailable`) when there is no account."""
         return Cloud(account_of(self._url, self._secrets), self.peer)
+
+    @property
+    def longest_pause_s(self) -> float:
+        return self._pauses_s[-1]
 
     def pause_s(self, asked: int) -> float:
         """After so many questions."""

@@ -40,6 +40,7 @@ _MANIFEST = ToolManifest(
     idempotent=True,
     examples=(ToolExample(description="The server of a launch", input={"server_id": "d26d4f31-8696-43ad-ba62-b4f8c268b79a"}),),
     timeout_s=120,
+    bucket="http",  # it must not wait for launches and runs
 )
 
 

@@ -96,6 +96,18 @@ async def test_a_server_that_vanishes_meanwhile_is_told(tools: Tools) -> None:
     assert (await tools.stop(launched.server_id)).already_gone
 
 
+async def test_a_prompt_that_comfyui_forgot_is_told(tools: Tools) -> None:
+    tools.server.fail(Fault(kind="forget"))
+    failure = await failure_of(tools.execute((await tools.launch()).server_id, images=IN_BASE64))
+    assert (failure.error_type, failure.outcome, failure.details["cause"]) == (ErrorType.EXECUTION_ERROR, "failed", "prompt_lost")
+
+
+async def test_prompts_wait_for_each_other(tools: Tools) -> None:
+    launched = await tools.launch()
+    every = await asyncio.gather(*(tools.execute(launched.server_id, images=IN_BASE64) for _ in range(4)))
+    assert len({one.prompt_id for one in every}) == 4
+
+
 async def test_a_lost_websocket_loses_no_result(tools: Tools) -> None:
     tools.server.fail(Fault(kind="ws_drop"))
     result = await tools.execute((await tools.launch()).server_id, images=IN_BASE64)

@@ -116,6 +116,27 @@ async def test_a_launch_that_is_cancelled_stops_its_server(tools: Tools) -> None
     assert (tools.count("launched"), tools.count("stopped")) == (1, 1)
 
 
+async def test_a_launch_that_is_cancelled_before_its_answer_stops_what_it_started(tools: Tools) -> None:
+    tools.server.fail(Fault(kind="slow", at="launch", seconds=0.3))
+    launching = asyncio.create_task(tools.launch())
+    async with asyncio.timeout(10):
+        while not tools.running():  # noqa: ASYNC110 - it is another thread's
+            await asyncio.sleep(0.01)
+    launching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await launching
+    assert (tools.count("launched"), tools.count("stopped")) == (1, 1)
+
+
+async def test_a_server_that_cannot_be_stopped_is_told(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runtimes.builtin.runcomfy.service._STOP_S", 0.2)
+    tools.server.fail(Fault(kind="fails_to_start"))
+    tools.server.fail(Fault(kind="500", at="stop", times=100))
+    failure = await failure_of(tools.launch())
+    assert (failure.details["stopped"], failure.outcome) == (False, "unknown")
+    assert tools.running() == [failure.details["server_id"]]
+
+
 @pytest.mark.parametrize("kind", ["429", "500", "garbage"])
 async def test_a_status_that_cannot_be_had_for_a_while_is_asked_for_again(tools: Tools, kind: FaultKind) -> None:
     tools.server.fail(Fault(kind=kind, at="status", times=3))

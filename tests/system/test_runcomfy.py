@@ -32,9 +32,7 @@ def runcomfy() -> Generator[RunComfyServer]:
 @pytest.fixture
 def service(make_service: MakeService, runcomfy: RunComfyServer) -> ServiceProcess:
     account = runcomfy.account
-    service = make_service(
-        RUNCOMFY_URL=runcomfy.api_url, SECRET_RUNCOMFY_USER_ID=account.user_id, SECRET_RUNCOMFY_API_KEY=account.key, LANES="harmless"
-    )
+    service = make_service(RUNCOMFY_URL=runcomfy.api_url, SECRET_RUNCOMFY_USER_ID=account.user_id, SECRET_RUNCOMFY_API_KEY=account.key)
     service.start()
     return service
 

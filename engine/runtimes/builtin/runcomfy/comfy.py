@@ -108,6 +108,15 @@ class Comfy:
         except ValidationError as error:
             raise _strange(answer) from error
 
+    async def is_queued(self, prompt_id: str) -> bool:
+        """Whether it waits or runs."""
+        answer = await self._asked("GET", "/queue")
+        body = _body(answer)
+        if not isinstance(body, dict):
+            raise _strange(answer)
+        entries = [entry for name in ("queue_running", "queue_pending") for entry in _list(body.get(name))]
+        return any(prompt_id in _list(entry) for entry in entries)
+
     async def fetch(self, picture: Picture, into: Path, max_bytes: int) -> None:
         """Raises CallFailed for a file that is larger."""
         size = 0
@@ -141,6 +150,10 @@ def _body(answer: Answer) -> JsonValue:
     if answer.status != _OK or answer.body is None:
         raise _strange(answer)
     return answer.body
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
 
 
 def _strange(answer: Answer) -> ComfyUnreachable:

@@ -1,6 +1,7 @@
 """Rents a server with ComfyUI from RunComfy, and waits until it is ready."""
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
@@ -20,7 +21,9 @@ _COMING = frozenset({"", "Starting", "Ready"})
 """A server in any other state does not become ready any more."""
 _UNSEEN_S = 60.0
 """For how long after its launch a server may be unknown to the provider."""
-_LOOK_AGAIN = 3
+_LOOK_AGAIN = 6
+_ANSWER_S = 40.0
+"""How long a cancelled call waits for the answer to its launch, and for the stop."""
 _MARGIN_S = 25.0
 """Before the time-out of the call: for stopping a server that did not become ready."""
 
@@ -98,20 +101,30 @@ class Launch:
             order = await _order(arguments, cloud, context.call_id)
             async with self._turn:
                 context.progress(f"launching a {order.server_type} server")
-                launched = await self._launched(cloud, order)
+                launched = await self._launched(cloud, order, context.call_id)
                 self._own.add(launched.server_id)
             try:
                 return await self._ready(cloud, launched, context)
             except CallFailed as failure:
-                raise await self._ended(cloud, launched.server_id, failure) from failure
+                raise await self._ended(cloud, launched.server_id, failure, context.call_id) from failure
             except asyncio.CancelledError:
-                if not await self._service.stopped(cloud, launched.server_id):
-                    _log.error("runcomfy_server_left", server_id=launched.server_id, call_id=context.call_id)
+                await self._stopped(cloud, launched.server_id, context.call_id)
                 raise
 
-    async def _launched(self, cloud: Cloud, order: Order) -> Server:
+    async def _launched(self, cloud: Cloud, order: Order, call_id: str) -> Server:
         """Raises CallFailed, of an unknown outcome when the answer was lost and the server is not found."""
         before = {one.server_id for one in await cloud.listed()}
+        asking = asyncio.create_task(self._asked(cloud, before, order), name=f"launch for {call_id}")
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            # The request has left: what it starts must be known, to be stopped.
+            with suppress(CallFailed, TimeoutError):
+                async with asyncio.timeout(_ANSWER_S):
+                    await self._stopped(cloud, (await asking).server_id, call_id)
+            raise
+
+    async def _asked(self, cloud: Cloud, before: set[str], order: Order) -> Server:
         asked_at = datetime.now(UTC).isoformat()
         try:
             return await cloud.launch(order)
@@ -160,12 +173,21 @@ class Launch:
             await asyncio.sleep(self._service.pause_s(asked))
             asked += 1
 
-    async def _ended(self, cloud: Cloud, server_id: str, failure: CallFailed) -> CallFailed:
+    async def _ended(self, cloud: Cloud, server_id: str, failure: CallFailed, call_id: str) -> CallFailed:
         """The failure, which says what became of the server."""
-        is_stopped = await self._service.stopped(cloud, server_id)
+        is_stopped = await self._stopped(cloud, server_id, call_id)
         said = "It was stopped." if is_stopped else "It could not be stopped: call runcomfy_stop_env with its id, or it costs money."
         told: dict[str, JsonValue] = {**failure.details, "server_id": server_id, "stopped": is_stopped}
         return CallFailed(failure.error_type, f"{failure.message} {said}", told, "failed" if is_stopped else "unknown")
+
+    async def _stopped(self, cloud: Cloud, server_id: str, call_id: str) -> bool:
+        is_stopped = False
+        try:
+            is_stopped = await self._service.stopped(cloud, server_id)
+        finally:
+            if not is_stopped:
+                _log.error("runcomfy_server_left", server_id=server_id, call_id=call_id)
+        return is_stopped
 
 
 async def _order(arguments: Arguments, cloud: Cloud, call_id: str) -> Order:

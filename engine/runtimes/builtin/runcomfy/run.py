@@ -21,6 +21,7 @@ _LOOK_S = 5.0
 """Between looks at the history while the WebSocket is silent, or gone."""
 _WRITTEN_S = 0.2
 """ComfyUI says that a prompt has ended before it writes its history."""
+_LOOKS = 5
 _OPEN_S, _INTERRUPT_S = 10.0, 5.0
 _MAX_MESSAGE = 4 << 20
 _LAST = frozenset({"execution_success", "execution_error", "execution_interrupted"})
@@ -77,13 +78,26 @@ class PromptRun:
 
     async def _looked(self, prompt_id: str) -> Ended | None:
         try:
-            return await self._comfy.ended(prompt_id)
+            return await self._known(prompt_id)
         except ComfyUnreachable as error:
             if await self._is_gone():
                 message = "The server disappeared while the workflow ran on it; its results are lost. Launch another one."
                 raise CallFailed(ErrorType.EXECUTION_ERROR, message, {"prompt_id": prompt_id, "cause": "server_gone"}) from error
             self._progress("ComfyUI does not answer; asking again")
             return None
+
+    async def _known(self, prompt_id: str) -> Ended | None:
+        """How it ended; None while it waits or runs. Raises CallFailed when ComfyUI does not know it any more."""
+        ended = await self._comfy.ended(prompt_id)
+        if ended is not None or await self._comfy.is_queued(prompt_id):
+            return ended
+        # It may have ended between the two questions, or be written down in a moment.
+        for _ in range(_LOOKS):
+            await asyncio.sleep(_WRITTEN_S)
+            if (ended := await self._comfy.ended(prompt_id)) is not None:
+                return ended
+        message = "ComfyUI does not know the workflow any more: it was started anew on its server. Execute it again."
+        raise CallFailed(ErrorType.EXECUTION_ERROR, message, {"prompt_id": prompt_id, "cause": "prompt_lost"})
 
     async def _listen(self, socket: ClientConnection, prompt_id: str, prompt: Prompt) -> _Heard:
         """Until the prompt has ended, or nothing came for a while, or the connection is lost."""
@@ -132,7 +146,7 @@ class PromptRun:
             return await connect(
                 target, host=str(addresses[0]), port=port, proxy=None, open_timeout=_OPEN_S, max_size=_MAX_MESSAGE, ssl=tls
             )
-        except (WebSocketException, OSError, TimeoutError, IndexError):
+        except (WebSocketException, OSError, TimeoutError, IndexError, ValueError):  # ValueError: a redirect
             return None
 
 

@@ -24,6 +24,10 @@ _MODELS: Mapping[str, tuple[str, ...]] = {"checkpoints": ("v1-5-pruned-emaonly.c
 Run = Callable[[FaultKind], None]
 
 
+class _Forgotten(Exception):
+    """ComfyUI was started anew."""
+
+
 class ComfyServer:
     """`vanish` is called when a fault makes its server disappear; each node takes `node_s` seconds."""
 
@@ -73,6 +77,18 @@ class ComfyServer:
     async def models(self, request: Request) -> Response:
         folder = str(request.path_params["folder"])
         return JSONResponse(sorted(self._known()[folder])) if folder in _MODELS else Response(status_code=404)
+
+    async def queue(self, _: Request) -> Response:
+        """One runs, the others wait."""
+        every: list[JsonValue] = [[number, prompt_id, {}, {}, []] for number, prompt_id in enumerate(self._runs)]
+        return JSONResponse({"queue_running": every[:1], "queue_pending": every[1:]})
+
+    async def dequeue(self, request: Request) -> Response:
+        """Prompts that wait are ended, as those that run are by `interrupt`."""
+        for prompt_id in (await request.json()).get("delete", ()):
+            if prompt_id in [*self._runs][1:]:
+                self._runs[prompt_id].cancel()
+        return Response()
 
     async def interrupt(self, request: Request) -> Response:
         """Ends the prompt that the body names, or all."""
@@ -135,6 +151,8 @@ class ComfyServer:
                 await tell("execution_start", timestamp=int(time.time() * 1000))
                 await tell("execution_cached", nodes=[])
                 outputs = await self._nodes(graph, tell, fault)
+        except _Forgotten:
+            return
         except asyncio.CancelledError:
             self._keep(prompt_id, "error", {}, ["execution_interrupted", {"prompt_id": prompt_id}])
             await tell("execution_interrupted", node_id=None, node_type=None, executed=[])
@@ -175,8 +193,10 @@ class ComfyServer:
         if fault == "vanish":
             self._vanish()
             await self.drop()
-        elif fault == "ws_drop":
+        elif fault in {"ws_drop", "forget"}:
             await self.drop()
+        if fault == "forget":
+            raise _Forgotten
 
     def _node(self, graph: Graph, node: str, made: dict[str, bytes]) -> JsonValue:
         kind, inputs = graph.kind(node), graph.inputs(node)

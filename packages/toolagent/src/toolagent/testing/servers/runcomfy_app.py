@@ -3,6 +3,7 @@
 The paths of the server API are those of the real one, below `/prod/api`; a ComfyUI is below `/comfy/SERVER`. `/control` is ours.
 """
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -70,6 +71,8 @@ class RunComfyApp:
             Route("/history/{prompt_id}", self._faulty("history", self._history)),
             Route("/view", self._faulty("view", self._view)),
             Route("/models/{folder}", self._models),
+            Route("/queue", self._queue, methods=["GET"]),
+            Route("/queue", self._dequeue, methods=["POST"]),
             Route("/interrupt", self._interrupt, methods=["POST"]),
             WebSocketRoute("/ws", self._messages),
         ]
@@ -88,6 +91,8 @@ class RunComfyApp:
             if fault is not None and (failed := _failed(fault)) is not None:
                 return failed
             given = await answer(request, fault)
+            if fault is not None and fault.kind == "slow":
+                await asyncio.sleep(fault.seconds)
             return _lost() if fault is not None and fault.kind == "lost_answer" else given
 
         return endpoint
@@ -188,6 +193,12 @@ class RunComfyApp:
 
     async def _models(self, request: Request) -> Response:
         return await found.models(request) if (found := self._at(request)) else _error(404)
+
+    async def _queue(self, request: Request) -> Response:
+        return await found.queue(request) if (found := self._at(request)) else _error(404)
+
+    async def _dequeue(self, request: Request) -> Response:
+        return await found.dequeue(request) if (found := self._at(request)) else _error(404)
 
     async def _interrupt(self, request: Request) -> Response:
         return await found.interrupt(request) if (found := self._at(request)) else _error(404)

@@ -11,7 +11,21 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 __all__ = ["FAULTS", "Fault", "FaultKind", "Faults", "Ledger", "Rented"]
 
 FaultKind = Literal[
-    "400", "401", "402", "403", "429", "500", "garbage", "lost_answer", "never_ready", "fails_to_start", "vanish", "ws_drop", "run_error"
+    "400",
+    "401",
+    "402",
+    "403",
+    "429",
+    "500",
+    "garbage",
+    "lost_answer",
+    "slow",
+    "never_ready",
+    "fails_to_start",
+    "vanish",
+    "ws_drop",
+    "forget",
+    "run_error",
 ]
 Operation = Literal["launch", "status", "stop", "list", "workflows", "upload", "prompt", "history", "view"]
 
@@ -24,14 +38,16 @@ FAULTS: dict[str, str] = {
     "500": "an error of the provider",
     "garbage": "an answer that is no JSON",
     "lost_answer": "the request is carried out, and the connection is closed instead of an answer",
+    "slow": "the request is carried out, and answered `seconds` later",
     "never_ready": "the next server that is launched stays `Starting`",
     "fails_to_start": "the next server that is launched becomes `Failed`",
     "vanish": "the next prompt makes its server disappear while it runs",
     "ws_drop": "the next prompt closes its WebSocket while it runs",
+    "forget": "the next prompt is lost, as when ComfyUI is started anew",
     "run_error": "the next prompt ends with an error of a node",
 }
 _CLOUD: tuple[Operation, ...] = ("launch", "status", "stop", "list", "workflows")
-_OF_LAUNCH, _OF_RUN = ("never_ready", "fails_to_start"), ("vanish", "ws_drop", "run_error")
+_OF_LAUNCH, _OF_RUN = ("never_ready", "fails_to_start"), ("vanish", "ws_drop", "forget", "run_error")
 
 
 class Fault(BaseModel):
@@ -43,6 +59,7 @@ class Fault(BaseModel):
     at: Operation | None = None
     times: Annotated[int, Field(ge=1)] = 1
     after: Annotated[int, Field(ge=0)] = 0
+    seconds: Annotated[float, Field(ge=0, description="With slow.")] = 1.0
     retry_after: Annotated[float, Field(ge=0, description="Seconds, with 429.")] = 1.0
 
     def hits(self, operation: Operation) -> bool:

@@ -21,7 +21,7 @@ from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType
 
 READY = "Ready"
-_MARKS, _PART = 60, 20
+_PART = 20
 _NOT_FOUND = 404
 _KINDS: Mapping[int, ErrorType] = {
     400: ErrorType.VALIDATION_ERROR,
@@ -64,6 +64,11 @@ class _Workflow(BaseModel):
     updated_at: str = ""
 
 
+def marked(duration_s: int, call_id: str) -> int:
+    """A little less, by an amount that follows from the call: the one thing that the list of servers tells of who launched them."""
+    return duration_s - int.from_bytes(hashlib.sha256(call_id.encode()).digest()[:4]) % max(1, duration_s // _PART)
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """What is to be launched; `estimated_duration` is in seconds."""
@@ -72,17 +77,16 @@ class Order:
     server_type: str
     estimated_duration: int
 
+    @classmethod
+    def by(cls, call_id: str, server_type: str, duration_s: int, workflow_version_id: str = "") -> "Order":
+        """Of that call: what is the same whenever it is asked for."""
+        return cls(workflow_version_id, server_type, marked(duration_s, call_id))
+
     def resembles(self, server: Server) -> bool:
         return (server.server_type, server.estimated_duration) == (self.server_type, self.estimated_duration)
 
 
 T = TypeVar("T")
-
-
-def marked(duration_s: int, call_id: str) -> int:
-    """A little less, by an amount that follows from the call: the one thing that the list of servers tells of who launched them."""
-    most = min(_MARKS, duration_s // _PART)
-    return duration_s - int.from_bytes(hashlib.sha256(call_id.encode()).digest()[:4]) % max(1, most)
 
 
 _SERVERS = TypeAdapter(list[Server])

@@ -9,12 +9,13 @@ import structlog
 from pydantic import Field, JsonValue
 
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.builtin.runcomfy.cloud import Cloud, LaunchUnknown, Order, Server, marked
-from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, TAGS, RunComfy
+from engine.runtimes.builtin.runcomfy.cloud import Cloud, LaunchUnknown, Order, Server
+from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, TAGS, RunComfy, ServerId
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolContext, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.identifiers import CallId
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
 _COMING = frozenset({"", "Starting", "Ready"})
@@ -44,8 +45,16 @@ class Arguments(ToolArguments):
     ] = "medium"
     estimated_duration: Annotated[
         int,
-        Field(ge=60, le=86_400, description="Seconds after which RunComfy ends the server; up to a minute less, to recognise it."),
+        Field(ge=60, le=86_400, description="Seconds after which RunComfy ends the server; up to 5 % less, to recognise it."),
     ] = 3600
+    launched_by: Annotated[
+        CallId | None,
+        Field(description="Launches nothing: finds the server of an earlier call of unknown end, by its id and the same parameters."),
+    ] = None
+    others: Annotated[
+        tuple[ServerId, ...],
+        Field(strict=False, max_length=1000, description="With `launched_by`: servers that are known to be of other calls."),
+    ] = ()
 
 
 class Result(ToolOutput):
@@ -98,11 +107,10 @@ class Launch:
     async def run(self, arguments: Arguments, context: ToolContext) -> Result:
         """Raises CallFailed. A server that does not become ready is stopped."""
         async with self._service.cloud() as cloud:
-            order = await _order(arguments, cloud, context.call_id)
-            async with self._turn:
-                context.progress(f"launching a {order.server_type} server")
-                launched = await self._launched(cloud, order, context.call_id)
-                self._own.add(launched.server_id)
+            if arguments.launched_by is not None:
+                launched = await _found(cloud, arguments, arguments.launched_by)
+            else:
+                launched = await self._new(cloud, arguments, context)
             try:
                 return await self._ready(cloud, launched, context)
             except CallFailed as failure:
@@ -110,6 +118,15 @@ class Launch:
             except asyncio.CancelledError:
                 await self._stopped(cloud, launched.server_id, context.call_id)
                 raise
+
+    async def _new(self, cloud: Cloud, arguments: Arguments, context: ToolContext) -> Server:
+        version = await _version(arguments, cloud)
+        order = Order.by(context.call_id, arguments.server_type, arguments.estimated_duration, version)
+        async with self._turn:
+            context.progress(f"launching a {order.server_type} server")
+            launched = await self._launched(cloud, order, context.call_id)
+            self._own.add(launched.server_id)
+        return launched
 
     async def _launched(self, cloud: Cloud, order: Order, call_id: str) -> Server:
         """Raises CallFailed, of an unknown outcome when the answer was lost and the server is not found."""
@@ -190,12 +207,24 @@ class Launch:
         return is_stopped
 
 
-async def _order(arguments: Arguments, cloud: Cloud, call_id: str) -> Order:
+async def _version(arguments: Arguments, cloud: Cloud) -> str:
     version = arguments.workflow_version_id or await cloud.newest_version()
     if version is None:
         message = "The account has no workflow to launch a server with. Save one at RunComfy, or give `workflow_version_id`."
         raise CallFailed(ErrorType.VALIDATION_ERROR, message, {"field": "workflow_version_id"})
-    return Order(version, arguments.server_type, marked(arguments.estimated_duration, call_id))
+    return version
+
+
+async def _found(cloud: Cloud, arguments: Arguments, call_id: str) -> Server:
+    """The one server that is as that call ordered it. Raises CallFailed (`rejected`) when there is none, or more than one."""
+    order = Order.by(call_id, arguments.server_type, arguments.estimated_duration)
+    found = [one for one in await cloud.listed() if order.resembles(one) and one.server_id not in arguments.others]
+    if len(found) == 1:
+        return found[0]
+    what = "Several servers are" if found else "No server is"
+    candidates: list[JsonValue] = [one.server_id for one in found]
+    message = f"{what} as that call would have launched it."
+    raise CallFailed(ErrorType.REJECTED, message, {"cause": "ambiguous" if found else "not_found", "candidates": candidates})
 
 
 async def _seen(cloud: Cloud, server_id: str) -> tuple[Server | None, bool]:

@@ -1,5 +1,6 @@
 """Writing down how far a session of a group is."""
 
+from pydantic import JsonValue
 from temporalio import activity
 
 from engine.groups.account import SessionAccounts
@@ -19,3 +20,7 @@ class GroupSessions:
     @activity.defn(name=step_names.NOTE_SESSION)
     async def note_session(self, step: SessionStep) -> None:
         await self._accounts.note(step)
+
+    @activity.defn(name=step_names.LIST_LAUNCHES)
+    async def list_launches(self, step: SessionStep) -> tuple[JsonValue, ...]:
+        return await self._accounts.launches_of_others(step)

@@ -33,7 +33,7 @@ async def making_of_door(settings: Settings, state: StateDirectory, store: Store
     """What makes calls in a process that is no host, until the block ends. Raises CannotRun."""
     secrets = SecretSource(environment(), state.root / "secrets")
     secrets.check()
-    builtin = {tool_id: tool for tool_id, tool in builtins_of(settings.calls, settings.limits).items() if not tool.starts_processes}
+    builtin = {tool_id: tool for tool_id, tool in builtins_of(settings).items() if not tool.starts_processes}
     http = HttpExchange(
         max_result_bytes=settings.limits.max_result_bytes,
         max_result_values=settings.limits.max_result_values,

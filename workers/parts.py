@@ -38,7 +38,7 @@ from engine.registry.registry import ToolRegistry
 from engine.registry.tool_files import ToolFolders
 from engine.registry.tool_files_import import ToolFilesImport
 from engine.runtimes.auditing.audit import AuditLog
-from engine.runtimes.builtin import builtin_tools, entries
+from engine.runtimes.builtin import ALIASES, builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.running.supervisor import Supervisor
@@ -66,7 +66,6 @@ from engine.upkeep.loop_watch import LoopWatch
 from toolagent.contracts.lanes import LaneCounts
 from workers.failures import CannotRun
 from workers.settings.environment import environment
-from workers.settings.front import LimitSettings
 from workers.settings.hosts import CallSettings
 from workers.settings.kept import DatabaseSettings
 from workers.settings.tools import SHIPPED_DATA, CatalogSettings
@@ -105,7 +104,7 @@ class Store:
         self.turns = ModelTurnTable(database, self.messages)
         self.evidence = EvidenceTable(database)
         self.placements = Placements(state.host or None, frozenset(settings.calls.bucket_limits), self.hosts, self.routes)
-        self.registry = ToolRegistry(self.tools, self.routes)
+        self.registry = ToolRegistry(self.tools, self.routes, ALIASES)
         self.cached_tools = CachedTools(self.registry, CatalogState(database))
         self.durations = UsualDurations()
         self.settled = SettledCalls()
@@ -113,10 +112,18 @@ class Store:
         self.audit = AuditLog(state.root / "audit")
 
 
-def builtins_of(settings: CallSettings, limits: LimitSettings) -> Mapping[str, BuiltinTool]:
+def builtins_of(settings: Settings) -> Mapping[str, BuiltinTool]:
     """Raises CannotRun when a setting of theirs cannot be used."""
+    calls, limits = settings.calls, settings.limits
+    options = BuiltinOptions(
+        http_request_allow=calls.http_request_allow,
+        http_request_max_bytes=limits.max_result_bytes,
+        max_file_bytes=limits.max_file_bytes,
+        runcomfy_url=calls.runcomfy_url,
+        secrets=SecretSource(environment(), settings.state.state_dir.absolute() / "secrets").resolve,
+    )
     try:
-        return builtin_tools(BuiltinOptions(settings.http_request_allow, limits.max_result_bytes))
+        return builtin_tools(options)
     except ValueError as error:
         raise CannotRun(str(error)) from error
 

@@ -56,7 +56,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
     """Everything, until the block ends. Raises CannotRun with what is wrong and what to do about it."""
     async with AsyncExitStack() as stack:
         watch = await stack.enter_async_context(watched_loop())
-        builtins_of(settings.calls, settings.limits)  # a setting that cannot be used is said before anything is started
+        builtins_of(settings)  # a setting that cannot be used is said before anything is started
         state = stack.enter_context(owned_state(settings.state.state_dir, settings.host.host_id))
         poster_of(settings.calls, state)
         listener = bound_socket(settings.front)
@@ -82,7 +82,7 @@ async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
     named_address(settings.temporal)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(watched_loop())
-        builtins_of(settings.calls, settings.limits)
+        builtins_of(settings)
         state = stack.enter_context(owned_state(settings.state.state_dir, settings.host.host_id))
         await swept_state(state.root, state.calls)
         store = await stack.enter_async_context(opened_store(settings, state))

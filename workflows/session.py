@@ -144,19 +144,16 @@ class Session:
             asked += 1
 
     async def _listed(self, name: str) -> JsonValue:
-        """The item of this launch; False where the provider has none, None where it did not answer."""
-        probe, request = self._request.group.verify, self._request
-        if probe is None:
+        """The launch as the provider has it; False where it has none, None where it does not say."""
+        probe, request, call_id = self._request.group.verify, self._request, self.view.launch_call_id
+        if probe is None or call_id is None:
             return None
-        step = GroupStep(tool_id=probe.tool_id, role=GroupRole.RUN, params=probe.params)
-        result = await invoke(sessions.call_in(request, step, None, {}), sessions.call_id_in(request.session_id, name))
-        if result.error is not None or result.is_reference:
-            return None
-        try:
-            found = sessions.found_launch(probe, result.result, self.view.launch_call_id or "")
-        except NoSuchFieldError:
-            return None
-        return False if found is None else found
+        others: tuple[JsonValue, ...] = ()
+        if probe.others is not None:
+            step = SessionStep(group=request.group, view=self.view)
+            others = await surely(lambda: workflow.execute_local_activity(stubs.list_launches, step, **options.session_note("others")))
+        call = sessions.looked_up(request, probe, call_id, others)
+        return sessions.seen_in(probe, await invoke(call, sessions.call_id_in(request.session_id, name)), call_id)
 
     async def _launched_as(self, result: JsonValue) -> None:
         at = workflow.now()

@@ -1,11 +1,18 @@
 """The account of a session: its row, and an event where the provider does not confirm a stop."""
 
+from contextlib import suppress
+
+from pydantic import JsonValue
+
 from engine.store.clock import now
 from engine.store.events import EventTable
 from engine.store.sessions import SessionTable
 from toolagent.contracts.groups import GroupRole
 from toolagent.contracts.records import Event, EventType
 from toolagent_service.contracts.sessions import OpenStep, SessionStep
+from toolagent_service.groups.sessions import NoSuchFieldError, field_of
+
+_MOST_OTHERS = 1_000
 
 
 class SessionAccounts:
@@ -14,6 +21,18 @@ class SessionAccounts:
 
     async def open(self, step: OpenStep) -> bool:
         return await self._sessions.open(step.request, step.view, step.request.group.limits.max_sessions)
+
+    async def launches_of_others(self, step: SessionStep) -> tuple[JsonValue, ...]:
+        """What the other living sessions of the group have launched."""
+        if (probe := step.group.verify) is None:
+            return ()
+        living = await self._sessions.of_group(step.view.group_id, living=True, most=_MOST_OTHERS)
+        launched = [view.launched for view in living if view.launched is not None and view.session_id != step.view.session_id]
+        found: list[JsonValue] = []
+        for one in launched:
+            with suppress(NoSuchFieldError):
+                found.append(field_of(one, probe.launch_id))
+        return tuple(found)
 
     async def note(self, step: SessionStep) -> None:
         await self._sessions.note(step.view)

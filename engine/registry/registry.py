@@ -1,6 +1,6 @@
 """The tool registry: which tools exist."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
@@ -16,11 +16,15 @@ RUNTIME_ORIGIN = "registered"
 
 
 class ToolRegistry:
-    """Reads and writes tool versions. The active version is meant where none is named."""
+    """Reads and writes tool versions. The active version is meant where none is named.
 
-    def __init__(self, tools: ToolTable, routes: RouteTable) -> None:
+    `aliases` are other ids by which calls find a tool (`find`); no list has them.
+    """
+
+    def __init__(self, tools: ToolTable, routes: RouteTable, aliases: Mapping[str, str] | None = None) -> None:
         self._tools = tools
         self._routes = routes
+        self._aliases = aliases or {}
 
     async def get(self, tool_id: str, version: str | None = None) -> ToolManifest | None:
         entry = await self._tools.get(tool_id, version)
@@ -41,6 +45,11 @@ class ToolRegistry:
 
         Raises NotARangeError.
         """
+        found = await self._find(tool_id, wanted)
+        alias = self._aliases.get(tool_id) if found is None else None
+        return await self._find(alias, wanted) if alias else found
+
+    async def _find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
         if wanted is None or is_exact(wanted):
             entry = await self._tools.get(tool_id, wanted)
             return entry if entry or wanted is None else await self._none_of(tool_id)

@@ -37,6 +37,7 @@ from toolagent.contracts.routes import RunState
 from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.tasks import TaskState
+from toolagent.testing.servers.runcomfy_ledger import FAULTS
 from toolagent.testing.servers.scenario import Expectation, FaultKind, Turn
 from toolagent_service import step_names, stubs
 from toolagent_service.contracts.agent import AgentEnd
@@ -72,6 +73,10 @@ def source_types() -> Rows:
 
 def runtimes() -> Rows:
     return dict.fromkeys(RUNTIMES, "")
+
+
+def faults_of_runcomfy() -> Rows:
+    return dict.fromkeys(FAULTS, "")
 
 
 def built_in_tools() -> Rows:
@@ -181,6 +186,7 @@ REGISTERED: Mapping[str, Callable[[], Rows]] = {
     "source type": source_types,
     "runtime": runtimes,
     "built-in tool": built_in_tools,
+    "fault of RunComfy": faults_of_runcomfy,
     "script error": script_errors,
     "service method": service_methods,
     "sandbox level": values_of(SandboxLevel),

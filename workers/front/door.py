@@ -58,6 +58,7 @@ async def serving(app: FastAPI, listener: socket.socket, grace: Grace) -> AsyncG
         timeout_graceful_shutdown=math.ceil(grace.seconds) + 3 * _SHUTDOWN_S,
         server_header=False,
         http=BoundedHead,
+        ws="none",
     )
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]), name="http")

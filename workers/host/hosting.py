@@ -72,7 +72,7 @@ async def running_host(
     settings: Settings, state: StateDirectory, store: Store, client: Client, guardian: Guardian, owner: Owner, grace: Grace
 ) -> AsyncGenerator[RunningHost]:
     """Serve the queues of this host until the block ends and what it has in hand is done, or `grace` is over. Raises CannotRun."""
-    builtin = builtins_of(settings.calls, settings.limits)
+    builtin = builtins_of(settings)
     async with AsyncExitStack() as stack:
         # First: until the id is ours, everything that is kept under it belongs to another.
         try:

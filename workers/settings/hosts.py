@@ -61,6 +61,9 @@ class CallSettings(Part):
     http_request_allow: CommaSeparated[tuple[str, ...]] = ()
     """Private hosts, addresses or CIDRs that `http_request` may reach; comma-separated."""
 
+    runcomfy_url: str | None = None
+    """RunComfy's server API, as far as `/users`: `https://api.runcomfy.net/prod/api`; unset: its tools answer `unavailable`."""
+
     callback_allow: CommaSeparated[tuple[str, ...]] = ()
     """Private hosts, addresses or CIDRs that callbacks may go to; comma-separated."""
 

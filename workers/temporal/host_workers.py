@@ -91,7 +91,7 @@ async def running_workers(
     """Serve all queues of this host until the block ends; running calls and steps of tasks are then given `grace`."""
     call = [activities.call.call_tool]
     notes = [making.follow.enter_stage, making.follow.end_task, making.follow.find_host]
-    sessions = [activities.sessions.open_session, activities.sessions.note_session]
+    sessions = [activities.sessions.open_session, activities.sessions.note_session, activities.sessions.list_launches]
     make = making.make
     steps = [
         make.inspect_task,

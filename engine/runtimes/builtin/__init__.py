@@ -4,18 +4,28 @@ from collections.abc import Mapping
 
 from engine.runtimes.builtin import calculator, echo, execute_script, http_request
 from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.builtin.runcomfy import execute, launch, stop
 from engine.runtimes.builtin.tool import BuiltinTool
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources import BuiltinSource
 
-__all__ = ["builtin_tools", "entries"]
+__all__ = ["ALIASES", "builtin_tools", "entries"]
 
 _TOOLS = (
     calculator.tool,
     echo.tool,
     execute_script.tool,
     http_request.tool,
+    launch.tool,
+    execute.tool,
+    stop.tool,
 )
+
+ALIASES: Mapping[str, str] = {
+    "runcomfy_launch_env": "launch_comfy_env",
+    "runcomfy_run_only": "runcomfy_workflow_executor",
+}
+"""Other names that calls may use, which are listed nowhere; a tool that has such an id itself goes before."""
 
 
 def builtin_tools(options: BuiltinOptions) -> Mapping[str, BuiltinTool]:

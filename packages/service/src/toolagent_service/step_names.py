@@ -26,6 +26,7 @@ __all__ = [
     "JOIN",
     "LANE_DRAINS",
     "LAY_OUT",
+    "LIST_LAUNCHES",
     "LOOKS_QUEUE",
     "LOOK_AT_CALL",
     "MAKE_BATCH",
@@ -109,6 +110,7 @@ DELIVER_CALLBACK = "deliver_callback"
 NOTE_CALLBACK = "note_callback"
 OPEN_SESSION = "open_session"
 NOTE_SESSION = "note_session"
+LIST_LAUNCHES = "list_launches"
 
 
 def control_queue(host: str) -> str:

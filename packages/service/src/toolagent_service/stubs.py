@@ -2,6 +2,7 @@
 
 from typing import Never
 
+from pydantic import JsonValue
 from temporalio import activity
 
 from toolagent.contracts.batches import CallLook, LookRequest
@@ -56,6 +57,7 @@ __all__ = [
     "find_host",
     "inspect_task",
     "lay_out",
+    "list_launches",
     "look_at_call",
     "make_batch",
     "note_callback",
@@ -230,4 +232,10 @@ async def open_session(_step: OpenStep) -> bool:
 @activity.defn(name=step_names.NOTE_SESSION)
 async def note_session(_step: SessionStep) -> None:
     """Write down how far a session is."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.LIST_LAUNCHES)
+async def list_launches(_step: SessionStep) -> tuple[JsonValue, ...]:
+    """Say what other living sessions of the group have launched."""
     _bodiless()

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from pydantic import JsonValue
@@ -23,9 +23,11 @@ __all__ = [
     "found_launch",
     "is_alert",
     "is_gone",
+    "looked_up",
     "may_have_launched",
     "over_by",
     "pause_of",
+    "seen_in",
     "step_of",
     "the_step",
     "was_made",
@@ -35,6 +37,7 @@ GONE = "gone"
 """`details.reason` of a stop that found nothing to stop."""
 
 _NOT_FOUND = frozenset({404, 410})
+_NOWHERE = "not_found"
 _LONGEST_PAUSE = timedelta(minutes=5)
 _LOST = frozenset(
     {ErrorType.TIMEOUT, ErrorType.EXECUTION_ERROR, ErrorType.OUTPUT_VALIDATION_ERROR, ErrorType.CANCELLED, ErrorType.UNAVAILABLE}
@@ -106,14 +109,35 @@ def found_launch(probe: VerifyProbe, listed: JsonValue, call_id: str) -> JsonVal
     return None
 
 
+def looked_up(request: OpenSession, probe: VerifyProbe, call_id: str, others: Sequence[JsonValue]) -> ToolCall:
+    """The call of the probe."""
+    if probe.asks is None:
+        return ToolCall(tool_id=probe.tool_id, params=probe.params, caller=request.caller)
+    known: dict[str, JsonValue] = {} if probe.others is None else {probe.others: [*others]}
+    return ToolCall(tool_id=probe.tool_id, params={**probe.params, **request.params, probe.asks: call_id, **known}, caller=request.caller)
+
+
+def seen_in(probe: VerifyProbe, result: ToolResult, call_id: str) -> JsonValue:
+    """The launch of this call in the probe's answer: False where the provider has none, None where it did not say."""
+    if probe.asks is not None and result.error is not None:
+        return False if _details(result).get("cause") == _NOWHERE else None
+    if result.error is not None or result.is_reference:
+        return None
+    try:
+        found = result.result if probe.asks is not None else found_launch(probe, result.result, call_id)
+    except NoSuchFieldError:
+        return None
+    return False if found is None else found
+
+
 def was_made(result: ToolResult) -> bool:
     """Whether the tool did something: a refused call had no part in the session."""
     return result.error is None or (_details(result).get("sent") is not False and result.error.type in _LOST)
 
 
 def may_have_launched(result: ToolResult) -> bool:
-    """Whether something may run of which nothing is known."""
-    return result.error is not None and was_made(result)
+    """Whether something may run of which nothing is known; not when the launch says that it has `stopped` what it began."""
+    return result.error is not None and was_made(result) and _details(result).get("stopped") is not True
 
 
 def is_gone(result: ToolResult) -> bool:

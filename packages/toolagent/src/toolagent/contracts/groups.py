@@ -35,14 +35,22 @@ class GroupStep(Contract):
 
 
 class VerifyProbe(Contract):
-    """A tool that lists what the provider runs: so a launch whose answer was lost is found, and what nobody owns."""
+    """A tool that says what the provider runs: so a launch whose answer was lost is found.
+
+    It lists all (`items`, `launched_by`), or is asked for one (`asks`, with the launch's own params).
+    """
 
     tool_id: ToolId
     params: dict[str, JsonValue] = {}
     items: ResultPath = "$"
     """Where the list is in its result. An item is what the launch would have answered."""
-    launched_by: ResultPath
+    launched_by: ResultPath = "$.launched_by"
     """In an item, the id of the call that launched it."""
+    asks: str | None = None
+    """The param that gets the id of the call. Its result is what the launch would have answered; `details.cause` `not_found`: nothing."""
+    others: str | None = None
+    """The param that gets what other living sessions of the group have launched, as `launch_id` names it."""
+    launch_id: ResultPath = "$"
 
 
 class GroupLimits(Contract):

@@ -15,6 +15,9 @@ from toolagent.testing.servers.index_packages import packages_schema
 from toolagent.testing.servers.index_server import IndexServer
 from toolagent.testing.servers.model_server import ModelServer, UnexpectedRequestError
 from toolagent.testing.servers.recorder import Recorder
+from toolagent.testing.servers.runcomfy_app import Account
+from toolagent.testing.servers.runcomfy_ledger import FAULTS, Fault
+from toolagent.testing.servers.runcomfy_server import RunComfyServer
 from toolagent.testing.servers.scenario import scenario_schema
 from toolagent.testing.servers.serving import NotServing, ServerThread
 
@@ -65,6 +68,29 @@ def index(packages: Annotated[Path, typer.Option(metavar="FILE", show_default=Fa
     """A package index of Python packages that a file describes; its index URL is the server's address with `/simple/`."""
     with _reported():
         _serve(IndexServer(packages, port))
+
+
+@app.command()
+def runcomfy(
+    port: Port = 0,
+    user: Annotated[str, typer.Option(help="The user id that it knows.")] = "tester",
+    key: Annotated[str, typer.Option(help="The key that it takes.")] = "stand-in-key",
+    start: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long a server is `Starting`.")] = 1.0,
+    node: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long each node of a workflow takes.")] = 0.2,
+    fault: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help=f"The next request that it fits has it: {', '.join(FAULTS)}.")
+    ] = None,
+) -> None:
+    """RunComfy with a ComfyUI for each server; its API is at `/prod/api`. LoadImage and SaveImage are real, models are not.
+
+    `GET /control/ledger` has what was launched and stopped. `POST /control/faults` takes `{"kind": …, "at": …, "times": …}`.
+    """
+    with _reported():
+        try:
+            faults = [Fault.model_validate({"kind": kind}) for kind in fault or ()]
+        except ValueError as error:
+            raise typer.BadParameter(f"--fault is one of {', '.join(FAULTS)}.") from error
+        _serve(RunComfyServer(port, Account(user, key), start_s=start, node_s=node, faults=faults))
 
 
 @app.command()

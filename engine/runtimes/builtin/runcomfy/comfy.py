@@ -1,0 +1,180 @@
+"""ComfyUI's own API at the address of a server: upload, prompt, history, view."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import Self
+
+import httpx
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from engine.runtimes.builtin.runcomfy.peer import Answer, NoAnswer, Peer, ask, unreachable
+from engine.runtimes.builtin.runcomfy.workflow import Prompt
+from engine.runtimes.failures import CallFailed
+from toolagent.contracts.calls import ErrorType
+
+_OK, _BAD_REQUEST = 200, 400
+_PIECE = 1 << 20
+
+
+class Uploaded(BaseModel):
+    name: str
+    subfolder: str = ""
+
+    @property
+    def path(self) -> str:
+        """As a node names it."""
+        return str(PurePosixPath(self.subfolder, self.name))
+
+
+class Picture(BaseModel):
+    """A file that a node put out, as its history names it."""
+
+    filename: str
+    subfolder: str = ""
+    type: str = "output"
+
+
+class _Queued(BaseModel):
+    prompt_id: str
+
+
+class Status(BaseModel):
+    status_str: str = ""
+    completed: bool = False
+    messages: list[JsonValue] = []
+
+
+class Ended(BaseModel):
+    """A prompt's entry in the history, which is there when it has ended."""
+
+    outputs: dict[str, dict[str, JsonValue]] = {}
+    status: Status | None = None
+
+
+class ComfyUnreachable(Exception):
+    """It did not answer, or not as ComfyUI does: the server may be gone."""
+
+
+class Comfy:
+    """`async with Comfy(url, peer) as comfy`. The API has no keys: none is sent. Raises ComfyUnreachable where nothing else is said."""
+
+    def __init__(self, url: str, peer: Peer) -> None:
+        self.url = url.rstrip("/")
+        self._http = peer.client()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._http.aclose()
+
+    async def upload(self, name: str, content: bytes, subfolder: str) -> Uploaded:
+        """Into the folder of inputs."""
+        answer = await self._asked(
+            "POST", "/upload/image", files={"image": (name, content)}, data={"overwrite": "true", "type": "input", "subfolder": subfolder}
+        )
+        if answer.status == _BAD_REQUEST:
+            raise CallFailed(ErrorType.VALIDATION_ERROR, f"ComfyUI does not take the file {name!r}.", {"file": name, "answer": answer.text})
+        try:
+            return Uploaded.model_validate(_body(answer))
+        except ValidationError as error:
+            raise _strange(answer) from error
+
+    async def queue(self, prompt: Prompt, client_id: str) -> str:
+        """The id of the prompt. Raises CallFailed with what ComfyUI finds wrong with it, by node."""
+        try:
+            answer = await ask(self._http, "POST", f"{self.url}/prompt", json={"prompt": prompt, "client_id": client_id})
+        except NoAnswer as error:
+            failure = unreachable("ComfyUI", error)
+            if error.was_sent:  # it may run: another try would run it twice
+                failure.error_type = ErrorType.EXECUTION_ERROR
+            raise failure from error
+        if answer.status == _BAD_REQUEST:
+            raise _invalid(answer)
+        try:
+            return _Queued.model_validate(_body(answer)).prompt_id
+        except ValidationError as error:
+            raise _strange(answer) from error
+
+    async def ended(self, prompt_id: str) -> Ended | None:
+        """None: it has not ended."""
+        answer = await self._asked("GET", f"/history/{prompt_id}")
+        body = _body(answer)
+        found = body.get(prompt_id) if isinstance(body, dict) else None
+        try:
+            return Ended.model_validate(found) if found else None
+        except ValidationError as error:
+            raise _strange(answer) from error
+
+    async def is_queued(self, prompt_id: str) -> bool:
+        """Whether it waits or runs."""
+        answer = await self._asked("GET", "/queue")
+        body = _body(answer)
+        if not isinstance(body, dict):
+            raise _strange(answer)
+        entries = [entry for name in ("queue_running", "queue_pending") for entry in _list(body.get(name))]
+        return any(prompt_id in _list(entry) for entry in entries)
+
+    async def fetch(self, picture: Picture, into: Path, max_bytes: int) -> None:
+        """Raises CallFailed for a file that is larger."""
+        size = 0
+        try:
+            async with self._http.stream("GET", f"{self.url}/view", params=picture.model_dump()) as response:
+                if response.status_code != _OK:
+                    raise ComfyUnreachable(f"/view answered {response.status_code} for {picture.filename!r}")
+                with await asyncio.to_thread(into.open, "wb") as file:
+                    async for piece in response.aiter_bytes(_PIECE):
+                        size += len(piece)
+                        if size > max_bytes:
+                            message = f"{picture.filename!r} is larger than {max_bytes} bytes, the most that a file may have here."
+                            raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"outcome": "executed"})
+                        await asyncio.to_thread(file.write, piece)
+        except httpx.HTTPError as error:
+            raise ComfyUnreachable(str(error) or type(error).__name__) from error
+
+    async def interrupt(self, prompt_id: str) -> None:
+        """Whether it waits or runs. A ComfyUI that is older than the parameter ends what runs."""
+        await self._asked("POST", "/queue", json={"delete": [prompt_id]})
+        await self._asked("POST", "/interrupt", json={"prompt_id": prompt_id})
+
+    async def _asked(self, method: str, path: str, **content: object) -> Answer:
+        try:
+            return await ask(self._http, method, f"{self.url}{path}", **content)
+        except NoAnswer as error:
+            raise ComfyUnreachable(str(error)) from error
+
+
+def _body(answer: Answer) -> JsonValue:
+    if answer.status != _OK or answer.body is None:
+        raise _strange(answer)
+    return answer.body
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+def _strange(answer: Answer) -> ComfyUnreachable:
+    return ComfyUnreachable(f"it answered {answer.status} {answer.text[:200]!r}")
+
+
+def _invalid(answer: Answer) -> CallFailed:
+    """With ComfyUI's own words."""
+    body = answer.body if isinstance(answer.body, Mapping) else {}
+    error, nodes = body.get("error"), body.get("node_errors")
+    said = error.get("message") if isinstance(error, Mapping) else error
+    details = error.get("details") if isinstance(error, Mapping) else None
+    wrong = [str(said or answer.text), *([str(details)] if details else []), *_of_nodes(nodes)]
+    return CallFailed(
+        ErrorType.VALIDATION_ERROR, f"ComfyUI refuses the workflow: {'; '.join(wrong)}", {"error": error, "node_errors": nodes}
+    )
+
+
+def _of_nodes(nodes: JsonValue) -> Iterator[str]:
+    for node_id, told in nodes.items() if isinstance(nodes, Mapping) else ():
+        errors = told.get("errors") if isinstance(told, Mapping) else None
+        for error in errors if isinstance(errors, list) else ():
+            if isinstance(error, Mapping):
+                yield f"node {node_id}: {error.get('message')} ({error.get('details')})"

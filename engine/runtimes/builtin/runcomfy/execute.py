@@ -1,0 +1,195 @@
+"""Executes a workflow on a server that was launched, and fetches what it made."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, JsonValue, ValidationError, field_validator
+
+from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.builtin.runcomfy.cloud import Cloud
+from engine.runtimes.builtin.runcomfy.comfy import Comfy, ComfyUnreachable, Ended, Picture
+from engine.runtimes.builtin.runcomfy.inputs import InputFile, sent_images, sent_models
+from engine.runtimes.builtin.runcomfy.run import PromptRun
+from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, TAGS, OneServer, RunComfy
+from engine.runtimes.builtin.runcomfy.workflow import NotAWorkflow, Prompt, api_format, renamed
+from engine.runtimes.builtin.tool import BuiltinTool, ToolContext, ToolOutput, TypedTool, schema_of
+from engine.runtimes.failures import CallFailed
+from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
+from toolagent.core.schemas import FILE_PATH
+
+_MOST_FILES = 64
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+Files = Annotated[tuple[InputFile, ...], Field(max_length=_MOST_FILES, strict=False)]
+
+
+class Arguments(OneServer):
+    workflow: Annotated[
+        dict[str, JsonValue],
+        Field(description='`{"nodes": [{"id", "type", "inputs"}]}` with links such as `["1", 0]`, or what ComfyUI exports as API format.'),
+    ]
+    images: Annotated[Files, Field(description="Pictures (or videos) that the workflow loads by these names.")] = ()
+    loras: Annotated[Files, Field(description="Uploaded to `loras` in the folder of inputs.")] = ()
+    checkpoints: Annotated[Files, Field(description="Uploaded to `checkpoints` in the folder of inputs.")] = ()
+
+    @field_validator("workflow")
+    @classmethod
+    def _can_be_converted(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        try:
+            api_format(value)
+        except NotAWorkflow as error:
+            raise ValueError(f"{error.path}: {error}") from error
+        return value
+
+
+class OutputFile(ToolOutput):
+    node: Annotated[str, Field(description="Id of the node that made it.")]
+    kind: Annotated[str, Field(description="ComfyUI's word: `images`, `gifs`, `audio` …")]
+    name: str
+    file: Annotated[str, Field(json_schema_extra={"format": FILE_PATH}, description="A file id for GET /files/{id}.")]
+
+
+class Result(ToolOutput):
+    prompt_id: str
+    files: tuple[OutputFile, ...]
+    values: Annotated[dict[str, JsonValue], Field(description="What nodes put out besides files, by node.")]
+
+
+_EXAMPLE: JsonValue = {
+    "nodes": [
+        {"id": 1, "type": "LoadImage", "inputs": {"image": "input.png"}},
+        {"id": 2, "type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "result"}},
+    ]
+}
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+_MANIFEST = ToolManifest(
+    tool_id="runcomfy_workflow_executor",
+    name="执行 ComfyUI 工作流 Execute a ComfyUI workflow",
+    description=(
+        "在已启动的 ComfyUI 服务器上执行工作流,上传输入文件并取回结果文件。Executes a ComfyUI workflow on a server that launch_comfy_env "
+        "started: uploads its files, follows its nodes, and returns the files that it made."
+    ),
+    category=CATEGORY,
+    backend_runtime=BackendRuntime.REMOTE,
+    group_ids=(GROUP,),
+    tags=(*TAGS, "run"),
+    input_schema=schema_of(Arguments),
+    output_schema=schema_of(Result),
+    permission_class=PermissionClass.EXTERNAL,
+    side_effect_scope=SideEffectScope.NETWORK,
+    idempotent=False,
+    examples=(
+        ToolExample(
+            description="A picture in, the same out",
+            input={
+                "server_id": "d26d4f31-8696-43ad-ba62-b4f8c268b79a",
+                "workflow": _EXAMPLE,
+                "images": [{"name": "input.png", "base64": _PIXEL}],
+            },
+        ),
+    ),
+    timeout_s=3600,
+    concurrency=AT_ONCE,
+)
+
+
+def tool(options: BuiltinOptions) -> BuiltinTool:
+    return TypedTool(_MANIFEST, Arguments, Execute(RunComfy(options)).run)
+
+
+class Execute:
+    def __init__(self, service: RunComfy) -> None:
+        self._service = service
+
+    async def run(self, arguments: Arguments, context: ToolContext) -> Result:
+        """Raises CallFailed."""
+        async with self._service.cloud() as cloud:
+            url = await _address(cloud, arguments.server)
+            async with Comfy(url, self._service.peer) as comfy:
+                try:
+                    return await self._executed(cloud, comfy, arguments, context)
+                except ComfyUnreachable as error:
+                    raise await _lost(cloud, arguments.server, error) from error
+
+    async def _executed(self, cloud: Cloud, comfy: Comfy, arguments: Arguments, context: ToolContext) -> Result:
+        progress = context.progress
+        await sent_models(comfy, arguments.checkpoints, "checkpoints", progress)
+        await sent_models(comfy, arguments.loras, "loras", progress)
+        names = await sent_images(comfy, arguments.images, context.call_id, progress)
+        prompt: Prompt = renamed(api_format(arguments.workflow), names)
+
+        async def is_gone() -> bool:
+            return await _is_gone(cloud, arguments.server)
+
+        run = PromptRun(comfy, self._service.peer, progress, is_gone, self._service.longest_pause_s)
+        prompt_id, ended = await run.run(prompt, context.call_id)
+        files = [await self._fetched(comfy, one, number, context.files) for number, one in enumerate(_pictures(ended))]
+        return Result(prompt_id=prompt_id, files=tuple(files), values=_values(ended))
+
+    async def _fetched(self, comfy: Comfy, found: tuple[str, str, Picture], number: int, folder: Path) -> OutputFile:
+        node, kind, picture = found
+        own = folder / str(number)  # two nodes may give one name
+        own.mkdir(parents=True, exist_ok=True)
+        path = own / (_UNSAFE.sub("_", picture.filename).lstrip(".") or "output")
+        await comfy.fetch(picture, path, self._service.max_file_bytes)
+        return OutputFile(node=node, kind=kind, name=picture.filename, file=str(path))
+
+
+async def _address(cloud: Cloud, server_id: str) -> str:
+    server = await cloud.server(server_id)
+    if server is None:
+        message = f"There is no server {server_id!r}: it was stopped, or its time is over. Launch another with launch_comfy_env."
+        raise CallFailed(ErrorType.REJECTED, message, {"server_id": server_id, "cause": "server_gone"})
+    if not server.is_ready:
+        message = f"The server {server_id!r} is {server.current_status!r}, not ready."
+        raise CallFailed(ErrorType.REJECTED, message, {"server_id": server_id, "status": server.current_status})
+    return server.main_service_url or ""
+
+
+async def _is_gone(cloud: Cloud, server_id: str) -> bool:
+    """False as well when the provider does not say."""
+    try:
+        server = await cloud.server(server_id)
+    except CallFailed:
+        return False
+    return server is None or not server.is_ready
+
+
+async def _lost(cloud: Cloud, server_id: str, error: ComfyUnreachable) -> CallFailed:
+    if await _is_gone(cloud, server_id):
+        message = "The server disappeared. Launch another with launch_comfy_env."
+        return CallFailed(ErrorType.EXECUTION_ERROR, message, {"server_id": server_id, "cause": "server_gone"})
+    message = f"ComfyUI does not answer as it should: {error}."
+    return CallFailed(ErrorType.EXECUTION_ERROR, message, {"server_id": server_id, "cause": "no_answer"}, "unknown")
+
+
+def _pictures(ended: Ended) -> Iterator[tuple[str, str, Picture]]:
+    """Every file that a node put out, with the node and the kind."""
+    for node, outputs in ended.outputs.items():
+        for kind, listed in outputs.items():
+            for one in listed if isinstance(listed, list) else ():
+                if (picture := _picture(one)) is not None:
+                    yield node, kind, picture
+
+
+def _picture(value: JsonValue) -> Picture | None:
+    try:
+        return Picture.model_validate(value)
+    except ValidationError:
+        return None
+
+
+def _values(ended: Ended) -> dict[str, JsonValue]:
+    found: dict[str, JsonValue] = {}
+    for node, outputs in ended.outputs.items():
+        kept: dict[str, JsonValue] = {
+            kind: value for kind, value in outputs.items() if not (isinstance(value, list) and any(map(_picture, value)))
+        }
+        if kept:
+            found[node] = kept
+    return found

@@ -1,0 +1,149 @@
+"""What a stand-in of ComfyUI makes of a prompt: the checks of `POST /prompt` in ComfyUI's words, and the order of its nodes."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+__all__ = ["Graph", "InvalidPrompt", "NodeKind", "checked"]
+
+Node = Mapping[str, Any]
+Prompt = Mapping[str, Node]
+
+
+@dataclass(frozen=True)
+class NodeKind:
+    """`links` are inputs that come from other nodes, with their types; `files` are values that have to be in a folder of the server."""
+
+    gives: tuple[str, ...] = ()
+    links: Mapping[str, str] = field(default_factory=dict[str, str])
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    is_output: bool = False
+
+
+KINDS: Mapping[str, NodeKind] = {
+    "LoadImage": NodeKind(("IMAGE", "MASK"), files={"image": "input"}),
+    "SaveImage": NodeKind(links={"images": "IMAGE"}, is_output=True),
+    "PreviewImage": NodeKind(links={"images": "IMAGE"}, is_output=True),
+    "CheckpointLoaderSimple": NodeKind(("MODEL", "CLIP", "VAE"), files={"ckpt_name": "checkpoints"}),
+    "LoraLoader": NodeKind(("MODEL", "CLIP"), {"model": "MODEL", "clip": "CLIP"}, files={"lora_name": "loras"}),
+}
+
+
+class InvalidPrompt(Exception):
+    """`answer` is the body of the 400."""
+
+    def __init__(self, kind: str, message: str, details: str = "", nodes: dict[str, JsonValue] | None = None) -> None:
+        super().__init__(message)
+        error: dict[str, JsonValue] = {"type": kind, "message": message, "details": details, "extra_info": {}}
+        self.answer: dict[str, JsonValue] = {"error": error, "node_errors": nodes or {}}
+
+
+@dataclass(frozen=True)
+class Graph:
+    prompt: Prompt
+    order: tuple[str, ...]
+    """Of the nodes that an output needs."""
+
+    def inputs(self, node: str) -> Mapping[str, Any]:
+        return self.prompt[node].get("inputs", {})
+
+    def kind(self, node: str) -> str:
+        return str(self.prompt[node]["class_type"])
+
+
+def checked(prompt: JsonValue, files: Mapping[str, Collection[str]]) -> Graph:
+    """`files` are the names in each folder. Raises InvalidPrompt."""
+    if not isinstance(prompt, dict):
+        raise InvalidPrompt("no_prompt", "No prompt provided", "No prompt provided")
+    return _graph({node_id: _of_known_class(node_id, node) for node_id, node in prompt.items()}, files)
+
+
+def _graph(prompt: Prompt, files: Mapping[str, Collection[str]]) -> Graph:
+    outputs = [node_id for node_id, node in prompt.items() if KINDS[_class(node)].is_output]
+    if not outputs:
+        raise InvalidPrompt("prompt_no_outputs", "Prompt has no outputs")
+    errors = {node_id: found for node_id, node in prompt.items() if (found := _problems(prompt, node, files))}
+    if errors:
+        told: dict[str, JsonValue] = {
+            node_id: {"errors": found, "dependent_outputs": list[JsonValue](outputs), "class_type": _class(prompt[node_id])}
+            for node_id, found in errors.items()
+        }
+        raise InvalidPrompt("prompt_outputs_failed_validation", "Prompt outputs failed validation", nodes=told)
+    return Graph(prompt, _ordered(prompt, outputs))
+
+
+def _class(node: Node) -> str:
+    return str(node.get("class_type") or "")
+
+
+def _of_known_class(node_id: str, node: JsonValue) -> Node:
+    if not isinstance(node, dict) or not _class(node):
+        raise InvalidPrompt("invalid_prompt", "Cannot execute because a node is missing the class_type property.", f"Node ID '#{node_id}'")
+    if _class(node) not in KINDS:
+        raise InvalidPrompt("invalid_prompt", f"Cannot execute because node {_class(node)} does not exist.", f"Node ID '#{node_id}'")
+    return node
+
+
+def _problems(prompt: Prompt, node: Node, files: Mapping[str, Collection[str]]) -> list[JsonValue]:
+    kind = KINDS[_class(node)]
+    inputs: dict[str, JsonValue] = node.get("inputs", {})
+    found = [
+        _problem("required_input_missing", "Required input is missing", name) for name in (*kind.links, *kind.files) if name not in inputs
+    ]
+    for name, value in inputs.items():
+        if isinstance(value, list):
+            found += _link_problems(prompt, name, value, kind.links.get(name))
+        elif name in kind.links:
+            found.append(_problem("bad_linked_input", "Bad linked input, must be a length-2 list of [node_id, slot_index]", name))
+        elif name in kind.files and value not in files.get(kind.files[name], ()):
+            found.append(_absent(kind.files[name], name, value))
+    return found
+
+
+def _link_problems(prompt: Prompt, name: str, link: JsonValue, wanted: str | None) -> list[JsonValue]:
+    match link:
+        case [str() as node_id, int() as slot]:
+            pass
+        case _:
+            return [_problem("bad_linked_input", "Bad linked input, must be a length-2 list of [node_id, slot_index]", name)]
+    if node_id not in prompt:
+        return [_problem("exception_during_validation", "Exception when validating node", f"{name}: there is no node '{node_id}'")]
+    gives = KINDS[_class(prompt[node_id])].gives
+    given = gives[slot] if 0 <= slot < len(gives) else "nothing"
+    if wanted is None or given == wanted:
+        return []
+    return [_problem("return_type_mismatch", "Return type mismatch between linked nodes", f"{name}, received_type({given}) mismatch")]
+
+
+def _absent(folder: str, name: str, value: object) -> JsonValue:
+    if folder == "input":
+        return _problem("custom_validation_failed", "Custom validation failed for node", f"{name} - Invalid image file: {value}")
+    return _problem("value_not_in_list", "Value not in list", f"{name}: '{value}' not in list")
+
+
+def _problem(kind: str, message: str, details: str) -> JsonValue:
+    return {"type": kind, "message": message, "details": details, "extra_info": {}}
+
+
+def _ordered(prompt: Prompt, outputs: list[str]) -> tuple[str, ...]:
+    """What a node needs comes before it. Raises InvalidPrompt for a circle."""
+    order: dict[str, None] = {}
+
+    def visit(node_id: str, on_the_way: frozenset[str]) -> None:
+        if node_id in on_the_way:
+            raise InvalidPrompt("dependency_cycle", "Dependency cycle detected", f"Node ID '#{node_id}'")
+        for source in _sources(prompt[node_id]):
+            if source not in order:
+                visit(source, on_the_way | {node_id})
+        order[node_id] = None
+
+    for output in outputs:
+        visit(output, frozenset())
+    return tuple(order)
+
+
+def _sources(node: Node) -> list[str]:
+    inputs: dict[str, JsonValue] = node.get("inputs", {})
+    return [str(value[0]) for value in inputs.values() if isinstance(value, list)]

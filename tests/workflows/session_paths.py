@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from pydantic import JsonValue
 from temporalio import activity
@@ -12,13 +13,13 @@ from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.groups import ToolGroup
-from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionView
+from toolagent.contracts.sessions import GroupUse, OpenSession, SessionEnd, SessionRun, SessionView
 from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Answered
 
-__all__ = ["PATHS", "Provider", "group_of", "life_of", "opened"]
+__all__ = ["PATHS", "USES", "Provider", "group_of", "life_of", "opened"]
 
 LOST = ToolError(type=ErrorType.TIMEOUT, message="There was no answer.", details={"outcome": "unknown"})
 REFUSED = ToolError(type=ErrorType.PERMISSION_DENIED, message="The key is wrong.")
@@ -49,7 +50,11 @@ class Provider:
 
     @property
     def steps(self) -> list[Callable[..., object]]:
-        return [self.admit, self.open_session, self.note_session]
+        return [self.admit, self.open_session, self.note_session, self.find_group]
+
+    @activity.defn(name=step_names.FIND_GROUP)
+    async def find_group(self, group_id: str) -> ToolGroup | None:
+        return group_of() if group_id == "servers" else None
 
     @activity.defn(name=step_names.OPEN_SESSION)
     async def open_session(self, _: OpenStep) -> bool:
@@ -176,6 +181,19 @@ async def gone_on(stage: Stage) -> AnyHandle:
         await handle.result()
     return handle
 
+
+async def by_another(stage: Stage, group_id: str) -> AnyHandle:
+    async with stage.workers(Provider().steps):
+        use = GroupUse(group_id=group_id, runs=(SessionRun(),))
+        handle = await stage.start(names.USE_GROUP, use, workflow_id=f"use-{stage.queue}")
+        await asyncio.gather(handle.result(), return_exceptions=True)
+    return handle
+
+
+USES: Mapping[str, Walk] = {
+    "made": Walk(partial(by_another, group_id="servers"), "completed"),
+    "unknown": Walk(partial(by_another, group_id="others"), "failed"),
+}
 
 PATHS: Mapping[str, Walk] = {
     "used": Walk(used, "completed"),

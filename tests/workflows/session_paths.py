@@ -144,10 +144,21 @@ async def _played(stage: Stage, provider: Provider, group: ToolGroup, **more: ob
     return handle
 
 
+async def _ready(handle: AnyHandle) -> SessionView:
+    """Asked by query: an update would stand elsewhere in the history each time."""
+    async with asyncio.timeout(30):
+        while True:
+            view = await handle.query(names.SESSION, result_type=SessionView)
+            if view.state is SessionState.READY:
+                return view
+            await asyncio.sleep(0.05)
+
+
 async def used(stage: Stage) -> AnyHandle:
     provider = Provider()
     async with stage.workers(provider.steps):
         handle = await opened(stage, provider, life_of(group_of(), f"session-{stage.queue}"))
+        await _ready(handle)
         await handle.execute_update(names.SESSION)
         await handle.execute_update(names.RUN_IN_SESSION, SessionRun(key="one"), id="run-one")
         await handle.execute_update(names.STOP_SESSION)
@@ -163,7 +174,7 @@ async def cancelled(stage: Stage) -> AnyHandle:
     provider = Provider()
     async with stage.workers(provider.steps):
         handle = await opened(stage, provider, life_of(group_of(), f"session-{stage.queue}"))
-        await handle.execute_update(names.SESSION)
+        await _ready(handle)
         await handle.cancel()
         await handle.result()
     return handle
@@ -174,8 +185,7 @@ async def gone_on(stage: Stage) -> AnyHandle:
     provider, life = Provider(), life_of(group_of(), f"session-{stage.queue}")
     async with stage.workers(provider.steps):
         first = await opened(stage, provider, life)
-        await first.execute_update(names.SESSION)
-        view = await first.query(names.SESSION, result_type=SessionView)
+        view = await _ready(first)
         await first.terminate()
         handle = await opened(stage, provider, life.model_copy(update={"view": view, "end": SessionEnd.CANCELLED}))
         await handle.result()
@@ -191,19 +201,19 @@ async def by_another(stage: Stage, group_id: str) -> AnyHandle:
 
 
 USES: Mapping[str, Walk] = {
-    "made": Walk(partial(by_another, group_id="servers"), "completed"),
+    "made": Walk(partial(by_another, group_id="servers"), "stopped done"),
     "unknown": Walk(partial(by_another, group_id="others"), "failed"),
 }
 
 PATHS: Mapping[str, Walk] = {
-    "used": Walk(used, "completed"),
-    "scripted": Walk(scripted, "completed"),
-    "cancelled": Walk(cancelled, "completed"),
-    "gone-on": Walk(gone_on, "completed"),
-    "idle": Walk(lambda stage: _played(stage, Provider(), group_of(idle_timeout_s=0.5)), "completed"),
-    "refused": Walk(lambda stage: _played(stage, Provider(launches=[REFUSED]), group_of()), "completed"),
-    "no-room": Walk(lambda stage: _played(stage, Provider(has_room=False), group_of(max_sessions=1)), "completed"),
-    "found": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(idle_timeout_s=0.5)), "completed"),
-    "unseen": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(is_seen=False)), "completed"),
-    "stopped-late": Walk(lambda stage: _played(stage, Provider(stops=[BUSY, GONE]), group_of(idle_timeout_s=0.5)), "completed"),
+    "used": Walk(used, "stopped asked"),
+    "scripted": Walk(scripted, "stopped done"),
+    "cancelled": Walk(cancelled, "stopped cancelled"),
+    "gone-on": Walk(gone_on, "stopped cancelled"),
+    "idle": Walk(lambda stage: _played(stage, Provider(), group_of(idle_timeout_s=0.5)), "stopped idle"),
+    "refused": Walk(lambda stage: _played(stage, Provider(launches=[REFUSED]), group_of()), "failed launch_failed"),
+    "no-room": Walk(lambda stage: _played(stage, Provider(has_room=False), group_of(max_sessions=1)), "failed refused"),
+    "found": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(idle_timeout_s=0.5)), "stopped idle"),
+    "unseen": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(is_seen=False)), "failed launch_failed"),
+    "stopped-late": Walk(lambda stage: _played(stage, Provider(stops=[BUSY, GONE]), group_of(idle_timeout_s=0.5)), "stopped idle"),
 }

@@ -4,6 +4,7 @@ from pydantic import JsonValue
 from temporalio import activity
 
 from engine.groups.account import SessionAccounts
+from toolagent.contracts.groups import ToolGroup
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import OpenStep, SessionStep
 
@@ -20,6 +21,10 @@ class GroupSessions:
     @activity.defn(name=step_names.NOTE_SESSION)
     async def note_session(self, step: SessionStep) -> None:
         await self._accounts.note(step)
+
+    @activity.defn(name=step_names.FIND_GROUP)
+    async def find_group(self, group_id: str) -> ToolGroup | None:
+        return await self._accounts.group(group_id)
 
     @activity.defn(name=step_names.LIST_LAUNCHES)
     async def list_launches(self, step: SessionStep) -> tuple[JsonValue, ...]:

@@ -214,7 +214,7 @@ def activities_of(
         ),
         callbacks=DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events)),
         lane=making.lane,
-        sessions=GroupSessions(SessionAccounts(store.sessions, store.events)),
+        sessions=GroupSessions(SessionAccounts(store.groups, store.sessions, store.events)),
     )
 
 

@@ -6,8 +6,9 @@ from pydantic import JsonValue
 
 from engine.store.clock import now
 from engine.store.events import EventTable
+from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
-from toolagent.contracts.groups import GroupRole
+from toolagent.contracts.groups import GroupRole, ToolGroup
 from toolagent.contracts.records import Event, EventType
 from toolagent_service.contracts.sessions import OpenStep, SessionStep
 from toolagent_service.groups.sessions import NoSuchFieldError, field_of
@@ -16,8 +17,11 @@ _MOST_OTHERS = 1_000
 
 
 class SessionAccounts:
-    def __init__(self, sessions: SessionTable, events: EventTable) -> None:
-        self._sessions, self._events = sessions, events
+    def __init__(self, groups: GroupTable, sessions: SessionTable, events: EventTable) -> None:
+        self._groups, self._sessions, self._events = groups, sessions, events
+
+    async def group(self, group_id: str) -> ToolGroup | None:
+        return await self._groups.get(group_id)
 
     async def open(self, step: OpenStep) -> bool:
         return await self._sessions.open(step.request, step.view, step.request.group.limits.max_sessions)

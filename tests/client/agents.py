@@ -4,11 +4,12 @@ import asyncio
 
 from temporalio import workflow
 
-from toolagent.client.child import ChildCalls, call_tool
+from toolagent.client.child import ChildCalls, call_tool, use_group
 from toolagent.client.sub_agent import ExecutionSummary, ToolSubAgent
 from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.sessions import GroupUse, SessionAccount
 
-__all__ = ["Asking", "Delegating"]
+__all__ = ["Asking", "Delegating", "Renting"]
 
 
 @workflow.defn
@@ -41,3 +42,12 @@ class Delegating:
         sub_agent = ToolSubAgent.for_workflow("sub", ChildCalls(), "wf", "node", lambda result: told.append(result.call_id))
         await sub_agent.execute_batch([("echo", {"number": number}) for number in numbers])
         return {**sub_agent.get_execution_summary(), "told": len(told)}
+
+
+@workflow.defn
+class Renting:
+    """Uses a group that is served on this queue."""
+
+    @workflow.run
+    async def run(self, use: GroupUse, queue: str) -> SessionAccount:
+        return await use_group(use, task_queue=queue)

@@ -59,6 +59,7 @@ _PATHS = {
     names.REPAIR_TOOL: repair_paths.PATHS,
     names.CODING_AGENT: agent_paths.PATHS,
     names.TOOL_GROUP: session_paths.PATHS,
+    names.USE_GROUP: session_paths.USES,
 }
 
 SCENARIOS = tuple(Scenario(workflow, path, walk) for workflow, paths in _PATHS.items() for path, walk in paths.items())

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from pydantic import JsonValue
 from temporalio import activity
@@ -12,13 +13,13 @@ from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.groups import ToolGroup
-from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionView
+from toolagent.contracts.sessions import GroupUse, OpenSession, SessionEnd, SessionRun, SessionView
 from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Answered
 
-__all__ = ["PATHS", "Provider", "group_of", "life_of", "opened"]
+__all__ = ["PATHS", "USES", "Provider", "group_of", "life_of", "opened"]
 
 LOST = ToolError(type=ErrorType.TIMEOUT, message="There was no answer.", details={"outcome": "unknown"})
 REFUSED = ToolError(type=ErrorType.PERMISSION_DENIED, message="The key is wrong.")
@@ -49,7 +50,11 @@ class Provider:
 
     @property
     def steps(self) -> list[Callable[..., object]]:
-        return [self.admit, self.open_session, self.note_session]
+        return [self.admit, self.open_session, self.note_session, self.find_group]
+
+    @activity.defn(name=step_names.FIND_GROUP)
+    async def find_group(self, group_id: str) -> ToolGroup | None:
+        return group_of() if group_id == "servers" else None
 
     @activity.defn(name=step_names.OPEN_SESSION)
     async def open_session(self, _: OpenStep) -> bool:
@@ -139,10 +144,21 @@ async def _played(stage: Stage, provider: Provider, group: ToolGroup, **more: ob
     return handle
 
 
+async def _ready(handle: AnyHandle) -> SessionView:
+    """Asked by query: an update would stand elsewhere in the history each time."""
+    async with asyncio.timeout(30):
+        while True:
+            view = await handle.query(names.SESSION, result_type=SessionView)
+            if view.state is SessionState.READY:
+                return view
+            await asyncio.sleep(0.05)
+
+
 async def used(stage: Stage) -> AnyHandle:
     provider = Provider()
     async with stage.workers(provider.steps):
         handle = await opened(stage, provider, life_of(group_of(), f"session-{stage.queue}"))
+        await _ready(handle)
         await handle.execute_update(names.SESSION)
         await handle.execute_update(names.RUN_IN_SESSION, SessionRun(key="one"), id="run-one")
         await handle.execute_update(names.STOP_SESSION)
@@ -158,7 +174,7 @@ async def cancelled(stage: Stage) -> AnyHandle:
     provider = Provider()
     async with stage.workers(provider.steps):
         handle = await opened(stage, provider, life_of(group_of(), f"session-{stage.queue}"))
-        await handle.execute_update(names.SESSION)
+        await _ready(handle)
         await handle.cancel()
         await handle.result()
     return handle
@@ -169,23 +185,35 @@ async def gone_on(stage: Stage) -> AnyHandle:
     provider, life = Provider(), life_of(group_of(), f"session-{stage.queue}")
     async with stage.workers(provider.steps):
         first = await opened(stage, provider, life)
-        await first.execute_update(names.SESSION)
-        view = await first.query(names.SESSION, result_type=SessionView)
+        view = await _ready(first)
         await first.terminate()
         handle = await opened(stage, provider, life.model_copy(update={"view": view, "end": SessionEnd.CANCELLED}))
         await handle.result()
     return handle
 
 
+async def by_another(stage: Stage, group_id: str) -> AnyHandle:
+    async with stage.workers(Provider().steps):
+        use = GroupUse(group_id=group_id, runs=(SessionRun(),))
+        handle = await stage.start(names.USE_GROUP, use, workflow_id=f"use-{stage.queue}")
+        await asyncio.gather(handle.result(), return_exceptions=True)
+    return handle
+
+
+USES: Mapping[str, Walk] = {
+    "made": Walk(partial(by_another, group_id="servers"), "stopped done"),
+    "unknown": Walk(partial(by_another, group_id="others"), "failed"),
+}
+
 PATHS: Mapping[str, Walk] = {
-    "used": Walk(used, "completed"),
-    "scripted": Walk(scripted, "completed"),
-    "cancelled": Walk(cancelled, "completed"),
-    "gone-on": Walk(gone_on, "completed"),
-    "idle": Walk(lambda stage: _played(stage, Provider(), group_of(idle_timeout_s=0.5)), "completed"),
-    "refused": Walk(lambda stage: _played(stage, Provider(launches=[REFUSED]), group_of()), "completed"),
-    "no-room": Walk(lambda stage: _played(stage, Provider(has_room=False), group_of(max_sessions=1)), "completed"),
-    "found": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(idle_timeout_s=0.5)), "completed"),
-    "unseen": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(is_seen=False)), "completed"),
-    "stopped-late": Walk(lambda stage: _played(stage, Provider(stops=[BUSY, GONE]), group_of(idle_timeout_s=0.5)), "completed"),
+    "used": Walk(used, "stopped asked"),
+    "scripted": Walk(scripted, "stopped done"),
+    "cancelled": Walk(cancelled, "stopped cancelled"),
+    "gone-on": Walk(gone_on, "stopped cancelled"),
+    "idle": Walk(lambda stage: _played(stage, Provider(), group_of(idle_timeout_s=0.5)), "stopped idle"),
+    "refused": Walk(lambda stage: _played(stage, Provider(launches=[REFUSED]), group_of()), "failed launch_failed"),
+    "no-room": Walk(lambda stage: _played(stage, Provider(has_room=False), group_of(max_sessions=1)), "failed refused"),
+    "found": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(idle_timeout_s=0.5)), "stopped idle"),
+    "unseen": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(is_seen=False)), "failed launch_failed"),
+    "stopped-late": Walk(lambda stage: _played(stage, Provider(stops=[BUSY, GONE]), group_of(idle_timeout_s=0.5)), "stopped idle"),
 }

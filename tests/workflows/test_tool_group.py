@@ -9,13 +9,15 @@ from dataclasses import dataclass
 import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker
 
+from tests.client.agents import Renting
 from tests.workflows.session_paths import BUSY, GONE, LOST, REFUSED, Provider, group_of, life_of, opened
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.calls import ToolError, ToolResult
 from toolagent.contracts.groups import ToolGroup
-from toolagent.contracts.sessions import SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.contracts.sessions import GroupUse, SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
 
 _BOUND_S = 30
 
@@ -157,3 +159,32 @@ async def test_an_operator_is_told_of_stops_that_fail(temporal: Client) -> None:
     provider = Provider(stops=errors)
     view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))
     assert (view.state, view.stop_attempts, len(provider.alerts)) == (SessionState.STOPPED, 3, 1)
+
+
+@asynccontextmanager
+async def rented(temporal: Client, provider: Provider, use: GroupUse) -> AsyncGenerator[AnyHandle]:
+    """By a workflow of somebody else."""
+    stage = Stage(temporal, f"queue-{uuid.uuid4().hex}")
+    theirs = f"theirs-{stage.queue}"
+    async with stage.workers(provider.steps), Worker(temporal, task_queue=theirs, workflows=[Renting]):
+        yield await Stage(temporal, theirs).start("Renting", use, stage.queue, workflow_id=theirs)
+
+
+async def test_a_foreign_workflow_uses_a_group_and_gets_its_results(temporal: Client) -> None:
+    provider = Provider()
+    async with rented(temporal, provider, GroupUse(group_id="servers", runs=(SessionRun(), SessionRun()))) as renting:
+        account = SessionAccount.model_validate(await renting.result())
+    assert [result.status for result in account.results] == ["success"] * 2
+    assert (account.session.end, provider.stopped) == (SessionEnd.DONE, ["server-0"])
+
+
+async def test_when_a_foreign_workflow_is_terminated_its_session_is_stopped(temporal: Client) -> None:
+    provider = Provider()
+    async with rented(temporal, provider, GroupUse(group_id="servers", runs=(SessionRun(params={"waits": True}),))) as renting:
+        await provider.works.wait()
+        await renting.terminate()
+        provider.may_work.set()
+        async with asyncio.timeout(_BOUND_S):
+            while not provider.stopped:  # noqa: ASYNC110 - it happens on the server
+                await asyncio.sleep(0.05)
+    assert (provider.launched, provider.stopped, provider.running) == (["server-0"], ["server-0"], {})

@@ -33,8 +33,9 @@ from workflows.outcome import OutcomeInterceptor
 from workflows.repair_tool import RepairTool
 from workflows.run_tools import RunTools
 from workflows.tool_group import ToolGroup
+from workflows.use_group import UseGroup
 
-HOST_WORKFLOWS = (InvokeTool, ControlTool, RunTools, ToolGroup, DeliverCallback, CreateTool, RepairTool, CodingAgent)
+HOST_WORKFLOWS = (InvokeTool, ControlTool, RunTools, ToolGroup, UseGroup, DeliverCallback, CreateTool, RepairTool, CodingAgent)
 WORKFLOWS = (*HOST_WORKFLOWS, CallLane)
 
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
@@ -91,7 +92,8 @@ async def running_workers(
     """Serve all queues of this host until the block ends; running calls and steps of tasks are then given `grace`."""
     call = [activities.call.call_tool]
     notes = [making.follow.enter_stage, making.follow.end_task, making.follow.find_host]
-    sessions = [activities.sessions.open_session, activities.sessions.note_session, activities.sessions.list_launches]
+    groups = activities.sessions
+    sessions = [groups.open_session, groups.note_session, groups.list_launches, groups.find_group]
     make = making.make
     steps = [
         make.inspect_task,

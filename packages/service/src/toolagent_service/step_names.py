@@ -20,6 +20,7 @@ __all__ = [
     "DIAGNOSE",
     "END_TASK",
     "ENTER_STAGE",
+    "FIND_GROUP",
     "FIND_HOST",
     "HOST_LOST",
     "INSPECT_TASK",
@@ -111,6 +112,7 @@ NOTE_CALLBACK = "note_callback"
 OPEN_SESSION = "open_session"
 NOTE_SESSION = "note_session"
 LIST_LAUNCHES = "list_launches"
+FIND_GROUP = "find_group"
 
 
 def control_queue(host: str) -> str:

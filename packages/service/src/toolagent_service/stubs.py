@@ -8,6 +8,7 @@ from temporalio import activity
 from toolagent.contracts.batches import CallLook, LookRequest
 from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote
 from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent_service import step_names
@@ -54,6 +55,7 @@ __all__ = [
     "diagnose",
     "end_task",
     "enter_stage",
+    "find_group",
     "find_host",
     "inspect_task",
     "lay_out",
@@ -238,4 +240,10 @@ async def note_session(_step: SessionStep) -> None:
 @activity.defn(name=step_names.LIST_LAUNCHES)
 async def list_launches(_step: SessionStep) -> tuple[JsonValue, ...]:
     """Say what other living sessions of the group have launched."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.FIND_GROUP)
+async def find_group(_group_id: str) -> ToolGroup | None:
+    """The group as the catalog has it now."""
     _bodiless()

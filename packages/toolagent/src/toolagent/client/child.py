@@ -14,6 +14,7 @@ from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflo
 from toolagent.client import names
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.sessions import GroupUse, SessionAccount
 from toolagent.core.calls.callbacks import origin_of
 from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
 from toolagent.core.calls.results import failed
@@ -25,11 +26,13 @@ __all__ = [
     "ChildOptions",
     "InvokeTool",
     "RunTools",
+    "UseGroup",
     "call_options",
     "call_tool",
     "found_by",
     "made",
     "memo_of",
+    "use_group",
 ]
 
 ALREADY_MADE = "already_made"
@@ -57,7 +60,16 @@ class RunTools:
         raise _registered(names.RUN_TOOLS)
 
 
-STUBS: tuple[type, ...] = (InvokeTool, RunTools)
+@workflow.defn(name=names.USE_GROUP, failure_exception_types=[Exception])
+class UseGroup:
+    """A session of a group, from its launch to its stop. Not to be registered."""
+
+    @workflow.run
+    async def run(self, _use: GroupUse) -> SessionAccount:
+        raise _registered(names.USE_GROUP)
+
+
+STUBS: tuple[type, ...] = (InvokeTool, RunTools, UseGroup)
 
 
 class ChildOptions(TypedDict):
@@ -135,6 +147,22 @@ async def made(
         return await handle
     except ChildWorkflowError as error:
         return failed(call_id, call.tool_id, _error_of(error), workflow.now())
+
+
+async def use_group(use: GroupUse, *, task_queue: str = names.TASK_QUEUE) -> SessionAccount:
+    """Launch a session of a group from a workflow, make its calls, and wait until it has stopped.
+
+    However this workflow ends, also terminated, the session is stopped. Raises ChildWorkflowError for a group that is not there.
+    """
+    return await workflow.execute_child_workflow(
+        UseGroup.run,
+        use,
+        id=f"use-{use.group_id}-{workflow.uuid4().hex}",
+        task_queue=task_queue,
+        parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
+        cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+        static_summary=use.group_id,
+    )
 
 
 class ChildCalls:

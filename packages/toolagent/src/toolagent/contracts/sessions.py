@@ -13,6 +13,7 @@ from toolagent.contracts.identifiers import CallId, GroupId, ToolId
 
 __all__ = [
     "SESSION_ID_PATTERN",
+    "GroupUse",
     "OpenSession",
     "SessionAccount",
     "SessionEnd",
@@ -67,6 +68,15 @@ class OpenSession(Contract):
     params: dict[str, JsonValue] = {}
     caller: Caller = Caller()
     runs: Annotated[tuple[SessionRun, ...], Field(max_length=8)] | None = None
+
+
+class GroupUse(Contract):
+    """What `UseGroup` takes: a session is launched with `params`, makes these calls in order, and is stopped."""
+
+    group_id: GroupId
+    params: dict[str, JsonValue] = {}
+    runs: Annotated[tuple[SessionRun, ...], Field(max_length=8)] = ()
+    caller: Caller = Caller()
 
 
 class SessionView(Contract):

@@ -1,0 +1,39 @@
+"""The use of a group by somebody else's workflow, as its child.
+
+The session is a child with a parent that may end in any way: it is asked to stop then, and cannot be ended by that.
+"""
+
+from pydantic import JsonValue
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.sessions import GroupUse, OpenSession, SessionAccount
+from toolagent_service import stubs
+from toolagent_service.contracts.sessions import SessionLife
+from workflows import options
+from workflows.inputs import input_of
+from workflows.tool_group import ToolGroup
+
+
+@workflow.defn(name=names.USE_GROUP)
+class UseGroup:
+    @workflow.run
+    async def run(self, given: JsonValue = None, *surplus: JsonValue) -> SessionAccount:
+        """Takes a `GroupUse` as plain JSON. Fails for a group that is not there, or has no lifecycle."""
+        use = input_of(GroupUse, given, surplus)
+        group = await workflow.execute_local_activity(stubs.find_group, use.group_id, **options.session_note(f"find {use.group_id}"))
+        if group is None:
+            message = f"There is no group {use.group_id!r}. GET /groups lists what there is."
+            raise ApplicationError(message, type=ErrorType.TOOL_NOT_FOUND.value, non_retryable=True)
+        session_id = f"session-{workflow.uuid4().hex}"
+        request = OpenSession(session_id=session_id, group=group, params=use.params, caller=use.caller, runs=use.runs)
+        return await workflow.execute_child_workflow(
+            ToolGroup.run,
+            SessionLife(request=request).model_dump(mode="json", exclude_defaults=True),
+            id=names.session_workflow(group.group_id, session_id),
+            parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
+            cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+            static_summary=group.group_id,
+        )

@@ -24,7 +24,7 @@ class Walk:
 
 
 def end_of(history: WorkflowHistory) -> str:
-    """What its result says of the end, and why; of a batch what each call came to, of a session its state too. Otherwise what Temporal calls it."""
+    """What its result says of the end, and why; of a batch what each call came to. Otherwise what Temporal calls it."""
     last = history.events[-1]
     if last.event_type != EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
         return EventType.Name(last.event_type).rpartition("_")[2].lower()

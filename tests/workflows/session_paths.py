@@ -13,7 +13,7 @@ from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.groups import ToolGroup
-from toolagent.contracts.sessions import GroupUse, OpenSession, SessionEnd, SessionRun, SessionView
+from toolagent.contracts.sessions import GroupUse, OpenSession, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep

@@ -45,7 +45,7 @@ class FastCall:
 
     def takes(self, plan: CallPlan, entry: ToolEntry) -> bool:
         """Whether the call may be made like this: without effects, short, and nothing is to be started for it."""
-        return is_fast(entry, plan.timeout_s, is_ready=self._supervisor.is_ready(entry))
+        return needs_no_slot(entry, plan.timeout_s, is_ready=self._supervisor.is_ready(entry))
 
     async def make(self, plan: CallPlan, entry: ToolEntry, request: AdmitRequest, turn: Turn) -> ToolResult | None:
         """Its result; None where it is to wait in its queue like any other call. Raises Interrupted, StoreUnavailableError."""
@@ -63,5 +63,6 @@ class FastCall:
         return await self._settlements.settle_with(entry, settling)
 
 
-def is_fast(entry: ToolEntry, timeout_s: float, *, is_ready: bool) -> bool:
+def needs_no_slot(entry: ToolEntry, timeout_s: float, *, is_ready: bool) -> bool:
+    """Whether a call is so short and harmless that nothing counts how many are made at once."""
     return entry.manifest.side_effect_scope is SideEffectScope.NONE and timeout_s <= FAST_TIMEOUT_S and is_ready

@@ -11,7 +11,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
 
 from engine.calling.attempt import AlreadySent, Attempt, QueuedAttempt
 from engine.calling.exchange import Exchange
-from engine.calling.fast_call import FastAttempt, ForTheQueue, is_fast
+from engine.calling.fast_call import FastAttempt, ForTheQueue, needs_no_slot
 from engine.calling.lane import BUDGET_S, Flight, Work
 from engine.calling.turn import Again, Interrupted, Told, Turn
 from engine.calls.admission import Admissions
@@ -41,7 +41,7 @@ class Catalog(Protocol):
 
 
 class LaneMaking:
-    """`slots` are how many calls a lane makes at once that are not fast, by bucket."""
+    """`slots` are how many calls that need one a lane makes at once, by bucket."""
 
     def __init__(
         self,
@@ -108,8 +108,9 @@ class LaneMaking:
 
     def _slot(self, plan: CallPlan, entry: ToolEntry) -> AbstractAsyncContextManager[None]:
         """Of a call that would wait in a queue if it had a workflow."""
-        fast = is_fast(entry, plan.timeout_s, is_ready=True)
-        return nullcontext() if fast else self._taken_slot(bucket_of(entry.manifest, self._slots))
+        if needs_no_slot(entry, plan.timeout_s, is_ready=True):
+            return nullcontext()
+        return self._taken_slot(bucket_of(entry.manifest, self._slots))
 
     @asynccontextmanager
     async def _taken_slot(self, bucket: str) -> AsyncGenerator[None]:

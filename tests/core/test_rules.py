@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from engine.calling.fast_call import is_fast
+from engine.calling.fast_call import needs_no_slot
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
@@ -68,7 +68,7 @@ def test_tools_of_one_mcp_server_are_in_one_process_and_those_with_other_variabl
 @pytest.mark.promise("fast-path-is-for-the-harmless")
 def test_the_fast_path_is_for_quick_harmless_tools_that_run(scope: SideEffectScope, timeout_s: float, running: bool, fast: bool) -> None:
     entry = ToolEntry(manifest=PURE.model_copy(update={"side_effect_scope": scope}), sources=(BUILTIN,))
-    assert is_fast(entry, timeout_s, is_ready=running) is fast
+    assert needs_no_slot(entry, timeout_s, is_ready=running) is fast
 
 
 @pytest.mark.parametrize(("asked", "given_s"), [(None, 2), (1, 1), (100, 2)])

@@ -29,8 +29,8 @@ from workflows.cancelling import surely
 _CANCELLED_BEFORE = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
 
 
-async def invoke(call: ToolCall, call_id: str, *, is_new: bool = False) -> ToolResult:
-    """Make one call; `is_new` where nobody else can have begun it.
+async def invoke(call: ToolCall, call_id: str, *, is_new: bool = False, prefer: str | None = None) -> ToolResult:
+    """Make one call; `is_new` where nobody else can have begun it. `prefer` is the host that has what it works with.
 
     What the tool or the caller got wrong is in the result; cancelling gives a result too.
 
@@ -45,6 +45,7 @@ async def invoke(call: ToolCall, call_id: str, *, is_new: bool = False) -> ToolR
                 workflow_id=info.workflow_id,
                 run_id=info.run_id,
                 is_new=is_new,
+                prefer=prefer,
             )
         )
     except FailureError as error:

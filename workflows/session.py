@@ -108,7 +108,7 @@ class Session:
         await self._note(launch_call_id=call_id)
         result = await self._launch_call(call_id)
         if result.error is None:
-            await self._launched_as(result.result)
+            await self._launched_as(result.result, _host_of(result))
             return True
         if not sessions.may_have_launched(result):
             await self._fail(SessionEnd.LAUNCH_FAILED, result.error)
@@ -155,9 +155,9 @@ class Session:
         call = sessions.looked_up(request, probe, call_id, others)
         return sessions.seen_in(probe, await invoke(call, sessions.call_id_in(request.session_id, name)), call_id)
 
-    async def _launched_as(self, result: JsonValue) -> None:
+    async def _launched_as(self, result: JsonValue, host: str | None = None) -> None:
         at = workflow.now()
-        await self._note(state=SessionState.READY, launched=result, launched_at=at, used_at=at)
+        await self._note(state=SessionState.READY, launched=result, host=host, launched_at=at, used_at=at)
 
     async def _ready(self) -> None:
         if self._request.runs is not None and self.end is None:
@@ -207,7 +207,7 @@ class Session:
         except NoSuchFieldError as error:
             wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=str(error), details={"sent": False})
             return failed(call_id, step.tool_id, wrong, workflow.now())
-        task = asyncio.create_task(invoke(call, call_id))
+        task = asyncio.create_task(invoke(call, call_id, prefer=self.view.host))
         self._running.add(task)
         self._changes += 1
         try:
@@ -234,7 +234,7 @@ class Session:
                     alert=f"It cannot be stopped. {error}",
                 )
                 return
-            result = await invoke(call, sessions.call_id_in(request.session_id, f"stop {attempts}"))
+            result = await invoke(call, sessions.call_id_in(request.session_id, f"stop {attempts}"), prefer=self.view.host)
             if sessions.is_gone(result) or await self._listed(f"gone {attempts}") is False:
                 break
             told = result.error.message if result.error else ""
@@ -259,3 +259,8 @@ class Session:
         workflow.set_current_details(f"{view.state}, {view.runs} runs" + (f", ends: {view.end}" if view.end else ""))
         step = SessionStep(group=group, view=self.view, alert=alert)
         await surely(lambda: workflow.execute_local_activity(stubs.note_session, step, **options.session_note(view.state.value)))
+
+
+def _host_of(result: ToolResult) -> str | None:
+    host = result.metadata.get("host")
+    return host if isinstance(host, str) and host else None

@@ -48,7 +48,8 @@ class Admissions:
             return Decision(Answered(result=before.result))
         except Refused as refusal:
             return Decision(Answered(result=await self._refused(request, refusal.error, refusal.issues)))
-        return Decision(Admitted(plan=await self._plan(asked, here)), asked.found)
+        placement = here or await self._placements.choose(asked.found, prefer=request.prefer)
+        return Decision(Admitted(plan=self._plan(asked, placement)), asked.found)
 
     async def give_up(self, request: AdmitRequest, lost: int) -> Answered:
         """The answer of a call whose admission was lost with its worker too often. A tool without effects may have been called in it."""
@@ -64,7 +65,7 @@ class Admissions:
         result = failed(request.call_id, request.call.tool_id, error, now(), validation_errors=issues)
         return await settled(Ended(record_of_refused(request), result, was_started=False), self._places)
 
-    async def _plan(self, asked: Asked, here: Placement | None) -> CallPlan:
+    def _plan(self, asked: Asked, placement: Placement) -> CallPlan:
         manifest, limits = asked.manifest, self._sources.limits
         return CallPlan(
             call_id=asked.call_id,
@@ -72,7 +73,7 @@ class Admissions:
             version=manifest.version,
             params=asked.params,
             fingerprint=asked.fingerprint,
-            placement=here or await self._placements.choose(asked.found),
+            placement=placement,
             fast=False,
             repeatable=manifest.repeatable,
             timeout_s=timeout_of(asked.call, manifest),

@@ -28,13 +28,16 @@ class Placements:
         self._alive: Mapping[str, Collection[str]] = {}
         self._fresh_until = float("-inf")
 
-    async def choose(self, entry: ToolEntry, avoid: str | None = None) -> Placement:
-        """`avoid` is a host that did not take the call in time; it may be dead, or only busy. Raises StoreUnavailableError."""
+    async def choose(self, entry: ToolEntry, avoid: str | None = None, prefer: str | None = None) -> Placement:
+        """`avoid` is a host that did not take the call in time; it may be dead, or only busy. Raises StoreUnavailableError.
+
+        `prefer` has what the call works with.
+        """
         placement = placement_of(entry, self._buckets, self._host or "")
         if placement.host is None:
             return placement
         alive = await self._alive_now(anew=avoid is not None)
-        chosen = await self._best_of(alive, entry, avoid)
+        chosen = await self._best_of(alive, entry, avoid, prefer)
         # The queue is one that the chosen host serves: its buckets need not be ours.
         return placement if chosen is None else placement_of(entry, alive[chosen], chosen)
 
@@ -42,12 +45,14 @@ class Placements:
         """The host that should run the tool; None when none is alive. With a single host no query is made."""
         return await self._best_of(await self._alive_now(anew=avoid is not None), entry, avoid)
 
-    async def _best_of(self, alive: Mapping[str, Collection[str]], entry: ToolEntry, avoid: str | None) -> str | None:
+    async def _best_of(
+        self, alive: Mapping[str, Collection[str]], entry: ToolEntry, avoid: str | None, prefer: str | None = None
+    ) -> str | None:
         candidates = hosts_with_bucket(entry.manifest, alive)
         if len(candidates) <= 1:
             return next(iter(candidates), None)
         loads = await self._routes.loads(entry.manifest.tool_id, entry.manifest.version)
-        return best_host(candidates, loads, self._host, avoid)
+        return best_host(candidates, loads, self._host, avoid, prefer)
 
     async def _alive_now(self, *, anew: bool) -> Mapping[str, Collection[str]]:
         if anew or self._clock() >= self._fresh_until:

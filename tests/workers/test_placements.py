@@ -41,6 +41,11 @@ def test_the_rule(alive: str, loads: list[HostLoad], own: str | None, avoid: str
     assert best_host(alive, loads, own, avoid) == chosen
 
 
+@pytest.mark.parametrize(("alive", "avoid", "chosen"), [("ab", None, "b"), ("ab", "b", "a"), ("a", None, "a")])
+def test_a_call_is_made_where_what_it_works_with_is_while_that_host_is_alive(alive: str, avoid: str | None, chosen: str) -> None:
+    assert best_host(alive, [HostLoad("a", 1, has_it=True)], "a", avoid, prefer="b") == chosen
+
+
 async def _alive(database: Database, *names: str, buckets: Collection[str] = ("default",)) -> None:
     for name in names:
         await HostTable(database, 3600).claim(HostClaim(name, name, name, dict.fromkeys(buckets, 1)))

@@ -45,6 +45,8 @@ class Provider:
     worked: list[str] = field(default_factory=list[str])
     alerts: list[str] = field(default_factory=list[str])
     views: list[SessionView] = field(default_factory=list[SessionView])
+    hosts: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """Where each tool was to be called."""
     works: asyncio.Event = field(default_factory=asyncio.Event)
     may_work: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -67,6 +69,7 @@ class Provider:
 
     @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
+        self.hosts[request.call.tool_id] = request.prefer
         made = {"launch": self._launch, "work": self._work, "stop": self._stop, "list": self._list}
         return Answered(result=await made[request.call.tool_id](request))
 
@@ -100,7 +103,9 @@ class Provider:
 
 
 def _made(request: AdmitRequest, output: JsonValue) -> ToolResult:
-    return succeeded(request.call_id, request.call.tool_id, output, activity.info().started_time, execution_time=0.01, metadata={})
+    return succeeded(
+        request.call_id, request.call.tool_id, output, activity.info().started_time, execution_time=0.01, metadata={"host": "host-1"}
+    )
 
 
 def _failed(request: AdmitRequest, error: ToolError) -> ToolResult:

@@ -52,17 +52,19 @@ def hosts_with_bucket(manifest: ToolManifest, alive: Mapping[str, Collection[str
     return [host for host, buckets in alive.items() if bucket in buckets] or alive.keys()
 
 
-def best_host(alive: Collection[str], loads: Iterable[HostLoad], own: str | None, avoid: str | None = None) -> str | None:
+def best_host(
+    alive: Collection[str], loads: Iterable[HostLoad], own: str | None, avoid: str | None = None, prefer: str | None = None
+) -> str | None:
     """One that has the tool up, `own` before others; else the one with the fewest tools up. None when none is alive.
 
-    Among equals `own` comes first, then the first by name. `avoid` is taken only when there is no other.
+    Among equals `own` comes first, then the first by name. `avoid` is taken only when there is no other, `prefer` before all.
     """
     candidates = {*alive} - {avoid} or {*alive}
     known = {load.host: load for load in loads}
     chosen = [known.get(host, HostLoad(host)) for host in candidates]
 
-    def order(load: HostLoad) -> tuple[bool, bool, int, bool, str]:
+    def order(load: HostLoad) -> tuple[bool, bool, bool, int, bool, str]:
         elsewhere = load.host != own
-        return not load.has_it, load.has_it and elsewhere, load.tools, elsewhere, load.host
+        return load.host != prefer, not load.has_it, load.has_it and elsewhere, load.tools, elsewhere, load.host
 
     return min(chosen, key=order).host if chosen else None

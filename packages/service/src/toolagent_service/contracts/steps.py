@@ -64,6 +64,8 @@ class AdmitRequest(Contract):
     run_id: str
     is_new: bool = False
     """The id was made for this call: nobody else can have begun it."""
+    prefer: str | None = None
+    """The host that has what the call works with: it is made there if that host is alive and runs such tools."""
 
 
 class Admitted(Contract):

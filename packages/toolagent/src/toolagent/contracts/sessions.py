@@ -88,6 +88,8 @@ class SessionView(Contract):
     caller: Caller = Caller()
     launched: JsonValue = None
     """The result of the launch."""
+    host: str | None = None
+    """Where it was launched: what lives on a host is used there."""
     launch_call_id: CallId | None = None
     """The call that launched it; before the provider is asked."""
     error: ToolError | None = None

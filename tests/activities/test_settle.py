@@ -26,6 +26,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import CallRecord, Event
 from toolagent.core.calls.results import reason_of
 from toolagent.core.failures import StoreUnwritableError
+from toolagent.validation.versions import NoSuchVersion
 from toolagent_service.contracts.steps import CallPlan, Finished, Placement, SettleRequest
 
 PLAN = CallPlan(
@@ -47,8 +48,8 @@ REQUEST = SettleRequest(plan=PLAN, outcome=Finished(output="a lot"), workflow_id
 class FaultyRegistry(ToolRegistry):
     """As with a tool whose row cannot be read."""
 
-    async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
-        raise ZeroDivisionError(tool_id, version)
+    async def find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
+        raise ZeroDivisionError(tool_id, wanted)
 
 
 class FaultyCalls(CallTable):

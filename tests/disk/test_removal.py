@@ -122,10 +122,11 @@ def test_a_link_that_is_swapped_in_meanwhile_leads_nowhere(tmp_path: Path) -> No
     victim, arena = tmp_path / "victim", tmp_path / "arena"
     victim.mkdir(mode=0o750)
     arena.mkdir()
+    # Before the program begins, which makes one of its own mode where its link leads to.
+    (victim / "precious").touch(mode=0o640)
     until = time.monotonic() + 3
     with at_work(SWAPS, arena, victim):
         while time.monotonic() < until:
-            (victim / "precious").touch(mode=0o640)
             with suppress(NotRemoved):
                 remove(arena / "top", 0.2)
             assert (victim / "precious").exists()

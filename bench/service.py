@@ -64,10 +64,16 @@ class Tree:
 THIS_TREE = Tree()
 
 
-def make_catalog(folder: Path, more: int = 0, writes: Path | None = None, root: Path = ROOT) -> Path:
+def make_catalog(
+    folder: Path,
+    more: int = 0,
+    writes: Path | None = None,
+    root: Path = ROOT,
+    limits: Mapping[str, Mapping[str, JsonValue]] | None = None,
+) -> Path:
     """The shipped catalog of the tree and the tools of this bench, and `more` entries that nobody calls. Returns the folder.
 
-    `writes` is a folder that the tools of the bench ask to write to; without it they have their own.
+    `writes` is a folder that the tools of the bench ask to write to; without it they have their own. `limits` are of groups, by their ids.
     """
     shutil.copytree(root / "data", folder, ignore=_NO_CACHES)
     shutil.copytree(ROOT / "bench/tool", folder / "bench_tool", ignore=_NO_CACHES)
@@ -96,6 +102,11 @@ def make_catalog(folder: Path, more: int = 0, writes: Path | None = None, root: 
             }
         )
         sources["sources"][tool_id] = [{"type": "remote", "base_url": f"http://tools.invalid/{number}"}]
+    if limits:
+        groups = json.loads((folder / "groups.json").read_text("utf-8"))
+        for group in groups["groups"]:
+            group.setdefault("limits", {}).update(limits.get(group["group_id"], {}))
+        (folder / "groups.json").write_text(json.dumps(groups), "utf-8")
     (folder / "registry.json").write_text(json.dumps(registry), "utf-8")
     (folder / "sources.json").write_text(json.dumps(sources), "utf-8")
     return folder

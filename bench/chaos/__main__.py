@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -15,7 +15,9 @@ from rich.table import Table
 
 from bench.chaos.callers import Asked, Callers
 from bench.chaos.cast import Cast, DatabaseKind
-from bench.chaos.plan import KINDS, Door, Kill, plan_calls, plan_kills
+from bench.chaos.killing import kill_all, revive, stopped
+from bench.chaos.plan import KINDS, Door, plan_calls, plan_kills
+from bench.chaos.renting import rent
 from bench.chaos.truth import Fate, broken_promises, fates_of, running_workflows, useless_tools
 from bench.machine import load_average
 from bench.processes import end_in_order
@@ -29,6 +31,8 @@ def main(arguments: Sequence[str]) -> int:
     asked = _parser().parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 160)
     signal.signal(signal.SIGTERM, end_in_order)
+    if asked.sessions:
+        return rent(asked, console)
     began, load = time.monotonic(), load_average()
     with tempfile.TemporaryDirectory(prefix="tool-agent-chaos-") as name:
         folder = Path(name)
@@ -55,48 +59,20 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _act(cast: Cast, asked: argparse.Namespace, console: Console) -> tuple[list[Fate], list[str]]:
     callers = Callers(cast.urls, cast.effects)
-    kills = asyncio.create_task(_kill(cast, plan_kills(asked.seed, asked.kills), asked.duration, console))
-    revivals = asyncio.create_task(_revive(cast))
+    kills = asyncio.create_task(kill_all(cast, plan_kills(asked.seed, asked.kills), asked.duration, console))
+    revivals = asyncio.create_task(revive(cast))
     try:
         told = await callers.ask_all(plan_calls(asked.seed, asked.calls), asked.callers)
-        await _stop(kills)
+        await stopped(kills)
         cast.ready()
         fates = await fates_of(told, callers, cast.urls, cast.effects)
         namespace = read_config(ROOT / "temporal-dev.yaml").namespace
         running = await running_workflows(cast.temporal_address, namespace, cast.urls[Door.UP])
     finally:
-        await _stop(kills)
-        await _stop(revivals)
+        await stopped(kills)
+        await stopped(revivals)
     faults = [fault for fate in fates for fault in broken_promises(fate)]
     return fates, [*faults, *(f"{workflow} still runs" for workflow in running), *useless_tools(fates)]
-
-
-async def _kill(cast: Cast, kills: Iterable[Kill], duration: float, console: Console) -> None:
-    """One after the other; whoever is dead is started again, also when this is cancelled."""
-    end = time.monotonic() + duration
-    for kill in kills:
-        await asyncio.sleep(kill.after_s)
-        if time.monotonic() > end:
-            return
-        console.print(f"kill -9 {kill.victim}", highlight=False)
-        cast.kill(kill.victim)
-        try:
-            await asyncio.sleep(kill.rest_s)
-        finally:
-            cast.start(kill.victim)
-
-
-async def _revive(cast: Cast) -> None:
-    while True:
-        await asyncio.sleep(1)
-        cast.revive()
-
-
-async def _stop(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait((task,))
-    if not task.cancelled() and (error := task.exception()):
-        raise error
 
 
 def _show(console: Console, fates: Sequence[Fate], faults: Sequence[str]) -> None:
@@ -144,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="what is asked and who is killed follows from it")
     parser.add_argument("--calls", type=int, default=1000)
+    parser.add_argument("--sessions", type=int, default=0, help="so many sessions of a group at a failing provider, instead of calls")
     parser.add_argument("--kills", type=int, default=60, help="at most so many")
     parser.add_argument("--callers", type=int, default=12, help="who ask at once")
     parser.add_argument("--lanes", type=LaneMode, choices=LaneMode, help="which calls share a lane; default: the service's")

@@ -3,15 +3,16 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from enum import StrEnum
 from pathlib import Path
 
 import httpx
 import psutil
+from pydantic import JsonValue
 
-from bench.chaos.plan import Door, Victim
+from bench.chaos.plan import SERVICE, Door, Victim
 from bench.postgres import Postgres, postgres_binaries
 from bench.processes import Child, NotReadyError, until
 from bench.service import ROOT, make_catalog, python_path
@@ -34,12 +35,21 @@ class DatabaseKind(StrEnum):
 class Cast:
     """All of it under `folder`. Everybody has been ready once when the block begins, and is gone when it ends.
 
-    Without `lanes` the default of the service holds; without `database` it is PostgreSQL where that is installed, else SQLite.
+    Without `lanes` the default of the service holds; without `database` it is PostgreSQL where that is installed, else SQLite. `settings`
+    are those of the service, `limits` of groups, by their ids.
     """
 
-    def __init__(self, folder: Path, lanes: LaneMode | None = None, database: DatabaseKind | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        lanes: LaneMode | None = None,
+        database: DatabaseKind | None = None,
+        settings: Mapping[str, str] | None = None,
+        limits: Mapping[str, Mapping[str, JsonValue]] | None = None,
+    ) -> None:
         self.folder, self.effects = folder, folder / "effects"
-        self._lanes, self._wanted = lanes, database
+        self._lanes, self._wanted, self._settings, self._limits = lanes, database, settings or {}, limits or {}
+        self._caller: Sequence[str] = ()
         self.kills = dict.fromkeys(Victim, 0)
         self.revivals = dict.fromkeys(Victim, 0)
         self._resting: set[Victim] = set()
@@ -77,10 +87,25 @@ class Cast:
 
     def revive(self) -> None:
         """Start again who ended by itself, as a service manager does: a host whose Temporal is away at its start says so and ends."""
-        for victim in Victim:
+        for victim in SERVICE:
             if victim not in self._resting and self._children[victim].has_ended:
                 self.revivals[victim] += 1
                 self.start(victim)
+
+    def rent(self, command: Sequence[str]) -> None:
+        """Start the renter by this command, as it is started again after each of its deaths."""
+        self._caller = command
+        self.start(Victim.RENTER)
+
+    @property
+    def has_rented(self) -> bool:
+        """Whether the renter has done all it had to do. Raises NotReadyError when it failed."""
+        renter = self._children[Victim.RENTER]
+        if Victim.RENTER in self._resting or not renter.has_ended:
+            return False
+        if "Traceback" in renter.output:
+            raise NotReadyError(renter.output[-_TOLD:])
+        return True
 
     def ready(self) -> None:
         """Wait until everybody is. Raises NotReadyError."""
@@ -96,7 +121,7 @@ class Cast:
 
     def stop(self) -> None:
         """In order, as an operator does. Not an error when it has been done before."""
-        for victim in (Victim.API, *_HOSTS, Victim.TEMPORAL):
+        for victim in (Victim.RENTER, Victim.API, *_HOSTS, Victim.TEMPORAL):
             if child := self._children.pop(victim, None):
                 child.stop()
 
@@ -115,7 +140,7 @@ class Cast:
         self.effects.chmod(0o777)
         self._policy = self.folder / "policy.json"
         self._policy.write_text(json.dumps({"write": [str(self.effects)]}), "utf-8")
-        self.data = make_catalog(self.folder / "data", writes=self.effects)
+        self.data = make_catalog(self.folder / "data", writes=self.effects, limits=self._limits)
         self.temporal_port = free_port()
         self._ports = {door: free_port() for door in Door}
         self.database, self._database_url = self._shared_database(stack)
@@ -150,6 +175,8 @@ class Cast:
                 return [sys.executable, "-m", "workers", "up"]
             case Victim.WORKER_1 | Victim.WORKER_2:
                 return [sys.executable, "-m", "workers", "worker"]
+            case Victim.RENTER:
+                return [sys.executable, *self._caller]
 
     def _environment(self, victim: Victim) -> dict[str, str]:
         if victim is Victim.TEMPORAL:
@@ -163,6 +190,7 @@ class Cast:
             "DATA_DIR": str(self.data),
             "SANDBOX_POLICY": str(self._policy),
             "TEMPORAL_CONFIG": str(ROOT / "temporal-dev.yaml"),
+            **self._settings,
             "FASTAPI_PORT": str(self._ports[Door.UP if victim is Victim.UP else Door.API]),
         }
         if self._lanes is not None:

@@ -1,7 +1,7 @@
 """What is going to be asked and who is going to be killed: all of it follows from the seed."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,6 +25,11 @@ class Victim(StrEnum):
     API = "api"
     UP = "up"
     TEMPORAL = "temporal"
+    RENTER = "renter"
+    """A caller that has sessions of a group."""
+
+
+SERVICE = (Victim.WORKER_1, Victim.WORKER_2, Victim.API, Victim.UP, Victim.TEMPORAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +97,8 @@ def plan_calls(seed: int, calls: int) -> list[PlannedCall]:
     ]
 
 
-def plan_kills(seed: int, kills: int) -> list[Kill]:
+def plan_kills(seed: int, kills: int, victims: Sequence[Victim] = SERVICE) -> list[Kill]:
     """The first ones hit each victim once, so that a short run has them all."""
     chance = random.Random(f"kills {seed}")  # noqa: S311 - it has to be repeatable
-    victims = list(Victim)
     order = chance.sample(victims, len(victims)) + [chance.choice(victims) for _ in range(kills)]
     return [Kill(victim, chance.uniform(1.5, 5.0), chance.uniform(0.2, 2.5)) for victim in order[:kills]]

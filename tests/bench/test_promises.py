@@ -1,7 +1,7 @@
 """Chaos finds what was promised and not kept, and repeats itself by its seed."""
 
 from bench.chaos.callers import Asked
-from bench.chaos.plan import PlannedCall, Victim, plan_calls, plan_kills
+from bench.chaos.plan import SERVICE, PlannedCall, plan_calls, plan_kills
 from bench.chaos.truth import Fate, broken_promises, useless_tools
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 
@@ -65,4 +65,4 @@ def test_a_seed_gives_the_same_calls_and_kills_again_and_another_seed_gives_othe
 
 
 def test_everybody_is_killed_early_on() -> None:
-    assert {kill.victim for kill in plan_kills(5, len(Victim))} == set(Victim)
+    assert {kill.victim for kill in plan_kills(5, len(SERVICE))} == set(SERVICE)

@@ -70,13 +70,15 @@ async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBod
 
 
 async def ran(dependencies: Dependencies, group_id: str, session_id: str, body: SessionRunBody) -> ToolResult:
-    """Raises Refusal."""
-    await found_session(dependencies, group_id, session_id)
+    """Raises Refusal. Only a session that takes no runs is looked for."""
+    if not (re.fullmatch(TOOL_ID_PATTERN, group_id) and re.fullmatch(SESSION_ID_PATTERN, session_id)):
+        await found_session(dependencies, group_id, session_id)
     try:
         return await dependencies.client.sessions.run(group_id, session_id, SessionRun(**dict(body)))
     except SessionUnreachableError as error:
         raise _away(error) from error
     except SessionRefusedError as error:
+        await found_session(dependencies, group_id, session_id)
         raise _refused(error) from error
 
 

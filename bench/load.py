@@ -13,6 +13,9 @@ from pydantic import BaseModel, ConfigDict
 NEW_KEY = "{new-key}"
 """In a header: something new for each request."""
 
+OWN = "{own}"
+"""In the address or the body: what a caller alone has of the job's `own`."""
+
 _PATIENCE_S = 60.0
 
 
@@ -35,6 +38,14 @@ class Job(BaseModel):
     calls: int | None = None
     headers: dict[str, str] = {}
     prelude: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+
+    def of_caller(self, number: int) -> "Job":
+        """As this caller makes it."""
+        if not self.own:
+            return self
+        mine = self.own[number % len(self.own)]
+        return self.model_copy(update={"url": self.url.replace(OWN, mine), "body": self.body.replace(OWN, mine)})
 
 
 class Measured(BaseModel):
@@ -150,7 +161,7 @@ async def _run(job: Job) -> Measured:
     made = [await loop.create_connection(Connection, host, port) for _ in range(job.callers)]
     connections = [connection.use(transport) for transport, connection in made]
     try:
-        requests = [await _prepared(connection, job) for connection in connections]
+        requests = [await _prepared(connection, job.of_caller(number)) for number, connection in enumerate(connections)]
         counts = Counts(job)
         callers = [_call(connection, request, counts) for connection, request in zip(connections, requests, strict=True)]
         for error in filter(None, await asyncio.gather(*callers, return_exceptions=True)):

@@ -27,7 +27,7 @@ class Plan:
 class Target:
     """One way of calling, with these numbers of `callers` only (None: any). `parts` are the processes whose CPU time is told.
 
-    `before` is what happens before each measurement, instead of a warm-up.
+    `before` is what happens before each measurement, instead of a warm-up; `own` is what each caller has alone.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Target:
     prelude: tuple[str, ...] = ()
     callers: Collection[int] | None = None
     before: Callable[[], object] | None = None
+    own: tuple[str, ...] = ()
 
     def job(self, callers: int, seconds: float, calls: int | None = None) -> Job:
         return Job(
@@ -53,6 +54,7 @@ class Target:
             calls=calls,
             headers=dict(self.headers),
             prelude=self.prelude,
+            own=self.own,
         )
 
 

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ACTING = "bench_acting"
 AGAIN = "bench_again"
 HTTP_FREE = "bench_free"
+GROUP = "bench_group"
 SHIPPED = "text_summarizer_api"
 CONTAINER = "bench_container"
 SCRIPT = "bench_script"
@@ -50,6 +51,18 @@ _OTHER_TOOLS: dict[str, tuple[dict[str, JsonValue], dict[str, JsonValue]]] = {
     ),
     SCRIPT: (_ECHO, {"backend_runtime": "local", "side_effect_scope": "none", "timeout_s": 2}),
     SCRIPT_ACTING: (_ECHO, {"backend_runtime": "local", "side_effect_scope": "local_state", "timeout_s": 30}),
+}
+_GROUP: dict[str, JsonValue] = {
+    "group_id": GROUP,
+    "name": "Sessions of the bench",
+    "tool_ids": [HTTP_FREE, "echo", AGAIN],
+    "lifecycle": True,
+    "steps": [
+        {"tool_id": HTTP_FREE, "role": "launch"},
+        {"tool_id": "echo", "role": "run"},
+        {"tool_id": AGAIN, "role": "stop", "params": {"message": "stop"}},
+    ],
+    "limits": {"idle_timeout_s": None, "total_timeout_s": None},
 }
 
 
@@ -102,11 +115,11 @@ def make_catalog(
             }
         )
         sources["sources"][tool_id] = [{"type": "remote", "base_url": f"http://tools.invalid/{number}"}]
-    if limits:
-        groups = json.loads((folder / "groups.json").read_text("utf-8"))
-        for group in groups["groups"]:
-            group.setdefault("limits", {}).update(limits.get(group["group_id"], {}))
-        (folder / "groups.json").write_text(json.dumps(groups), "utf-8")
+    groups = json.loads((folder / "groups.json").read_text("utf-8"))
+    groups["groups"].append(_GROUP)
+    for group in groups["groups"]:
+        group.setdefault("limits", {}).update((limits or {}).get(group["group_id"], {}))
+    (folder / "groups.json").write_text(json.dumps(groups), "utf-8")
     (folder / "registry.json").write_text(json.dumps(registry), "utf-8")
     (folder / "sources.json").write_text(json.dumps(sources), "utf-8")
     return folder
@@ -166,6 +179,12 @@ class OurService:
         answer = self.http.post("/run_tool", json={"tool_id": tool_id, "params": params})
         answer.raise_for_status()
         return answer.json()["result"]
+
+    def open_sessions(self, number: int) -> tuple[str, ...]:
+        """Their ids."""
+        path, body = f"/groups/{GROUP}/sessions", {"params": {"message": "launch"}}
+        views = [self.http.post(path, json=body).raise_for_status().json() for _ in range(number)]
+        return tuple(view["session_id"] for view in views)
 
     def start_tool(self, tool_id: str) -> None:
         self.http.post(f"/tools/{tool_id}/start").raise_for_status()

@@ -12,7 +12,7 @@ import psutil
 from pydantic import JsonValue
 
 from bench.environments import python_of
-from bench.load import NEW_KEY
+from bench.load import NEW_KEY, OWN
 from bench.postgres import Postgres, postgres_binaries
 from bench.processes import Child, bare_environment
 from bench.results import Single
@@ -20,6 +20,7 @@ from bench.rounds import Target
 from bench.service import (
     ACTING,
     CONTAINER,
+    GROUP,
     HARMLESS,
     HTTP_FREE,
     LANE_WAY,
@@ -42,6 +43,7 @@ ALL_LANES = "all"
 """Our service with `TOOL_AGENT_LANES=all`; the other one has the default, `harmless`."""
 
 PEERS = (ALL_LANES, "bare", "default", "fastmcp", "dbos")
+_SESSIONS = 64
 _BODY = json.dumps({"message": "hello"})
 _MCP = {"Accept": "application/json, text/event-stream"}
 _MCP_CLIENT: dict[str, JsonValue] = {
@@ -171,7 +173,16 @@ class Stage:
             notes=LANE_WAY,
             headers=key,
         )
+        self._sessions(service, whose)
         self._container(service, whose)
+
+    def _sessions(self, service: OurService, whose: str) -> None:
+        """Each caller has its own."""
+        parts = service.parts()
+        ours = {"our Python": parts["python"], "Temporal": parts["temporal"]}
+        own = service.open_sessions(_SESSIONS)
+        url, body = f"{service.url}/groups/{GROUP}/sessions/{OWN}/run", json.dumps({"params": {"message": "hello"}})
+        self._add(f"{whose}.session", f"{whose}: echo in a session", url, ours, body=body, expect='"success"', own=own)
 
     def _container(self, service: OurService, whose: str) -> None:
         """Where an engine answers. The container outlives the service, so it is taken down before."""
@@ -194,6 +205,8 @@ class Stage:
         self._add("bare.local", "bare: eager workflow, one local activity", f"{url}/local", parts)
         self._add("bare.http", "bare: workflow, regular activity, HTTP call", f"{url}/http", {**parts, "tool": self._tool})
         self._add("bare.update", "bare: update on a living workflow, local activity", f"{url}/update", parts)
+        own, body = tuple(map(str, range(_SESSIONS))), json.dumps({"message": "hello", "own": OWN})
+        self._add("bare.own", "the same, each caller with a workflow of its own", f"{url}/update", parts, body=body, own=own)
 
     def _default(self) -> None:
         """Temporal as it comes: nothing set, nothing kept on disk, and a worker with the SDK's defaults."""
@@ -258,8 +271,9 @@ class Stage:
         headers: Mapping[str, str] | None = None,
         prelude: tuple[str, ...] = (),
         callers: Collection[int] | None = None,
+        own: tuple[str, ...] = (),
     ) -> None:
-        self.targets.append(Target(name, label, url, body, parts, expect, notes, headers or {}, prelude, callers))
+        self.targets.append(Target(name, label, url, body, parts, expect, notes, headers or {}, prelude, callers, own=own))
 
 
 def side_by_side(targets: Sequence[Target]) -> list[Target]:

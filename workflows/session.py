@@ -191,14 +191,14 @@ class Session:
             self.results.append(await self.ran(asked, f"run {asked.key or place}"))
         self.ask(SessionEnd.DONE)
 
-    async def ran(self, asked: SessionRun, name: str) -> ToolResult:
-        """Make a call of the session, once under this name. Raises ApplicationError when the session takes none."""
+    async def ran(self, asked: SessionRun, name: str, *, is_new: bool = False) -> ToolResult:
+        """Make a call of the session, once under this name; `is_new` where nobody had it. Raises ApplicationError when it takes none."""
         if self._request.group.parallel:
-            return await self._made(asked, name)
+            return await self._made(asked, name, is_new=is_new)
         async with self._order:
-            return await self._made(asked, name)
+            return await self._made(asked, name, is_new=is_new)
 
-    async def _made(self, asked: SessionRun, name: str) -> ToolResult:
+    async def _made(self, asked: SessionRun, name: str, *, is_new: bool) -> ToolResult:
         self.require_open()
         request, step = self._request, self.require_step(asked)
         call_id = sessions.call_id_in(self.view.session_id, name)
@@ -207,7 +207,7 @@ class Session:
         except NoSuchFieldError as error:
             wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=str(error), details={"sent": False})
             return failed(call_id, step.tool_id, wrong, workflow.now())
-        task = asyncio.create_task(invoke(call, call_id, prefer=self.view.host))
+        task = asyncio.create_task(invoke(call, call_id, is_new=is_new, prefer=self.view.host))
         self._running.add(task)
         self._changes += 1
         try:

@@ -68,7 +68,7 @@ class ToolGroup:
         asked = input_of(SessionRun, given, surplus)
         session = await self._begun()
         await workflow.wait_condition(lambda: session.view.state is not SessionState.LAUNCHING)
-        return await session.ran(asked, f"run {asked.key}" if asked.key else f"run {workflow.uuid4()}")
+        return await session.ran(asked, f"run {asked.key or workflow.uuid4()}", is_new=asked.key is None)
 
     @run_in_session.validator
     def _require_run(self, given: JsonValue = None, *surplus: JsonValue) -> None:

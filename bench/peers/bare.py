@@ -7,7 +7,8 @@ import asyncio
 import itertools
 import sys
 import uuid
-from collections.abc import Awaitable, Callable
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -74,12 +75,14 @@ def _starting(client: Client, kind: Callable[..., Awaitable[Body]]) -> Run:
 
 
 def _updating(client: Client) -> Run:
-    born, numbers = uuid.uuid4().hex, itertools.count()
+    """Of one workflow, or of the one that the body names as its `own`."""
+    born, numbers = uuid.uuid4().hex, defaultdict[object, Iterator[int]](itertools.count)
 
     async def run(body: Body) -> Body:
+        own = body.get("own", "all")
         start = WithStartWorkflowOperation(
             Living.run,
-            id=f"living-{born}-{next(numbers) // _UPDATES_A_LIFE}",
+            id=f"living-{born}-{own}-{next(numbers[own]) // _UPDATES_A_LIFE}",
             task_queue=_QUEUE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
         )

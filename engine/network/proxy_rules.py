@@ -77,7 +77,7 @@ class Rules:
                     403,
                     "destination_ip_prohibited",
                     f"{_joined(host, port)} is allowed, but it is at {address}, which is not a public address, or this machine's own. "
-                    "If that is meant, name the host among the private_hosts of the host's sandbox policy.",
+                    f"If that is meant, name {_joined(host, port)} among the private_hosts of the host's sandbox policy.",
                     f"{address} is not a public address, or is our own",
                 )
         return found

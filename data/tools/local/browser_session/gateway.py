@@ -58,7 +58,7 @@ class Gateway:
     def why_not(self, host: str, port: int) -> str:
         """Empty where it is allowed."""
         if not is_allowed(self.allowed, host, port):
-            return f"it is not among the allowed_hosts of this session ({', '.join(self.allowed[:10])})."
+            return f"it is not among the allowed_hosts of this session ({', '.join(self.allowed[:10])}). A port other than 80 and 443 has to be named there."
         return "" if self.upstream.hostname else "the policy of this service allows this tool no host."
 
     def note(self, host: str, port: int, why: str) -> None:

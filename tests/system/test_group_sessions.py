@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Generator
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -10,6 +11,8 @@ from pydantic import JsonValue
 from tests.system.conftest import MakeService
 from tests.system.service_process import ServiceProcess
 from tests.system.waiting import wait_until
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.http import SessionListing
 from toolagent.contracts.sessions import SessionEnd, SessionState, SessionView
 from toolagent.testing.servers.runcomfy_ledger import Fault
 from toolagent.testing.servers.runcomfy_server import RunComfyServer
@@ -18,6 +21,8 @@ pytestmark = pytest.mark.timeout(240)
 
 _PATH = "/groups/runcomfy_lifecycle/sessions"
 _LAUNCH_S = 2.0
+_LAUNCH, _RUN, _STOP = "launch_comfy_env", "runcomfy_workflow_executor", "runcomfy_stop_env"
+_NOTHING: JsonValue = {"nodes": []}
 
 
 @pytest.fixture
@@ -56,6 +61,25 @@ def _stopped(service: ServiceProcess, view: SessionView) -> SessionView:
     return SessionView.model_validate_json(answer.raise_for_status().content)
 
 
+def _call(service: ServiceProcess, tool_id: str, call_id: str, **params: JsonValue) -> ToolResult:
+    body = {"tool_id": tool_id, "params": params}
+    return ToolResult.model_validate_json(service.http.post("/run_tool", json=body, headers={"X-Call-Id": call_id}, timeout=90).content)
+
+
+def _called_meanwhile(service: ServiceProcess, tool_id: str, call_id: str, **params: JsonValue) -> None:
+    """By a caller whose service dies."""
+
+    def ask() -> None:
+        with suppress(httpx.HTTPError):
+            _call(service, tool_id, call_id, **params)
+
+    threading.Thread(target=ask, daemon=True).start()
+
+
+def _sessions(service: ServiceProcess) -> tuple[SessionView, ...]:
+    return SessionListing.model_validate_json(service.http.get(_PATH).raise_for_status().content).sessions
+
+
 def _counts(runcomfy: RunComfyServer) -> tuple[JsonValue, JsonValue, JsonValue]:
     ledger = runcomfy.ledger()
     return ledger["launched"], ledger["stopped"], ledger["running"]
@@ -84,4 +108,42 @@ def test_a_service_that_dies_while_it_launches_launches_nothing_twice(service: S
     view = _opened(service, "launching")
     assert view.state is SessionState.READY, view.error
     assert _stopped(service, view).state is SessionState.STOPPED
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_a_launch_that_somebody_makes_alone_is_adopted_and_its_stop_is_the_sessions(
+    service: ServiceProcess, runcomfy: RunComfyServer
+) -> None:
+    launched = _call(service, _LAUNCH, "call-launched1")
+    assert isinstance(launched.result, dict), launched.error
+    server_id = launched.result["server_id"]
+    (view,) = _sessions(service)
+    assert launched.metadata["session_id"] == view.session_id
+    ran = _call(service, _RUN, "call-ran-alone", server_id=server_id, workflow=_NOTHING)
+    assert ran.metadata["session_id"] == view.session_id
+    shown = SessionView.model_validate_json(service.http.get(f"{_PATH}/{view.session_id}").content)
+    assert (shown.state, shown.runs) == (SessionState.READY, 1)
+    stopped = _call(service, _STOP, "call-stopped1", container_id=server_id)
+    assert (stopped.status, stopped.metadata["session_id"]) == ("success", view.session_id)
+    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has stopped")
+    assert (ended.state, ended.end, ended.launch_call_id) == (SessionState.STOPPED, SessionEnd.ASKED, "call-launched1")
+    assert _counts(runcomfy) == (1, 1, [])
+    assert _call(service, _LAUNCH, "call-launched1").result == launched.result
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_an_adopted_launch_whose_service_dies_is_made_and_stopped_once(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+    _called_meanwhile(service, _LAUNCH, "call-launching")
+    wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
+    service.kill()
+    service.start()
+    launched = _call(service, _LAUNCH, "call-launching")
+    view = wait_until(lambda: one if (one := _sessions(service)[0]).state is SessionState.READY else None, "the session is ready")
+    assert launched.metadata["session_id"] == view.session_id
+    assert isinstance(view.launched, dict)
+    _called_meanwhile(service, _STOP, "call-stopping", server_id=view.launched["server_id"])
+    service.kill()
+    service.start()
+    _call(service, _STOP, "call-stopping", server_id=view.launched["server_id"])
+    wait_until(lambda: _sessions(service)[0].ended_at, "the session has stopped")
     assert _counts(runcomfy) == (1, 1, [])

@@ -23,6 +23,7 @@ __all__ = [
     "found_launch",
     "is_alert",
     "is_gone",
+    "launch_ids",
     "looked_up",
     "may_have_launched",
     "over_by",
@@ -36,6 +37,7 @@ __all__ = [
 GONE = "gone"
 """`details.reason` of a stop that found nothing to stop."""
 
+_LAUNCHES = 3
 _NOT_FOUND = frozenset({404, 410})
 _NOWHERE = "not_found"
 _LONGEST_PAUSE = timedelta(minutes=5)
@@ -163,6 +165,8 @@ def end_at(group: ToolGroup, view: SessionView, *, is_used: bool) -> tuple[datet
     ends: list[tuple[datetime, SessionEnd]] = []
     if limits.idle_timeout_s is not None and view.used_at is not None and not is_used:
         ends.append((view.used_at + timedelta(seconds=limits.idle_timeout_s), SessionEnd.IDLE))
+    if view.lease_ends_at is not None and not is_used:
+        ends.append((view.lease_ends_at, SessionEnd.LEASE_EXPIRED))
     if limits.total_timeout_s is not None:
         ends.append((view.opened_at + timedelta(seconds=limits.total_timeout_s), SessionEnd.TOO_LONG))
     if limits.max_usd is not None and limits.usd_per_hour > 0 and view.launched_at is not None:
@@ -173,6 +177,13 @@ def end_at(group: ToolGroup, view: SessionView, *, is_used: bool) -> tuple[datet
 def over_by(group: ToolGroup, result: ToolResult) -> SessionEnd | None:
     """Why a run ends its session, if it does."""
     return SessionEnd.FAILED_STEP if result.error is not None and group.stop_after_failure and was_made(result) else None
+
+
+def launch_ids(session: OpenSession) -> tuple[str, ...]:
+    """Of its launches, one after the other: each is tried only when the one before it certainly was not. Somebody's call is made once."""
+    if session.adopts is not None:
+        return (session.adopts.call_id,)
+    return tuple(call_id_in(session.session_id, f"launch {number}") for number in range(1, _LAUNCHES + 1))
 
 
 def is_alert(attempts: int) -> bool:

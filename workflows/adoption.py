@@ -62,10 +62,12 @@ async def _made_by_session(request: AdmitRequest, decision: Decision, told: Call
     while isinstance(part := decision.admission, Grouped):
         launches = part.role is GroupRole.LAUNCH
         is_there = await (_launch(part, asked) if launches else _say(part, step_names.STOP_BY, asked))
-        if launches and not was_cancelled and workflow.cancellation_reason() is not None:
+        if was_cancelled or not _is_cancelled():
+            await _wait(lambda heard=heard: told() != heard, pause if is_there else _AGAIN)
+        if launches and not was_cancelled and _is_cancelled():
+            # Also where it is launched by then: nobody wants it.
             was_cancelled = True
             await _cancel(part)
-        await _wait(lambda heard=heard: told() != heard, pause if is_there else _AGAIN)
         pause, heard = min(2 * pause, _LONGEST_PAUSE), told()
         decision = await decided(request)
     # A session that had ended has no part in it: then the call is made as any other.
@@ -101,6 +103,10 @@ async def _wait(is_told: Callable[[], bool], pause: timedelta) -> None:
         await workflow.wait_condition(is_told, timeout=pause)
     except (TimeoutError, asyncio.CancelledError):
         return
+
+
+def _is_cancelled() -> bool:
+    return workflow.cancellation_reason() is not None
 
 
 async def _cancel(part: Grouped) -> None:

@@ -9,6 +9,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, FailureError, TimeoutError, TimeoutType, is_cancelled_exception
 
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.sessions import AdoptedCall
 from toolagent.core.calls.results import NOT_ADMITTED, failed
 from toolagent_service import stubs
 from toolagent_service.contracts.steps import (
@@ -55,6 +56,20 @@ def request_of(call: ToolCall, call_id: str, *, is_new: bool = False) -> AdmitRe
     """`is_new` where nobody else can have begun the call."""
     info = workflow.info()
     return AdmitRequest(call=call, call_id=call_id, workflow_id=info.workflow_id, run_id=info.run_id, is_new=is_new)
+
+
+async def adopted(asked: AdoptedCall, session: OfSession, *, prefer: str | None = None, instead: Finished | None = None) -> ToolResult:
+    """As `invoke`, for who waits for the call in a workflow of its own: the record names that one, which may be cancelled."""
+    request = AdmitRequest(
+        call=asked.call,
+        call_id=asked.call_id,
+        workflow_id=asked.workflow_id,
+        run_id=asked.run_id,
+        prefer=prefer,
+        session=session,
+        instead=instead,
+    )
+    return await carried_out(request, await decided(request))
 
 
 async def decided(request: AdmitRequest) -> Decision:

@@ -20,7 +20,7 @@ from toolagent_service.groups import sessions
 from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError, step_of, the_step
 from workflows import options
 from workflows.cancelling import surely
-from workflows.invoke import invoke
+from workflows.invoke import adopted, invoke
 
 _LOOKS = 4
 """So often a provider that does not know of a launch is asked, within seven seconds, before it counts as not made."""
@@ -91,7 +91,7 @@ class Session:
 
     def renew(self) -> None:
         """The lease, where there is one, begins anew."""
-        self.view = self.view.model_copy(update=self._lease)
+        self.view = self.view.model_copy(update={"lease_ends_at": self._lease_end})
         self._changes += 1
 
     def require_open(self) -> None:
@@ -128,7 +128,7 @@ class Session:
             return
         # Its workflow was ended while it launched.
         begun = self.view.launch_call_id if self.end is not None else None
-        if begun is not None and await self._is_settled(begun, await self._given_up(begun, _ENDED_IN_LAUNCH)):
+        if begun is not None and await self._is_settled(begun, await self._launch_made(begun, Finished(error=_ENDED_IN_LAUNCH))):
             return
         launches = sessions.launch_ids(self._request)
         for call_id in launches:
@@ -160,22 +160,21 @@ class Session:
         return found is not None
 
     async def _launch_call(self, call_id: str) -> ToolResult:
-        request = self._request
-        call = sessions.call_in(request, the_step(request.group, GroupRole.LAUNCH), None, request.params)
-        task = asyncio.create_task(invoke(request.adopts.call if request.adopts else call, call_id, session=self._mark))
+        task = asyncio.create_task(self._launch_made(call_id))
         await workflow.wait_condition(lambda: task.done() or self.end is not None)
         if not task.done():
             task.cancel()
         result = await task
-        await self._tell(request.adopts)
+        await self._tell(self._request.adopts)
         return result
 
-    async def _given_up(self, call_id: str, error: ToolError) -> ToolResult:
-        """The answer that a launch has, else this one: then it will not be made any more."""
+    async def _launch_made(self, call_id: str, instead: Finished | None = None) -> ToolResult:
+        """With `instead` it is the answer, unless there is one: then the launch will not be made any more."""
         request = self._request
+        if request.adopts is not None:
+            return await adopted(request.adopts, self._mark, instead=instead)
         call = sessions.call_in(request, the_step(request.group, GroupRole.LAUNCH), None, request.params)
-        adopted = request.adopts.call if request.adopts else call
-        return await invoke(adopted, call_id, session=self._mark, instead=Finished(error=error))
+        return await invoke(call, call_id, session=self._mark, instead=instead)
 
     async def _tell(self, asker: AdoptedCall | None) -> None:
         """Who waits for its call: the record says how it ended."""
@@ -211,15 +210,16 @@ class Session:
 
     async def _launched_as(self, result: JsonValue, host: str | None = None) -> None:
         at = workflow.now()
-        await self._note(state=SessionState.READY, launched=result, host=host, launched_at=at, used_at=at, **self._lease)
+        await self._note(state=SessionState.READY, launched=result, host=host, launched_at=at, used_at=at, lease_ends_at=self._lease_end)
 
     @property
-    def _lease(self) -> dict[str, datetime]:
+    def _lease_end(self) -> datetime | None:
+        """Of a lease that begins now."""
         lease_s = self._request.lease_s
-        return {} if lease_s is None else {"lease_ends_at": workflow.now() + timedelta(seconds=lease_s)}
+        return workflow.now() + timedelta(seconds=lease_s) if lease_s is not None else None
 
     def _note_use(self) -> None:
-        self.view = self.view.model_copy(update={"used_at": workflow.now(), "runs": self.view.runs + 1, **self._lease})
+        self.view = self.view.model_copy(update={"used_at": workflow.now(), "runs": self.view.runs + 1, "lease_ends_at": self._lease_end})
 
     async def _ready(self) -> None:
         if self._request.runs is not None and self.end is None:
@@ -316,20 +316,20 @@ class Session:
     async def _answer_stops(self) -> None:
         """Calls of the stop that came too late to be it: nothing is stopped twice."""
         for asked in self._stops if self._confirmed is not None else ():
-            await invoke(asked.call, asked.call_id, session=self._mark, instead=self._confirmed)
+            await adopted(asked, self._mark, instead=self._confirmed)
 
     async def _stop_call(self, asker: AdoptedCall | None) -> ToolResult:
         """Somebody's call of the stop, or one of the session's own. Raises NoSuchFieldError."""
         request, host = self._request, self.view.host
         if asker is not None:
-            return await invoke(asker.call, asker.call_id, prefer=host, session=self._mark)
+            return await adopted(asker, self._mark, prefer=host)
         call = sessions.call_in(request, the_step(request.group, GroupRole.STOP), self.view.launched, {})
         call_id = sessions.call_id_in(request.session_id, f"stop {self.view.stop_attempts}")
         return await invoke(call, call_id, prefer=host, session=self._mark)
 
     async def _fail(self, end: SessionEnd, error: ToolError, *, alert: str = "") -> None:
         if self._request.adopts is not None and self.view.launched_at is None:
-            await self._given_up(self._request.adopts.call_id, error)
+            await self._launch_made(self._request.adopts.call_id, Finished(error=error))
             await self._tell(self._request.adopts)
         await self._note(state=SessionState.FAILED, end=end, error=error, ended_at=workflow.now(), alert=alert)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -9,6 +10,7 @@ from pydantic import JsonValue
 
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup, VerifyProbe
+from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionView
 
 __all__ = [
@@ -21,9 +23,12 @@ __all__ = [
     "end_at",
     "field_of",
     "found_launch",
+    "identity_of",
     "is_alert",
     "is_gone",
+    "items_of",
     "launch_ids",
+    "launcher_of",
     "looked_up",
     "may_have_launched",
     "over_by",
@@ -109,6 +114,34 @@ def found_launch(probe: VerifyProbe, listed: JsonValue, call_id: str) -> JsonVal
         except NoSuchFieldError:
             continue  # somebody else's, who names nothing
     return None
+
+
+def items_of(probe: VerifyProbe, result: ToolResult) -> Sequence[JsonValue] | None:
+    """What a provider that lists all says that it runs; None where it did not say."""
+    if result.error is not None or result.is_reference:
+        return None
+    try:
+        items = field_of(result.result, probe.items)
+    except NoSuchFieldError:
+        return None
+    return items if isinstance(items, list) else None
+
+
+def launcher_of(probe: VerifyProbe, item: JsonValue) -> str | None:
+    """The call that launched it, by its own account."""
+    try:
+        named = field_of(item, probe.launched_by)
+    except NoSuchFieldError:
+        return None
+    return named if isinstance(named, str) and re.fullmatch(CALL_ID_PATTERN, named) else None
+
+
+def identity_of(group: ToolGroup, item: JsonValue) -> JsonValue:
+    """By what it would be stopped; all of it, where it does not have that."""
+    try:
+        return {name: field_of(item, path) for name, path in the_step(group, GroupRole.STOP).bindings.items()} or item
+    except NoSuchFieldError:
+        return item
 
 
 def looked_up(request: OpenSession, probe: VerifyProbe, call_id: str, others: Sequence[JsonValue]) -> ToolCall:

@@ -1,8 +1,8 @@
 """One call: admit, call, settle. A call of its own and a step of a group session are this same function."""
 
 import asyncio
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -33,8 +33,7 @@ from workflows.cancelling import surely
 CANCELLED_BEFORE = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """What is decided of a call, and whether it was cancelled meanwhile."""
 
     admission: Admitted | Answered | Grouped

@@ -1,7 +1,6 @@
 """One session of a group: launch, runs, and a stop that always comes and that the provider has confirmed."""
 
 import asyncio
-from contextlib import suppress
 from datetime import datetime, timedelta
 
 from pydantic import JsonValue
@@ -306,12 +305,18 @@ class Session:
             )
             if workflow.info().is_continue_as_new_suggested():
                 return
-            with suppress(TimeoutError):
-                await workflow.wait_condition(lambda: bool(self._stops), timeout=sessions.pause_of(attempts))
+            await self._pause(sessions.pause_of(attempts))
         self._confirmed = Finished(output=result.result, is_reference=result.is_reference, error=result.error)
         await self._answer_stops()
         at = workflow.now()
         await self._note(state=SessionState.STOPPED, ended_at=at, error=None)
+
+    async def _pause(self, pause: timedelta) -> None:
+        """Before the stop is tried again; shorter where somebody asks for it."""
+        try:
+            await workflow.wait_condition(lambda: bool(self._stops), timeout=pause)
+        except TimeoutError:
+            return
 
     async def _answer_stops(self) -> None:
         """Calls of the stop that came too late to be it: nothing is stopped twice."""

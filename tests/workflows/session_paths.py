@@ -20,7 +20,7 @@ from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionS
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Answered, Grouped
 from toolagent_service.groups.roles import session_for
 
-__all__ = ["PATHS", "USES", "Provider", "group_of", "life_of", "opened"]
+__all__ = ["CALLS", "PATHS", "USES", "Provider", "group_of", "life_of", "opened"]
 
 LOST = ToolError(type=ErrorType.TIMEOUT, message="There was no answer.", details={"outcome": "unknown"})
 REFUSED = ToolError(type=ErrorType.PERMISSION_DENIED, message="The key is wrong.")
@@ -80,6 +80,8 @@ class Provider:
         self.hosts[request.call.tool_id] = request.prefer
         if request.instead is not None or request.call_id in self.answers:
             return Answered(result=self._told(request))
+        if request.call.params.get("slow"):
+            await asyncio.sleep(0.5)
         made = {"launch": self._launch, "work": self._work, "stop": self._stop, "list": self._list}
         result = await made[request.call.tool_id](request)
         return Answered(result=self.answers.setdefault(request.call_id, _of_session(request, result)))
@@ -246,12 +248,45 @@ async def by_another(stage: Stage, group_id: str) -> AnyHandle:
     return handle
 
 
+async def one_by_one(stage: Stage, wanted: str) -> AnyHandle:
+    """The workflow `wanted` of calls that somebody makes one after the other; slow, so that who asks for them waits."""
+    async with stage.workers(Provider().steps):
+        calls: dict[str, AnyHandle] = {}
+        for tool_id in ("launch", "work", "stop"):
+            call = {"tool_id": tool_id, "params": {"server_id": "server-0", "slow": True}}
+            calls[tool_id] = await stage.start(names.INVOKE_TOOL, call, workflow_id=f"call-{stage.queue}-{tool_id}")
+            await calls[tool_id].result()
+        session = session_for("servers", calls["launch"].id)
+        calls["session"] = stage.client.get_workflow_handle(names.session_workflow("servers", session))
+        await calls["session"].result()
+    return calls[wanted]
+
+
+async def leased(stage: Stage) -> AnyHandle:
+    provider = Provider()
+    async with stage.workers(provider.steps):
+        handle = await opened(stage, provider, life_of(group_of(), f"session-{stage.queue}", lease_s=1.0))
+        await _ready(handle)
+        await handle.execute_update(names.RENEW_SESSION)
+        await handle.result()
+    return handle
+
+
+CALLS: Mapping[str, Walk] = {
+    "launches-a-session": Walk(partial(one_by_one, wanted="launch"), "success"),
+    "runs-in-a-session": Walk(partial(one_by_one, wanted="work"), "success"),
+    "stops-a-session": Walk(partial(one_by_one, wanted="stop"), "success"),
+}
+"""Of `InvokeTool`."""
+
 USES: Mapping[str, Walk] = {
     "made": Walk(partial(by_another, group_id="servers"), "stopped done"),
     "unknown": Walk(partial(by_another, group_id="others"), "failed"),
 }
 
 PATHS: Mapping[str, Walk] = {
+    "adopted": Walk(partial(one_by_one, wanted="session"), "stopped asked"),
+    "leased": Walk(leased, "stopped lease_expired"),
     "used": Walk(used, "stopped asked"),
     "scripted": Walk(scripted, "stopped done"),
     "cancelled": Walk(cancelled, "stopped cancelled"),

@@ -35,9 +35,12 @@ async def invoke_alone(call: ToolCall, call_id: str, *, is_new: bool, told: Call
     decision = await decided(request)
     if not isinstance(decision.admission, Grouped):
         return await carried_out(request, decision)
+    part = decision.admission
     request = request.model_copy(update={"is_new": False})
-    if decision.admission.role is GroupRole.RUN:
-        return await _used(request, decision.admission, is_cancelled=decision.is_cancelled)
+    if part.role is GroupRole.RUN:
+        return await _used(request, part, is_cancelled=decision.is_cancelled)
+    if part.role is GroupRole.LAUNCH:
+        request = request.model_copy(update={"session": _session_of(part)})
     if decision.is_cancelled:
         given_up = request.model_copy(update={"instead": Finished(error=CANCELLED_BEFORE)})
         return await carried_out(given_up, await decided(given_up))
@@ -48,8 +51,7 @@ async def _used(request: AdmitRequest, part: Grouped, *, is_cancelled: bool) -> 
     """A run: the session is told before and after, so that it does not end for want of use."""
     until = workflow.now() + timedelta(seconds=part.lasts_s)
     await _say(part, step_names.USE_SESSION, SessionUse(call_id=request.call_id, until=until))
-    session = OfSession(group_id=part.group.group_id, session_id=part.session_id)
-    asked = request.model_copy(update={"alone": False, "prefer": part.host, "session": session})
+    asked = request.model_copy(update={"alone": False, "prefer": part.host, "session": _session_of(part)})
     decision = await decided(asked)
     result = await carried_out(asked, Decision(decision.admission, decision.is_cancelled or is_cancelled))
     await _say(part, step_names.USE_SESSION, SessionUse(call_id=request.call_id))
@@ -129,3 +131,7 @@ async def _say(part: Grouped, signal: str, said: Contract) -> bool:
 
 def _handle(part: Grouped) -> workflow.ExternalWorkflowHandle[ToolGroup]:
     return workflow.get_external_workflow_handle_for(ToolGroup.run, names.session_workflow(part.group.group_id, part.session_id))
+
+
+def _session_of(part: Grouped) -> OfSession:
+    return OfSession(group_id=part.group.group_id, session_id=part.session_id)

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Generator
 from contextlib import suppress
+from http import HTTPStatus
 
 import httpx
 import pytest
@@ -121,8 +122,8 @@ def test_a_launch_that_somebody_makes_alone_is_adopted_and_its_stop_is_the_sessi
     assert launched.metadata["session_id"] == view.session_id
     ran = _call(service, _RUN, "call-ran-alone", server_id=server_id, workflow=_NOTHING)
     assert ran.metadata["session_id"] == view.session_id
-    shown = SessionView.model_validate_json(service.http.get(f"{_PATH}/{view.session_id}").content)
-    assert (shown.state, shown.runs) == (SessionState.READY, 1)
+    shown = f"{_PATH}/{view.session_id}"
+    wait_until(lambda: SessionView.model_validate_json(service.http.get(shown).content).runs == 1, "the session knows of the run")
     stopped = _call(service, _STOP, "call-stopped1", container_id=server_id)
     assert (stopped.status, stopped.metadata["session_id"]) == ("success", view.session_id)
     ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has stopped")
@@ -146,4 +147,30 @@ def test_an_adopted_launch_whose_service_dies_is_made_and_stopped_once(service: 
     service.start()
     _call(service, _STOP, "call-stopping", server_id=view.launched["server_id"])
     wait_until(lambda: _sessions(service)[0].ended_at, "the session has stopped")
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_an_adopted_launch_is_a_task_that_can_be_cancelled(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+    body = {"tool_id": _LAUNCH, "params": {}, "mode": "async"}
+    task_id = service.http.post("/run_tool", json=body, headers={"X-Call-Id": "call-cancelled"}).raise_for_status().json()["task_id"]
+    wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
+    assert service.http.get(f"/tasks/{task_id}").json()["status"] in {"pending", "running"}
+    assert service.http.post(f"/tasks/{task_id}/cancel").status_code == HTTPStatus.ACCEPTED
+    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended")
+    assert ended.launch_call_id == task_id
+    told = wait_until(lambda: one if (one := service.http.get(f"/tasks/{task_id}").json())["result"] else None, "the call has ended")
+    assert told["result"]["metadata"]["session_id"] == ended.session_id
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_a_lease_that_nobody_renews_is_over(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+    answer = service.http.post(_PATH, json={"params": {}, "lease_s": 3}, timeout=90)
+    view = SessionView.model_validate_json(answer.raise_for_status().content)
+    assert view.lease_ends_at is not None
+    renewed = SessionView.model_validate_json(service.http.post(f"{_PATH}/{view.session_id}/renew").raise_for_status().content)
+    assert renewed.lease_ends_at is not None
+    assert renewed.lease_ends_at >= view.lease_ends_at
+    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended")
+    assert (ended.state, ended.end) == (SessionState.STOPPED, SessionEnd.LEASE_EXPIRED)
+    assert service.http.post(f"{_PATH}/{view.session_id}/renew").status_code == HTTPStatus.CONFLICT
     assert _counts(runcomfy) == (1, 1, [])

@@ -1,9 +1,12 @@
 """Sessions of a group through a real service that is killed: what was rented is given back, once."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import suppress
 from http import HTTPStatus
+from pathlib import Path
 
 import httpx
 import pytest
@@ -17,6 +20,7 @@ from toolagent.contracts.http import SessionListing
 from toolagent.contracts.sessions import SessionEnd, SessionState, SessionView
 from toolagent.testing.servers.runcomfy_ledger import Fault
 from toolagent.testing.servers.runcomfy_server import RunComfyServer
+from workers.temporal.dev_server import temporal_binary
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -151,7 +155,7 @@ def test_an_adopted_launch_whose_service_dies_is_made_and_stopped_once(service: 
 
 
 def test_an_adopted_launch_is_a_task_that_can_be_cancelled(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
-    body = {"tool_id": _LAUNCH, "params": {}, "mode": "async"}
+    body: JsonValue = {"tool_id": _LAUNCH, "params": {}, "mode": "async"}
     task_id = service.http.post("/run_tool", json=body, headers={"X-Call-Id": "call-cancelled"}).raise_for_status().json()["task_id"]
     wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
     assert service.http.get(f"/tasks/{task_id}").json()["status"] in {"pending", "running"}
@@ -173,4 +177,34 @@ def test_a_lease_that_nobody_renews_is_over(service: ServiceProcess, runcomfy: R
     ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended")
     assert (ended.state, ended.end) == (SessionState.STOPPED, SessionEnd.LEASE_EXPIRED)
     assert service.http.post(f"{_PATH}/{view.session_id}/renew").status_code == HTTPStatus.CONFLICT
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_an_adopted_launch_whose_workflows_are_terminated_is_stopped_once(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+    call_id = service.begin(_LAUNCH, {})
+    wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
+    (view,) = _sessions(service)
+    for workflow_id in (call_id, f"group/{view.group_id}/{view.session_id}"):
+        where = ["--workflow-id", workflow_id, "--address", service.temporal_address]
+        subprocess.run([temporal_binary(), "workflow", "terminate", *where], capture_output=True, check=True, timeout=60)
+    service.kill()
+    service.start()
+    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended", 90)
+    assert (ended.end, ended.launch_call_id) == (SessionEnd.CANCELLED, call_id)
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_the_command_line_opens_a_session_with_a_lease_and_renews_it(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+    def toolagent(*words: str) -> SessionView:
+        script = str(Path(sys.executable).with_name("toolagent"))
+        command = [script, "group", *words, "--json"]
+        done = subprocess.run(command, env={"TOOL_AGENT_URL": service.api_url}, capture_output=True, check=True, timeout=90)
+        return SessionView.model_validate_json(done.stdout)
+
+    opened = toolagent("open", "runcomfy_lifecycle", "--lease", "60")
+    renewed = toolagent("renew", "runcomfy_lifecycle", opened.session_id)
+    assert opened.lease_ends_at is not None
+    assert renewed.lease_ends_at is not None
+    assert renewed.lease_ends_at > opened.lease_ends_at
+    assert toolagent("stop", "runcomfy_lifecycle", opened.session_id).state is SessionState.STOPPED
     assert _counts(runcomfy) == (1, 1, [])

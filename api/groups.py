@@ -59,13 +59,13 @@ async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBod
         detail = f"Group {group_id!r} has no lifecycle: call its tools one by one, as its `usage_order` says."
         raise Refusal(ProblemKind.NO_LIFECYCLE, detail)
     session_id = f"session-{uuid.uuid4().hex[:16]}" if key is None else _session_for_key(group_id, body.caller.caller_id, key)
-    request = OpenSession(session_id=session_id, group=group, params=body.params, caller=body.caller)
+    request = OpenSession(session_id=session_id, group=group, params=body.params, caller=body.caller, lease_s=body.lease_s)
     try:
         view = await dependencies.client.sessions.open(request)
     except SessionUnreachableError as error:
         raise _away(error) from error
     if view.end is SessionEnd.REFUSED and view.error is not None:
-        raise Refusal(ProblemKind.TOO_MANY_SESSIONS, f"{view.error.message} Stop one, or come again.", headers={"Retry-After": "30"})
+        raise Refusal(ProblemKind.TOO_MANY_SESSIONS, view.error.message, headers={"Retry-After": "30"})
     return view
 
 
@@ -79,6 +79,17 @@ async def ran(dependencies: Dependencies, group_id: str, session_id: str, body: 
         raise _away(error) from error
     except SessionRefusedError as error:
         await found_session(dependencies, group_id, session_id)
+        raise _refused(error) from error
+
+
+async def renewed(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:
+    """Raises Refusal."""
+    await found_session(dependencies, group_id, session_id)
+    try:
+        return await dependencies.client.sessions.renew(group_id, session_id)
+    except SessionUnreachableError as error:
+        raise _away(error) from error
+    except SessionRefusedError as error:
         raise _refused(error) from error
 
 

@@ -25,6 +25,7 @@ from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.calls.lookup import ToolLookup
+from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
@@ -91,6 +92,7 @@ class Store:
         self.sessions = SessionTable(database)
         self.faults = FaultTable(database)
         self.calls = CallTable(database)
+        self.memberships = Memberships(self.groups, self.sessions, self.calls)
         self.claims = ClaimTable(database)
         self.doors = DoorTable(database, settings.host.host_lease_s)
         self.events = EventTable(database)
@@ -179,7 +181,8 @@ class CallMaking:
         places = Places(store.calls, store.settled, store.durations)
 
         def admissions(lookup: ToolLookup) -> Admissions:
-            return Admissions(Sources(lookup, store.calls, files, limits, store.claims, store.doors), store.placements, places)
+            sources = Sources(lookup, store.calls, files, limits, store.claims, store.doors)
+            return Admissions(sources, store.placements, places, store.memberships)
 
         recent = RenewedTools(store.cached_tools, _RECENT_S)
         exchange, self.settlements = Exchange(supervisor, files, results, folders), Settlements(recent, places)

@@ -38,9 +38,14 @@ def require_host(host: str) -> None:
 
 
 def guidance_of(given: Sequence[JsonValue]) -> Guidance | None:
-    """What a signal says; None, with a warning in the log, when that is nothing that can be told to an agent."""
+    """What is said to an agent; see `told_of`."""
+    return told_of(Guidance, given)
+
+
+def told_of(contract: type[C], given: Sequence[JsonValue]) -> C | None:
+    """What a signal says; None, with a warning in the log, when that is nothing that can be told."""
     try:
-        return input_of(Guidance, given[0] if given else None, given[1:])
+        return input_of(contract, given[0] if given else None, given[1:])
     except ApplicationError as error:
         workflow.logger.warning("signal_dropped: %s", error.message)
         return None

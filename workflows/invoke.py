@@ -2,12 +2,14 @@
 
 import asyncio
 from datetime import timedelta
+from typing import NamedTuple
 
 from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, FailureError, TimeoutError, TimeoutType, is_cancelled_exception
 
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.sessions import AdoptedCall
 from toolagent.core.calls.results import NOT_ADMITTED, failed
 from toolagent_service import stubs
 from toolagent_service.contracts.steps import (
@@ -18,55 +20,98 @@ from toolagent_service.contracts.steps import (
     CallPlan,
     CallRequest,
     Finished,
+    Grouped,
     Held,
     JoinRequest,
+    OfSession,
     PlaceRequest,
     SettleRequest,
 )
 from workflows import options
 from workflows.cancelling import surely
 
-_CANCELLED_BEFORE = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
+CANCELLED_BEFORE = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
 
 
-async def invoke(call: ToolCall, call_id: str, *, is_new: bool = False, prefer: str | None = None) -> ToolResult:
+class Decision(NamedTuple):
+    """What is decided of a call, and whether it was cancelled meanwhile."""
+
+    admission: Admitted | Answered | Grouped
+    is_cancelled: bool = False
+
+
+async def invoke(
+    call: ToolCall,
+    call_id: str,
+    *,
+    is_new: bool = False,
+    prefer: str | None = None,
+    session: OfSession | None = None,
+    instead: Finished | None = None,
+) -> ToolResult:
     """Make one call; `is_new` where nobody else can have begun it. `prefer` is the host that has what it works with.
 
+    With `instead` it is answered, not made.
+
     What the tool or the caller got wrong is in the result; cancelling gives a result too.
+    """
+    request = request_of(call, call_id, is_new=is_new).model_copy(update={"prefer": prefer, "session": session, "instead": instead})
+    return await carried_out(request, await decided(request))
+
+
+def request_of(call: ToolCall, call_id: str, *, is_new: bool = False) -> AdmitRequest:
+    info = workflow.info()
+    return AdmitRequest(call=call, call_id=call_id, workflow_id=info.workflow_id, run_id=info.run_id, is_new=is_new)
+
+
+async def adopted(asked: AdoptedCall, session: OfSession, *, prefer: str | None = None, instead: Finished | None = None) -> ToolResult:
+    """As `invoke`, for who waits for the call in a workflow of its own: the record names that one, which may be cancelled."""
+    request = AdmitRequest(
+        call=asked.call,
+        call_id=asked.call_id,
+        workflow_id=asked.workflow_id,
+        run_id=asked.run_id,
+        prefer=prefer,
+        session=session,
+        instead=instead,
+    )
+    return await carried_out(request, await decided(request))
+
+
+async def decided(request: AdmitRequest) -> Decision:
+    """Once no front door makes the call.
 
     A local activity that fails raises its ApplicationError as it is, in no ActivityError.
     """
-    info = workflow.info()
     try:
-        admission, is_cancelled = await _decided(
-            AdmitRequest(
-                call=call,
-                call_id=call_id,
-                workflow_id=info.workflow_id,
-                run_id=info.run_id,
-                is_new=is_new,
-                prefer=prefer,
-            )
-        )
+        return await _decided(request)
     except FailureError as error:
         # What others may have begun may have been sent.
-        details: JsonValue = {"reason": NOT_ADMITTED, **({"sent": False} if is_new else {})}
+        details: JsonValue = {"reason": NOT_ADMITTED, **({"sent": False} if request.is_new else {})}
         wrong = ToolError(type=ErrorType.UNAVAILABLE, message=f"The call could not be admitted: {_cause(error)}", details=details)
-        return failed(call_id, call.tool_id, wrong, workflow.now())
-    if isinstance(admission, Answered):
-        return admission.result
-    outcome = Finished(error=_CANCELLED_BEFORE) if is_cancelled else await _call(admission.plan)
-    return await _settle(SettleRequest(plan=admission.plan, outcome=outcome, workflow_id=info.workflow_id, run_id=info.run_id))
+        return Decision(Answered(result=failed(request.call_id, request.call.tool_id, wrong, workflow.now())))
 
 
-async def _decided(request: AdmitRequest) -> tuple[Admitted | Answered, bool]:
-    """The decision, once no front door makes the call, and whether it was cancelled meanwhile."""
+async def carried_out(request: AdmitRequest, decision: Decision) -> ToolResult:
+    """The result of a call about which that was decided."""
+    match decision.admission:
+        case Answered(result=result):
+            return result
+        case Admitted(plan=plan):
+            outcome = Finished(error=CANCELLED_BEFORE) if decision.is_cancelled else await _call(plan)
+            settling = SettleRequest(plan=plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
+            return await _settle(settling)
+        case Grouped():
+            raise TypeError("Only a call that is asked for `alone` has a part in a session.")
+
+
+async def _decided(request: AdmitRequest) -> Decision:
     is_cancelled = False
     while True:
         admission, was_heard = await _admit(request)
         is_cancelled = is_cancelled or was_heard
         if not isinstance(admission, Held):
-            return admission, is_cancelled
+            return Decision(admission, is_cancelled)
         await _joined(JoinRequest(call_id=request.call_id, tool_id=request.call.tool_id, is_cancelled=is_cancelled), admission.door)
         is_cancelled = is_cancelled or workflow.cancellation_reason() is not None
 

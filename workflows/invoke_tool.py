@@ -9,14 +9,23 @@ from toolagent.core.calls.callbacks import callback_of_call
 from toolagent.core.calls.idempotency import call_id_for_key, call_id_of_workflow
 from toolagent.core.calls.results import failed
 from toolagent.core.json_paths import json_path
+from toolagent_service import step_names
+from workflows.adoption import invoke_alone
 from workflows.callbacks import announce
-from workflows.invoke import invoke
 
 _MOST_ISSUES = 50
 
 
 @workflow.defn(name=names.INVOKE_TOOL)
 class InvokeTool:
+    def __init__(self) -> None:
+        self._told = 0
+
+    @workflow.signal(name=step_names.ANSWERED)
+    def answered(self, *_: JsonValue) -> None:
+        """A session has made the call; its record says how that ended."""
+        self._told += 1
+
     @workflow.run
     async def run(self, call: JsonValue = None, *surplus: JsonValue) -> ToolResult:
         """Takes a `ToolCall` as plain JSON.
@@ -37,7 +46,8 @@ class InvokeTool:
         if info.typed_search_attributes.get(names.TOOL_ID) is None:
             caller = [names.CALLER.value_set(asked.caller.caller_id)] if asked.caller.caller_id else []
             workflow.upsert_search_attributes([names.TOOL_ID.value_set(asked.tool_id), names.TASK_TYPE.value_set("call"), *caller])
-        result = await invoke(asked, call_id, is_new=bool(workflow.memo_value(names.NEW, "")))
+        is_new = bool(workflow.memo_value(names.NEW, ""))
+        result = await invoke_alone(asked, call_id, is_new=is_new, told=lambda: self._told)
         await announce(callback_of_call(asked, result, workflow.now(), info.run_id))
         return result
 

@@ -1,31 +1,33 @@
 """One session of a group: launch, runs, and a stop that always comes and that the provider has confirmed."""
 
 import asyncio
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pydantic import JsonValue
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, FailureError
 
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.groups import GroupRole, GroupStep
-from toolagent.contracts.sessions import SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.contracts.sessions import AdoptedCall, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent.core.calls.results import failed
-from toolagent_service import stubs
-from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep
+from toolagent_service import step_names, stubs
+from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep, SessionUse
+from toolagent_service.contracts.steps import Finished, OfSession
 from toolagent_service.groups import sessions
 from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError, step_of, the_step
 from workflows import options
 from workflows.cancelling import surely
-from workflows.invoke import invoke
+from workflows.invoke import adopted, invoke
 
-_LAUNCHES = 3
 _LOOKS = 4
 """So often a provider that does not know of a launch is asked, within seven seconds, before it counts as not made."""
 
 _MOST_RUNS = 1_000
 """Of one run of the workflow."""
+
+_ENDED_IN_LAUNCH = ToolError(type=ErrorType.CANCELLED, message="The session was ended while it launched.", details={"outcome": "unknown"})
 
 OVER = frozenset({SessionState.STOPPED, SessionState.FAILED})
 
@@ -48,13 +50,19 @@ class Session:
         self.results: list[ToolResult] = []
         self.is_full = False
         self._running: set[asyncio.Task[ToolResult]] = set()
+        self._confirmed: Finished | None = None
+        self._uses, self._stops = dict(life.uses), list(life.stops)
         self._order = asyncio.Lock()
         self._runs, self._changes = 0, 0
 
     @property
     def life(self) -> SessionLife:
         """What another run of the workflow goes on with."""
-        return SessionLife(request=self._request, view=self.view, end=self.end)
+        return SessionLife(request=self._request, view=self.view, end=self.end, uses=self._uses, stops=tuple(self._stops))
+
+    @property
+    def _mark(self) -> OfSession:
+        return OfSession(group_id=self.view.group_id, session_id=self.view.session_id)
 
     @property
     def is_over(self) -> bool:
@@ -62,6 +70,28 @@ class Session:
 
     def ask(self, end: SessionEnd) -> None:
         self.end = self.end or end
+
+    def use(self, use: SessionUse) -> None:
+        """A call that somebody makes by itself begins, or has ended: as much as a run of the session."""
+        if use.until is not None:
+            self._uses[use.call_id] = use.until
+        elif self._uses.pop(use.call_id, None) is not None:
+            self._note_use()
+        self._changes += 1
+
+    async def stop_by(self, asked: AdoptedCall) -> None:
+        """Somebody's call of the stop: it is made by the session, or has the answer of the stop that was."""
+        if self.is_over:
+            await self._tell(asked)
+            return
+        if all(known.call_id != asked.call_id for known in self._stops):
+            self._stops.append(asked)
+        self.ask(SessionEnd.ASKED)
+
+    def renew(self) -> None:
+        """The lease, where there is one, begins anew."""
+        self.view = self.view.model_copy(update={"lease_ends_at": self._lease_end})
+        self._changes += 1
 
     def require_open(self) -> None:
         """Raises ApplicationError."""
@@ -84,29 +114,34 @@ class Session:
             await self._ready()
         if self.view.state is SessionState.STOPPING:
             await self._stopped()
+        while self.is_over and self._stops:
+            await self._answer_stops()
+            await self._tell(self._stops.pop())
 
     async def _launch(self) -> None:
         step = OpenStep(request=self._request, view=self.view)
         if not await surely(lambda: workflow.execute_local_activity(stubs.open_session, step, **options.session_note("open"))):
             most = self._request.group.limits.max_sessions
-            await self._fail(SessionEnd.REFUSED, ToolError(type=ErrorType.REJECTED, message=f"{most} sessions of this group live already."))
+            message = f"{most} sessions of this group live already. Stop one, or come again."
+            await self._fail(SessionEnd.REFUSED, ToolError(type=ErrorType.REJECTED, message=message))
             return
-        for number in range(1, _LAUNCHES + 1):
+        # Its workflow was ended while it launched.
+        begun = self.view.launch_call_id if self.end is not None else None
+        if begun is not None and await self._is_settled(begun, await self._launch_made(begun, Finished(error=_ENDED_IN_LAUNCH))):
+            return
+        launches = sessions.launch_ids(self._request)
+        for call_id in launches:
             if self.end is not None:
                 await self._fail(self.end, ToolError(type=ErrorType.CANCELLED, message="It was ended before anything was launched."))
                 return
-            if await self._is_settled(f"launch {number}"):
+            await self._note(launch_call_id=call_id)
+            if await self._is_settled(call_id, await self._launch_call(call_id)):
                 return
-        wrong = ToolError(
-            type=ErrorType.UNAVAILABLE, message=f"{_LAUNCHES} launches gave no answer, and the provider knows of none of them."
-        )
-        await self._fail(SessionEnd.LAUNCH_FAILED, wrong)
+        message = f"The provider gave no answer, and knows of no launch ({len(launches)} tried)."
+        await self._fail(SessionEnd.LAUNCH_FAILED, ToolError(type=ErrorType.UNAVAILABLE, message=message))
 
-    async def _is_settled(self, name: str) -> bool:
-        """Launch; False where it may be tried again, because it certainly was not."""
-        call_id = sessions.call_id_in(self._request.session_id, name)
-        await self._note(launch_call_id=call_id)
-        result = await self._launch_call(call_id)
+    async def _is_settled(self, call_id: str, result: ToolResult) -> bool:
+        """Whether the launch is done with; False where it may be tried again, because it certainly was not."""
         if result.error is None:
             await self._launched_as(result.result, _host_of(result))
             return True
@@ -124,13 +159,30 @@ class Session:
         return found is not None
 
     async def _launch_call(self, call_id: str) -> ToolResult:
-        request = self._request
-        call = sessions.call_in(request, the_step(request.group, GroupRole.LAUNCH), None, request.params)
-        task = asyncio.create_task(invoke(call, call_id))
+        task = asyncio.create_task(self._launch_made(call_id))
         await workflow.wait_condition(lambda: task.done() or self.end is not None)
         if not task.done():
             task.cancel()
-        return await task
+        result = await task
+        await self._tell(self._request.adopts)
+        return result
+
+    async def _launch_made(self, call_id: str, instead: Finished | None = None) -> ToolResult:
+        """With `instead` it is the answer, unless there is one: then the launch will not be made any more."""
+        request = self._request
+        if request.adopts is not None:
+            return await adopted(request.adopts, self._mark, instead=instead)
+        call = sessions.call_in(request, the_step(request.group, GroupRole.LAUNCH), None, request.params)
+        return await invoke(call, call_id, session=self._mark, instead=instead)
+
+    async def _tell(self, asker: AdoptedCall | None) -> None:
+        """Who waits for its call: the record says how it ended."""
+        if asker is None:
+            return
+        try:
+            await surely(lambda: workflow.get_external_workflow_handle(asker.workflow_id).signal(step_names.ANSWERED))
+        except FailureError as error:
+            workflow.logger.info("asker_gone: %s", error)
 
     async def _found(self, call_id: str) -> JsonValue:
         """What the provider runs of a launch whose answer was lost. It is asked until it answers."""
@@ -157,13 +209,24 @@ class Session:
 
     async def _launched_as(self, result: JsonValue, host: str | None = None) -> None:
         at = workflow.now()
-        await self._note(state=SessionState.READY, launched=result, host=host, launched_at=at, used_at=at)
+        await self._note(state=SessionState.READY, launched=result, host=host, launched_at=at, used_at=at, lease_ends_at=self._lease_end)
+
+    @property
+    def _lease_end(self) -> datetime | None:
+        """Of a lease that begins now."""
+        lease_s = self._request.lease_s
+        return workflow.now() + timedelta(seconds=lease_s) if lease_s is not None else None
+
+    def _note_use(self) -> None:
+        self.view = self.view.model_copy(update={"used_at": workflow.now(), "runs": self.view.runs + 1, "lease_ends_at": self._lease_end})
 
     async def _ready(self) -> None:
         if self._request.runs is not None and self.end is None:
             await self._scripted(self._request.runs)
         while self.end is None and not self.is_full:
-            await self._wait(sessions.end_at(self._request.group, self.view, is_used=bool(self._running)))
+            self._uses = {call_id: until for call_id, until in self._uses.items() if until > workflow.now()}
+            is_used = bool(self._running or self._uses)
+            await self._wait(sessions.end_at(self._request.group, self.view, is_used=is_used))
         for task in self._running if self.end is not None else ():
             task.cancel()
         await workflow.wait_condition(lambda: not self._running)
@@ -171,15 +234,15 @@ class Session:
             await self._note(state=SessionState.STOPPING, end=self.end)
 
     async def _wait(self, end: tuple[datetime, SessionEnd] | None) -> None:
-        """Until something happens, or that time has come."""
+        """Until something happens, or that time has come, or a use that nobody ended is over."""
         seen = self._changes
         if end is not None and end[0] <= workflow.now():
             self.ask(end[1])
             return
+        wakes = [*self._uses.values(), *([end[0]] if end is not None else [])]
+        timeout = min(wakes) - workflow.now() if wakes else None
         try:
-            await workflow.wait_condition(
-                lambda: self.end is not None or self._changes != seen, timeout=end[0] - workflow.now() if end is not None else None
-            )
+            await workflow.wait_condition(lambda: self.end is not None or self._changes != seen, timeout=timeout)
         except TimeoutError:
             return
         self.is_full = self._runs >= _MOST_RUNS or workflow.info().is_continue_as_new_suggested()
@@ -207,7 +270,7 @@ class Session:
         except NoSuchFieldError as error:
             wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=str(error), details={"sent": False})
             return failed(call_id, step.tool_id, wrong, workflow.now())
-        task = asyncio.create_task(invoke(call, call_id, is_new=is_new, prefer=self.view.host))
+        task = asyncio.create_task(invoke(call, call_id, is_new=is_new, prefer=self.view.host, session=self._mark))
         self._running.add(task)
         self._changes += 1
         try:
@@ -215,26 +278,23 @@ class Session:
         finally:
             self._running.discard(task)
             self._runs, self._changes = self._runs + 1, self._changes + 1
-            self.view = self.view.model_copy(update={"used_at": workflow.now(), "runs": self.view.runs + 1})
+            self._note_use()
         if (end := sessions.over_by(request.group, result)) is not None:
             self.ask(end)
         return result
 
     async def _stopped(self) -> None:
-        request = self._request
-        step = the_step(request.group, GroupRole.STOP)
         while True:
             attempts = self.view.stop_attempts
+            asker = self._stops[0] if self._stops else None
             try:
-                call = sessions.call_in(request, step, self.view.launched, {})
+                result = await self._stop_call(asker)
             except NoSuchFieldError as error:
-                await self._fail(
-                    SessionEnd.LAUNCH_FAILED,
-                    ToolError(type=ErrorType.EXECUTION_ERROR, message=str(error)),
-                    alert=f"It cannot be stopped. {error}",
-                )
+                wrong = ToolError(type=ErrorType.EXECUTION_ERROR, message=str(error))
+                await self._fail(SessionEnd.LAUNCH_FAILED, wrong, alert=f"It cannot be stopped. {error}")
                 return
-            result = await invoke(call, sessions.call_id_in(request.session_id, f"stop {attempts}"), prefer=self.view.host)
+            if asker is not None:
+                await self._tell(self._stops.pop(0))
             if sessions.is_gone(result) or await self._listed(f"gone {attempts}") is False:
                 break
             told = result.error.message if result.error else ""
@@ -245,11 +305,37 @@ class Session:
             )
             if workflow.info().is_continue_as_new_suggested():
                 return
-            await workflow.sleep(sessions.pause_of(attempts))
+            await self._pause(sessions.pause_of(attempts))
+        self._confirmed = Finished(output=result.result, is_reference=result.is_reference, error=result.error)
+        await self._answer_stops()
         at = workflow.now()
         await self._note(state=SessionState.STOPPED, ended_at=at, error=None)
 
+    async def _pause(self, pause: timedelta) -> None:
+        """Before the stop is tried again; shorter where somebody asks for it."""
+        try:
+            await workflow.wait_condition(lambda: bool(self._stops), timeout=pause)
+        except TimeoutError:
+            return
+
+    async def _answer_stops(self) -> None:
+        """Calls of the stop that came too late to be it: nothing is stopped twice."""
+        for asked in self._stops if self._confirmed is not None else ():
+            await adopted(asked, self._mark, instead=self._confirmed)
+
+    async def _stop_call(self, asker: AdoptedCall | None) -> ToolResult:
+        """Somebody's call of the stop, or one of the session's own. Raises NoSuchFieldError."""
+        request, host = self._request, self.view.host
+        if asker is not None:
+            return await adopted(asker, self._mark, prefer=host)
+        call = sessions.call_in(request, the_step(request.group, GroupRole.STOP), self.view.launched, {})
+        call_id = sessions.call_id_in(request.session_id, f"stop {self.view.stop_attempts}")
+        return await invoke(call, call_id, prefer=host, session=self._mark)
+
     async def _fail(self, end: SessionEnd, error: ToolError, *, alert: str = "") -> None:
+        if self._request.adopts is not None and self.view.launched_at is None:
+            await self._launch_made(self._request.adopts.call_id, Finished(error=error))
+            await self._tell(self._request.adopts)
         await self._note(state=SessionState.FAILED, end=end, error=error, ended_at=workflow.now(), alert=alert)
 
     async def _note(self, *, alert: str = "", **changes: object) -> None:

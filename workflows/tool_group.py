@@ -11,10 +11,11 @@ from temporalio.exceptions import ApplicationError
 
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolResult
-from toolagent.contracts.sessions import SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.contracts.sessions import AdoptedCall, SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent.core.catalog.lifecycles import lifecycle_fault
-from toolagent_service.contracts.sessions import SessionLife
-from workflows.inputs import input_of
+from toolagent_service import step_names
+from toolagent_service.contracts.sessions import SessionLife, SessionUse
+from workflows.inputs import input_of, told_of
 from workflows.session import Session
 
 _STOP_PATIENCE_S = 30.0
@@ -50,6 +51,30 @@ class ToolGroup:
         session = await self._begun()
         await workflow.wait_condition(lambda: session.view.state is not SessionState.LAUNCHING)
         return session.view
+
+    @workflow.signal(name=step_names.USE_SESSION)
+    async def use(self, *given: JsonValue) -> None:
+        """A call that somebody makes by itself begins or has ended: a `SessionUse` as plain JSON."""
+        if (told := told_of(SessionUse, given)) is not None:
+            (await self._begun()).use(told)
+
+    @workflow.signal(name=step_names.STOP_BY)
+    async def stop_by(self, *given: JsonValue) -> None:
+        """Somebody's call of the stop: an `AdoptedCall` as plain JSON."""
+        if (told := told_of(AdoptedCall, given)) is not None:
+            await (await self._begun()).stop_by(told)
+
+    @workflow.update(name=names.RENEW_SESSION)
+    async def renew(self, *_: JsonValue) -> SessionView:
+        """With its lease begun anew, where it has one."""
+        session = await self._begun()
+        session.renew()
+        return session.view
+
+    @renew.validator
+    def _require_open(self, *_: JsonValue) -> None:
+        if self._session is not None:
+            self._session.require_open()
 
     @workflow.update(name=names.STOP_SESSION)
     async def stop(self, *_: JsonValue) -> SessionView:

@@ -8,6 +8,7 @@ from api.reading.bodies import CallerBody, strict
 from toolagent.contracts.calls import IdempotencyKey
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
+from toolagent.contracts.sessions import LeaseSeconds
 
 _PARAMS: JsonValue = {"workflow": {"1": {"class_type": "LoadImage", "inputs": {"image": "input.png"}}}}
 
@@ -19,6 +20,9 @@ class OpenSessionBody(Contract):
 
     params: dict[str, JsonValue] = {}
     caller: CallerBody = CallerBody()
+    lease_s: Annotated[
+        LeaseSeconds | None, Field(description="Stop it when it is neither used nor renewed for so many seconds; at most a day.")
+    ] = None
 
 
 class SessionRunBody(Contract):

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from api.documentation import JSON_BODY, problem_responses
 from api.errors import result_response
-from api.groups import found_group, opened, ran, shown_session, stopped
+from api.groups import found_group, opened, ran, renewed, shown_session, stopped
 from api.ports import Injected
 from api.problems import ProblemKind
 from api.reading.session_bodies import OpenSessionBody, SessionRunBody
@@ -82,6 +82,16 @@ async def get_session(group_id: str, session_id: str, dependencies: Injected) ->
 async def run_in_session(group_id: str, session_id: str, body: SessionRunBody, dependencies: Injected) -> Response:
     """Status and body as of `/run_tool`. A session that is not launched yet is waited for."""
     return result_response(await ran(dependencies, group_id, session_id, body))
+
+
+@router.post(
+    "/groups/{group_id}/sessions/{session_id}/renew",
+    summary="Renew the lease of a session",
+    responses=problem_responses(ProblemKind.SESSION_OVER, *_OF_SESSION),
+)
+async def renew_session(group_id: str, session_id: str, dependencies: Injected) -> SessionView:
+    """Its `lease_s` begins anew, as by each run. A session that was opened without a lease stays as it is."""
+    return await renewed(dependencies, group_id, session_id)
 
 
 @router.post("/groups/{group_id}/sessions/{session_id}/stop", summary="Stop a session", responses=problem_responses(*_OF_SESSION))

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from engine.calling.lane import Flight, Lane, LaneFullError
 from engine.calls.lookup import ToolLookup
+from engine.calls.memberships import Roles
 from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
 from engine.store.claims import NOBODY, Claim, ClaimTable
@@ -34,8 +35,8 @@ _MOVES_S = 2.0
 class DoorTables:
     """Where a door looks things up."""
 
-    def __init__(self, claims: ClaimTable, records: CallTable, tools: ToolLookup, durations: UsualDurations) -> None:
-        self.claims, self.records, self.tools, self.durations = claims, records, tools, durations
+    def __init__(self, claims: ClaimTable, records: CallTable, tools: ToolLookup, durations: UsualDurations, roles: Roles) -> None:
+        self.claims, self.records, self.tools, self.durations, self.roles = claims, records, tools, durations, roles
 
 
 class Door:
@@ -123,6 +124,7 @@ class Door:
                 params_bytes=size,
                 is_ready=self._is_ready(entry),
                 has_effects=manifest.side_effect_scope is not SideEffectScope.NONE,
+                has_role=await self._tables.roles.has_role(manifest.tool_id),
                 quick_s=self._tables.durations.quick(manifest.tool_id, manifest.version),
             )
         )

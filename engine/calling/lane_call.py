@@ -67,7 +67,7 @@ class LaneMaking:
     async def make(self, flight: Flight, workflow_id: str, run_id: str, work: Work) -> ToolResult | None:
         turn = Turn(1, Told(), lambda _: None, lambda: flight.is_cancelled, workflow_id, run_id)
         request = AdmitRequest.model_construct(
-            call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id, is_new=True
+            call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id, is_new=True, alone=True
         )
         try:
             decision = await self._admissions.admit(request, _HERE)

@@ -88,6 +88,8 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
     }
     if outcome.left_behind:
         metadata[LEFT_BEHIND] = outcome.left_behind
+    if plan.session is not None:
+        metadata |= plan.session.model_dump()
     error, issues = outcome.error, outcome.validation_errors
     # The file behind a reference was checked before it was stored.
     if error is None and manifest and manifest.output_schema and not outcome.is_reference:

@@ -15,10 +15,19 @@ from toolagent.contracts.manifest import ToolGroup
 class GroupTable(CatalogDocuments[ToolGroup]):
     def __init__(self, database: Database) -> None:
         super().__init__(database, ToolGroup, groups, "group_id")
+        self._texts: tuple[str, ...] = ()
+        self._lived: tuple[ToolGroup, ...] = ()
 
     async def get(self, group_id: str) -> ToolGroup | None:
         text = await self._database.scalar(select(groups.c.document).where(groups.c.group_id == group_id))
         return ToolGroup.model_validate_json(text) if text is not None else None
+
+    async def with_lifecycle(self) -> tuple[ToolGroup, ...]:
+        """Those that live in sessions. What is as it was is not read again."""
+        texts = tuple(await self._database.scalars(select(groups.c.document).where(groups.c.document.contains('"lifecycle":true'))))
+        if texts != self._texts:
+            self._texts, self._lived = texts, tuple(map(ToolGroup.model_validate_json, texts))
+        return tuple(group for group in self._lived if group.lifecycle)
 
     async def replace(self, new: Iterable[ToolGroup]) -> None:
         """Make these the groups there are."""

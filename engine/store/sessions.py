@@ -43,6 +43,12 @@ class SessionTable:
         text = await self._database.scalar(select(group_sessions.c.document).where(group_sessions.c.session_id == session_id))
         return SessionView.model_validate_json(text) if text is not None else None
 
+    async def whole(self, session_id: str) -> tuple[OpenSession, SessionView] | None:
+        """With what it was started with."""
+        mine = group_sessions.c.session_id == session_id
+        rows = await self._database.rows(select(group_sessions.c.request, group_sessions.c.document).where(mine))
+        return next((_whole(request, view) for request, view in rows), None)
+
     async def of_group(self, group_id: str, *, living: bool = False, most: int = 100) -> tuple[SessionView, ...]:
         """The newest first."""
         lives = _LIVES if living else true()
@@ -54,7 +60,11 @@ class SessionTable:
         """Of all groups, the oldest first, with what each was started with."""
         query = select(group_sessions.c.request, group_sessions.c.document).where(_LIVES).order_by(group_sessions.c.opened_at)
         rows = await self._database.rows(query)
-        return tuple((OpenSession.model_validate_json(request), SessionView.model_validate_json(view)) for request, view in rows)
+        return tuple(_whole(request, view) for request, view in rows)
+
+
+def _whole(request: str, view: str) -> tuple[OpenSession, SessionView]:
+    return OpenSession.model_validate_json(request), SessionView.model_validate_json(view)
 
 
 _LIVES: ColumnElement[bool] = group_sessions.c.ended_at.is_(None)

@@ -21,6 +21,7 @@ from engine.calls.checks.asked import CallLimits, Sources
 from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
+from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
@@ -33,9 +34,11 @@ from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.doors import DoorTable
 from engine.store.files import FileStore
+from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
 from engine.store.lost_steps import LostStepTable
 from engine.store.routes import RouteTable
+from engine.store.sessions import SessionTable
 from tests.parts import tool_registry
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
@@ -85,6 +88,7 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
             Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10)),
             Placements("h1", ("default",), HostTable(database, 10), RouteTable(database)),
             places,
+            Memberships(GroupTable(database), SessionTable(database), calls),
         ),
         FastCall(supervisor, exchange, Settlements(registry, places), "h1"),
         Steps(StepTrace(tmp_path / "steps"), LostStepTable(database)),

@@ -50,6 +50,19 @@ async def test_a_session_is_opened_used_shown_and_stopped(grouped: House, databa
     assert (over.status_code, over.json()["type"]) == (409, "session_over")
 
 
+async def test_a_lease_is_taken_with_the_session_and_renewed(grouped: House, database: Database) -> None:
+    answer = await grouped.http.post(_PATH, json={"lease_s": 60})
+    request = grouped.client.sessions.opened[-1]
+    await SessionTable(database).open(request, grouped.client.sessions.views[request.session_id], None)
+    assert (request.lease_s, answer.json()["lease_ends_at"] is None) == (60, False)
+    where = answer.headers["Location"]
+    renewed = await grouped.http.post(f"{where}/renew")
+    assert (renewed.status_code, renewed.json()["state"]) == (200, "ready")
+    await grouped.http.post(f"{where}/stop")
+    over = await grouped.http.post(f"{where}/renew")
+    assert (over.status_code, over.json()["type"]) == (409, "session_over")
+
+
 async def test_the_same_key_is_the_same_session(grouped: House, database: Database) -> None:
     answers = [await _opened(grouped, database, **{"Idempotency-Key": key}) for key in ("a", "a", "b")]
     first, again, other = (answer.json()["session_id"] for answer in answers)
@@ -66,6 +79,7 @@ async def test_the_same_key_is_the_same_session(grouped: House, database: Databa
         ("GET", f"{_PATH}/session-12345678", 404, "session_not_found", "has no session 'session-12345678'"),
         ("POST", f"{_PATH}/nonsense/run", 404, "session_not_found", "has no session 'nonsense'"),
         ("POST", f"{_PATH}/session-12345678/stop", 404, "session_not_found", "lists them"),
+        ("POST", f"{_PATH}/session-12345678/renew", 404, "session_not_found", "lists them"),
         ("GET", f"{_PATH}?living=perhaps", 422, "invalid_request", "living"),
     ],
 )
@@ -75,7 +89,7 @@ async def test_what_is_not_there_is_said(grouped: House, method: str, path: str,
     assert said in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("body", [{"parms": {}}, {"params": []}, {"caller": {"caller_id": 3}}])
+@pytest.mark.parametrize("body", [{"parms": {}}, {"params": []}, {"caller": {"caller_id": 3}}, {"lease_s": 0}, {"lease_s": 86_401}])
 async def test_a_body_of_the_wrong_form_names_its_field(grouped: House, body: dict[str, object]) -> None:
     answer = await grouped.http.post(_PATH, json=body)
     assert (answer.status_code, answer.json()["type"]) == (422, "invalid_request")

@@ -8,10 +8,13 @@ from api.client.lane_calls import LaneCalls
 from api.client.recording import Recording
 from engine.calling.door import Door, DoorTables
 from engine.calling.lane import Lane
+from engine.calls.memberships import Memberships
 from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
 from engine.store.claims import Claim, ClaimTable
 from engine.store.database import Database
+from engine.store.groups import GroupTable
+from engine.store.sessions import SessionTable
 from tests.calls.test_lane import Stage
 from tests.parts import tool_registry
 from toolagent.client.failures import CallRefusedError
@@ -28,7 +31,13 @@ async def _unasked() -> Client:
 
 def _door(database: Database) -> Door:
     stage = Stage()
-    tables = DoorTables(ClaimTable(database), CallTable(database), tool_registry(database), UsualDurations())
+    tables = DoorTables(
+        ClaimTable(database),
+        CallTable(database),
+        tool_registry(database),
+        UsualDurations(),
+        Memberships(GroupTable(database), SessionTable(database), CallTable(database)),
+    )
     return Door("own", Lane(stage, stage.send, stage.move), lambda _: False, tables, LaneMode.HARMLESS)
 
 

@@ -11,6 +11,7 @@ from engine.calls.admission import Admissions
 from engine.calls.checks.asked import CallLimits, Sources
 from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
+from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.store.calls import CallTable
@@ -19,8 +20,10 @@ from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.doors import DoorTable
 from engine.store.files import FileStore
+from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
+from engine.store.sessions import SessionTable
 from tests.parts import tool_registry
 from tests.validation.recursive import TWICE
 from toolagent.contracts.calls import ToolCall
@@ -84,7 +87,7 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
         Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10)),
         Places(calls, SettledCalls()),
     )
-    admissions = Admissions(sources, placements, places)
+    admissions = Admissions(sources, placements, places, Memberships(GroupTable(database), SessionTable(database), calls))
 
     async def admit(
         tool_id: str, params: dict[str, JsonValue] | None = None, call_id: str = "call-12345678", **fields: JsonValue

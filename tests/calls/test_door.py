@@ -10,9 +10,12 @@ from pydantic import JsonValue
 
 from engine.calling.door import Door, DoorTables
 from engine.calling.lane import Flight, Lane
+from engine.calls.memberships import Memberships
 from engine.calls.usual_durations import UsualDurations
 from engine.store.claims import NOBODY, Claim, ClaimTable, Standing
 from engine.store.database import Database
+from engine.store.groups import GroupTable
+from engine.store.sessions import SessionTable
 from tests.calls.conftest import Desk
 from tests.calls.test_lane import Stage, flight
 from tests.parts import tool_registry
@@ -53,7 +56,9 @@ async def front(desk: Desk, database: Database, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("engine.calling.door._PATIENCE_S", 0.0)
     stage, claims = Stage(), Claims(database)
     stage.lane = Lane(stage, stage.send, stage.move, most_waiting=1)
-    tables = DoorTables(claims, desk.calls, tool_registry(database), UsualDurations())
+    tables = DoorTables(
+        claims, desk.calls, tool_registry(database), UsualDurations(), Memberships(GroupTable(database), SessionTable(database), desk.calls)
+    )
     yield Front(Door("own", stage.lane, lambda _: True, tables, LaneMode.HARMLESS), claims, stage)
     await stage.lane.close()
 

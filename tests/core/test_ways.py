@@ -15,6 +15,7 @@ HOLDS: dict[str, WayFacts] = {
     "nobody_waits": replace(QUICK, is_waited_for=False),
     "streams": replace(QUICK, streams=True),
     "acts": replace(QUICK, has_effects=True),
+    "role": replace(QUICK, has_role=True),
     "files": replace(QUICK, names_files=True),
     "large": replace(QUICK, params_bytes=64 * 1024 + 1),
     "not_ready": replace(QUICK, is_ready=False),

@@ -1,7 +1,12 @@
 """Sessions of a group through a real service that is killed: what was rented is given back, once."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
+from contextlib import suppress
+from http import HTTPStatus
+from pathlib import Path
 
 import httpx
 import pytest
@@ -10,14 +15,19 @@ from pydantic import JsonValue
 from tests.system.conftest import MakeService
 from tests.system.service_process import ServiceProcess
 from tests.system.waiting import wait_until
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.http import SessionListing
 from toolagent.contracts.sessions import SessionEnd, SessionState, SessionView
 from toolagent.testing.servers.runcomfy_ledger import Fault
 from toolagent.testing.servers.runcomfy_server import RunComfyServer
+from workers.temporal.dev_server import temporal_binary
 
 pytestmark = pytest.mark.timeout(240)
 
 _PATH = "/groups/runcomfy_lifecycle/sessions"
 _LAUNCH_S = 2.0
+_LAUNCH, _RUN, _STOP = "launch_comfy_env", "runcomfy_workflow_executor", "runcomfy_stop_env"
+_NOTHING: JsonValue = {"nodes": []}
 
 
 @pytest.fixture
@@ -56,6 +66,25 @@ def _stopped(service: ServiceProcess, view: SessionView) -> SessionView:
     return SessionView.model_validate_json(answer.raise_for_status().content)
 
 
+def _call(service: ServiceProcess, tool_id: str, call_id: str, **params: JsonValue) -> ToolResult:
+    body = {"tool_id": tool_id, "params": params}
+    return ToolResult.model_validate_json(service.http.post("/run_tool", json=body, headers={"X-Call-Id": call_id}, timeout=90).content)
+
+
+def _called_meanwhile(service: ServiceProcess, tool_id: str, call_id: str, **params: JsonValue) -> None:
+    """By a caller whose service dies."""
+
+    def ask() -> None:
+        with suppress(httpx.HTTPError):
+            _call(service, tool_id, call_id, **params)
+
+    threading.Thread(target=ask, daemon=True).start()
+
+
+def _sessions(service: ServiceProcess) -> tuple[SessionView, ...]:
+    return SessionListing.model_validate_json(service.http.get(_PATH).raise_for_status().content).sessions
+
+
 def _counts(runcomfy: RunComfyServer) -> tuple[JsonValue, JsonValue, JsonValue]:
     ledger = runcomfy.ledger()
     return ledger["launched"], ledger["stopped"], ledger["running"]
@@ -84,4 +113,98 @@ def test_a_service_that_dies_while_it_launches_launches_nothing_twice(service: S
     view = _opened(service, "launching")
     assert view.state is SessionState.READY, view.error
     assert _stopped(service, view).state is SessionState.STOPPED
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_a_launch_that_somebody_makes_alone_is_adopted_and_its_stop_is_the_sessions(
+    service: ServiceProcess, runcomfy: RunComfyServer
+) -> None:
+    launched = _call(service, _LAUNCH, "call-launched1")
+    assert isinstance(launched.result, dict), launched.error
+    server_id = launched.result["server_id"]
+    (view,) = _sessions(service)
+    assert launched.metadata["session_id"] == view.session_id
+    ran = _call(service, _RUN, "call-ran-alone", server_id=server_id, workflow=_NOTHING)
+    assert ran.metadata["session_id"] == view.session_id
+    shown = f"{_PATH}/{view.session_id}"
+    wait_until(lambda: SessionView.model_validate_json(service.http.get(shown).content).runs == 1, "the session knows of the run")
+    stopped = _call(service, _STOP, "call-stopped1", container_id=server_id)
+    assert (stopped.status, stopped.metadata["session_id"]) == ("success", view.session_id)
+    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has stopped")
+    assert (ended.state, ended.end, ended.launch_call_id) == (SessionState.STOPPED, SessionEnd.ASKED, "call-launched1")
+    assert _counts(runcomfy) == (1, 1, [])
+    assert _call(service, _LAUNCH, "call-launched1").result == launched.result
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_an_adopted_launch_whose_service_dies_is_made_and_stopped_once(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+    _called_meanwhile(service, _LAUNCH, "call-launching")
+    wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
+    service.kill()
+    service.start()
+    launched = _call(service, _LAUNCH, "call-launching")
+    view = wait_until(lambda: one if (one := _sessions(service)[0]).state is SessionState.READY else None, "the session is ready")
+    assert launched.metadata["session_id"] == view.session_id
+    assert isinstance(view.launched, dict)
+    _called_meanwhile(service, _STOP, "call-stopping", server_id=view.launched["server_id"])
+    service.kill()
+    service.start()
+    _call(service, _STOP, "call-stopping", server_id=view.launched["server_id"])
+    wait_until(lambda: _sessions(service)[0].ended_at, "the session has stopped")
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_an_adopted_launch_is_a_task_that_can_be_cancelled(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+    body: JsonValue = {"tool_id": _LAUNCH, "params": {}, "mode": "async"}
+    task_id = service.http.post("/run_tool", json=body, headers={"X-Call-Id": "call-cancelled"}).raise_for_status().json()["task_id"]
+    wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
+    assert service.http.get(f"/tasks/{task_id}").json()["status"] in {"pending", "running"}
+    assert service.http.post(f"/tasks/{task_id}/cancel").status_code == HTTPStatus.ACCEPTED
+    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended")
+    assert ended.launch_call_id == task_id
+    told = wait_until(lambda: one if (one := service.http.get(f"/tasks/{task_id}").json())["result"] else None, "the call has ended")
+    assert told["result"]["metadata"]["session_id"] == ended.session_id
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_a_lease_that_nobody_renews_is_over(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+    answer = service.http.post(_PATH, json={"params": {}, "lease_s": 3}, timeout=90)
+    view = SessionView.model_validate_json(answer.raise_for_status().content)
+    assert view.lease_ends_at is not None
+    renewed = SessionView.model_validate_json(service.http.post(f"{_PATH}/{view.session_id}/renew").raise_for_status().content)
+    assert renewed.lease_ends_at is not None
+    assert renewed.lease_ends_at >= view.lease_ends_at
+    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended")
+    assert (ended.state, ended.end) == (SessionState.STOPPED, SessionEnd.LEASE_EXPIRED)
+    assert service.http.post(f"{_PATH}/{view.session_id}/renew").status_code == HTTPStatus.CONFLICT
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_an_adopted_launch_whose_workflows_are_terminated_is_stopped_once(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+    call_id = service.begin(_LAUNCH, {})
+    wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
+    (view,) = _sessions(service)
+    for workflow_id in (call_id, f"group/{view.group_id}/{view.session_id}"):
+        where = ["--workflow-id", workflow_id, "--address", service.temporal_address]
+        subprocess.run([temporal_binary(), "workflow", "terminate", *where], capture_output=True, check=True, timeout=60)
+    service.kill()
+    service.start()
+    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended", 90)
+    assert (ended.end, ended.launch_call_id) == (SessionEnd.CANCELLED, call_id)
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_the_command_line_opens_a_session_with_a_lease_and_renews_it(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+    def toolagent(*words: str) -> SessionView:
+        script = str(Path(sys.executable).with_name("toolagent"))
+        command = [script, "group", *words, "--json"]
+        done = subprocess.run(command, env={"TOOL_AGENT_URL": service.api_url}, capture_output=True, check=True, timeout=90)
+        return SessionView.model_validate_json(done.stdout)
+
+    opened = toolagent("open", "runcomfy_lifecycle", "--lease", "60")
+    renewed = toolagent("renew", "runcomfy_lifecycle", opened.session_id)
+    assert opened.lease_ends_at is not None
+    assert renewed.lease_ends_at is not None
+    assert renewed.lease_ends_at > opened.lease_ends_at
+    assert toolagent("stop", "runcomfy_lifecycle", opened.session_id).state is SessionState.STOPPED
     assert _counts(runcomfy) == (1, 1, [])

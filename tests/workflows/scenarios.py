@@ -50,7 +50,7 @@ class Scenario:
 
 
 _PATHS = {
-    names.INVOKE_TOOL: call_paths.PATHS,
+    names.INVOKE_TOOL: {**call_paths.PATHS, **session_paths.CALLS},
     step_names.CALL_LANE: lane_paths.PATHS,
     names.CONTROL_TOOL: control_paths.PATHS,
     names.RUN_TOOLS: batch_paths.PATHS,

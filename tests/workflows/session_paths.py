@@ -12,14 +12,15 @@ from tests.workflows.ends import Walk
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
-from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.groups import GroupRole, ToolGroup
 from toolagent.contracts.sessions import GroupUse, OpenSession, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep
-from toolagent_service.contracts.steps import Admission, AdmitRequest, Answered
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Answered, Grouped
+from toolagent_service.groups.roles import session_for
 
-__all__ = ["PATHS", "USES", "Provider", "group_of", "life_of", "opened"]
+__all__ = ["CALLS", "PATHS", "USES", "Provider", "group_of", "life_of", "opened"]
 
 LOST = ToolError(type=ErrorType.TIMEOUT, message="There was no answer.", details={"outcome": "unknown"})
 REFUSED = ToolError(type=ErrorType.PERMISSION_DENIED, message="The key is wrong.")
@@ -47,6 +48,11 @@ class Provider:
     views: list[SessionView] = field(default_factory=list[SessionView])
     hosts: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Where each tool was to be called."""
+    answers: dict[str, ToolResult] = field(default_factory=dict[str, ToolResult])
+    """What is recorded of calls."""
+    group: ToolGroup = field(default_factory=lambda: group_of())
+    lasts_s: float = 60.0
+    """How long a call of a run may take."""
     works: asyncio.Event = field(default_factory=asyncio.Event)
     may_work: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -69,11 +75,43 @@ class Provider:
 
     @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
+        if request.alone:
+            return self._grouped(request)
         self.hosts[request.call.tool_id] = request.prefer
+        if request.instead is not None or request.call_id in self.answers:
+            return Answered(result=self._told(request))
+        if request.call.params.get("slow"):
+            await asyncio.sleep(0.5)
         made = {"launch": self._launch, "work": self._work, "stop": self._stop, "list": self._list}
-        return Answered(result=await made[request.call.tool_id](request))
+        result = await made[request.call.tool_id](request)
+        return Answered(result=self.answers.setdefault(request.call_id, _of_session(request, result)))
+
+    def _told(self, request: AdmitRequest) -> ToolResult:
+        """As a record keeps it: the first answer stands."""
+        end = request.instead
+        if end is None:
+            return self.answers[request.call_id]
+        result = _failed(request, end.error) if end.error else _made(request, end.output)
+        return self.answers.setdefault(request.call_id, _of_session(request, result))
+
+    def _grouped(self, request: AdmitRequest) -> Admission:
+        """As admission does: the call has an answer, or a part in a session that lives."""
+        if request.call_id in self.answers:
+            return Answered(result=self.answers[request.call_id])
+        role = {"launch": GroupRole.LAUNCH, "work": GroupRole.RUN, "stop": GroupRole.STOP}[request.call.tool_id]
+        session_id = session_for("servers", request.call_id)
+        if role is not GroupRole.LAUNCH:
+            server = request.call.params["server_id"]
+            named = [view for view in self.views if isinstance(view.launched, dict) and view.launched.get("server_id") == server]
+            if not named or named[-1].ended_at is not None:
+                return Answered(result=self.answers.setdefault(request.call_id, _failed(request, GONE)))
+            session_id = named[-1].session_id
+        return Grouped(role=role, group=self.group, session_id=session_id, host="host-1", lasts_s=self.lasts_s)
 
     async def _launch(self, request: AdmitRequest) -> ToolResult:
+        if request.call.params.get("waits"):
+            self.works.set()
+            await self.may_work.wait()
         error = self.launches.pop(0) if self.launches else None
         server = f"server-{len(self.launched)}"
         if error is None or (error is LOST and self.is_found):
@@ -106,6 +144,11 @@ def _made(request: AdmitRequest, output: JsonValue) -> ToolResult:
     return succeeded(
         request.call_id, request.call.tool_id, output, activity.info().started_time, execution_time=0.01, metadata={"host": "host-1"}
     )
+
+
+def _of_session(request: AdmitRequest, result: ToolResult) -> ToolResult:
+    session = request.session.model_dump() if request.session is not None else {}
+    return result.model_copy(update={"metadata": {**result.metadata, **session}})
 
 
 def _failed(request: AdmitRequest, error: ToolError) -> ToolResult:
@@ -205,12 +248,45 @@ async def by_another(stage: Stage, group_id: str) -> AnyHandle:
     return handle
 
 
+async def one_by_one(stage: Stage, wanted: str) -> AnyHandle:
+    """The workflow `wanted` of calls that somebody makes one after the other; slow, so that who asks for them waits."""
+    async with stage.workers(Provider().steps):
+        calls: dict[str, AnyHandle] = {}
+        for tool_id in ("launch", "work", "stop"):
+            call = {"tool_id": tool_id, "params": {"server_id": "server-0", "slow": True}}
+            calls[tool_id] = await stage.start(names.INVOKE_TOOL, call, workflow_id=f"call-{stage.queue}-{tool_id}")
+            await calls[tool_id].result()
+        session = session_for("servers", calls["launch"].id)
+        calls["session"] = stage.client.get_workflow_handle(names.session_workflow("servers", session))
+        await calls["session"].result()
+    return calls[wanted]
+
+
+async def leased(stage: Stage) -> AnyHandle:
+    provider = Provider()
+    async with stage.workers(provider.steps):
+        handle = await opened(stage, provider, life_of(group_of(), f"session-{stage.queue}", lease_s=1.0))
+        await _ready(handle)
+        await handle.execute_update(names.RENEW_SESSION)
+        await handle.result()
+    return handle
+
+
+CALLS: Mapping[str, Walk] = {
+    "launches-a-session": Walk(partial(one_by_one, wanted="launch"), "success"),
+    "runs-in-a-session": Walk(partial(one_by_one, wanted="work"), "success"),
+    "stops-a-session": Walk(partial(one_by_one, wanted="stop"), "success"),
+}
+"""Of `InvokeTool`."""
+
 USES: Mapping[str, Walk] = {
     "made": Walk(partial(by_another, group_id="servers"), "stopped done"),
     "unknown": Walk(partial(by_another, group_id="others"), "failed"),
 }
 
 PATHS: Mapping[str, Walk] = {
+    "adopted": Walk(partial(one_by_one, wanted="session"), "stopped asked"),
+    "leased": Walk(leased, "stopped lease_expired"),
     "used": Walk(used, "stopped asked"),
     "scripted": Walk(scripted, "stopped done"),
     "cancelled": Walk(cancelled, "stopped cancelled"),

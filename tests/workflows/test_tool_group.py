@@ -15,7 +15,9 @@ from tests.client.agents import Renting
 from tests.workflows.session_paths import BUSY, GONE, LOST, REFUSED, Provider, group_of, life_of, opened
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
-from toolagent.contracts.calls import ToolError, ToolResult
+from toolagent.client.failures import SessionRefusedError
+from toolagent.client.sessions import Sessions
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.sessions import GroupUse, SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
 
@@ -160,6 +162,51 @@ async def test_an_operator_is_told_of_stops_that_fail(temporal: Client) -> None:
     provider = Provider(stops=errors)
     view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))
     assert (view.state, view.stop_attempts, len(provider.alerts)) == (SessionState.STOPPED, 3, 1)
+
+
+async def test_a_binding_that_names_no_field_is_told_and_sends_nothing(temporal: Client) -> None:
+    steps = [{**step.model_dump(), **({"bindings": {"server_id": "$.name"}} if step.bindings else {})} for step in group_of().steps]
+    group = ToolGroup.model_validate({**group_of().model_dump(), "steps": steps})
+    provider = Provider()
+    async with session(temporal, provider, group) as live:
+        result = await live.run()
+        await live.handle.execute_update(names.STOP_SESSION)
+        account = await live.ended()
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.VALIDATION_ERROR, {"sent": False})
+    assert "no field '$.name'" in result.error.message
+    assert (account.session.state, provider.worked, provider.stopped) == (SessionState.FAILED, [], [])
+    assert "It cannot be stopped" in provider.alerts[0]
+
+
+async def test_a_run_waits_for_the_launch_and_is_refused_where_that_fails(temporal: Client) -> None:
+    for error in (None, REFUSED):
+        provider = Provider(launches=[error] if error else [])
+        async with session(temporal, provider, group_of(idle_timeout_s=2.0), params={"waits": True}) as live:
+            await provider.works.wait()
+            running = asyncio.create_task(Sessions(temporal).run("servers", live.handle.id.rpartition("/")[2], SessionRun()))
+            await asyncio.sleep(0.3)
+            provider.may_work.set()
+            (told,) = await asyncio.gather(running, return_exceptions=True)
+            await live.ended()
+        if error is None:
+            assert isinstance(told, ToolResult)
+            assert told.status == "success"
+        else:
+            assert isinstance(told, SessionRefusedError)
+            assert (told.type, "has ended" in str(told)) == (names.SESSION_OVER, True)
+
+
+@pytest.mark.parametrize("error", [REFUSED, BUSY, LOST], ids=["401", "500", "no-answer"])
+async def test_a_session_whose_server_vanishes_in_a_run_is_stopped_although_its_provider_fails(temporal: Client, error: ToolError) -> None:
+    provider = Provider(stops=[error])
+    async with session(temporal, provider, group_of(is_seen=True)) as live:
+        await live.handle.execute_update(names.SESSION)
+        provider.running.clear()
+        result = await live.run(params={"fails": True})
+        account = await live.ended()
+    assert result.error == BUSY
+    assert (account.session.state, account.session.end, provider.stopped) == (SessionState.STOPPED, SessionEnd.FAILED_STEP, [])
 
 
 @asynccontextmanager

@@ -43,6 +43,7 @@ from engine.tasks.log import TaskLog
 from engine.tasks.states import TaskStates
 from engine.tasks.subjects import Subjects
 from engine.tasks.transcript import Transcript
+from engine.upkeep.providers import ProviderSweep, sweeping_providers
 from engine.upkeep.sessions import SessionSweep, sweeping_sessions
 from engine.upkeep.tasks import TaskSweep, sweeping_tasks
 from toolagent_service.contracts.agent import AgentLimits
@@ -82,7 +83,10 @@ async def running_making(
         # What ended, or went to another host, while this one was away.
         await sweep.clear()
         await stack.enter_async_context(sweeping_tasks(sweep))
-        await stack.enter_async_context(sweeping_sessions(SessionSweep(store.sessions, SessionWorkflows(client))))
+        workflows = SessionWorkflows(client)
+        await stack.enter_async_context(sweeping_sessions(SessionSweep(store.sessions, workflows)))
+        providers = ProviderSweep(store.groups, store.sessions, store.calls, store.events, workflows, workflows.listed)
+        await stack.enter_async_context(sweeping_providers(providers))
         index = SimpleIndex(addresses_from(tooling.indexes))
         stack.push_async_callback(index.aclose)
         gate = DependencyGate(

@@ -8,7 +8,10 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError
 
 from toolagent.client import names
+from toolagent.client.failures import AnswerPendingError
 from toolagent.client.patience import described, is_away
+from toolagent.client.temporal import ToolAgentClient
+from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent_service.contracts.sessions import SessionLife
 
 
@@ -22,6 +25,13 @@ class SessionWorkflows:
         with _reached():
             description = await described(self._client.get_workflow_handle(names.session_workflow(group_id, session_id)))
         return description is not None and description.status is WorkflowExecutionStatus.RUNNING
+
+    async def listed(self, call: ToolCall) -> ToolResult:
+        """See `engine.upkeep.providers.Listing`."""
+        try:
+            return await ToolAgentClient(self._client).run(call)
+        except AnswerPendingError as error:
+            raise ConnectionError(str(error)) from error
 
     async def go_on(self, life: SessionLife) -> None:
         group_id = life.request.group.group_id

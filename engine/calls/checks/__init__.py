@@ -15,7 +15,7 @@ from engine.calls.checks import (
 )
 from engine.calls.checks.asked import Check
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "CHECKS_OF_ID"]
 
 CHECKS: tuple[Check, ...] = (
     earlier_result.CHECK,
@@ -31,3 +31,6 @@ CHECKS: tuple[Check, ...] = (
     file_names.CHECK,
 )
 """An earlier answer is given again whatever has changed since. After `tool` it is known which version is called."""
+
+CHECKS_OF_ID: tuple[Check, ...] = (earlier_result.CHECK, claim.CHECK)
+"""Of a call that is not to be made."""

@@ -4,6 +4,7 @@ from toolagent.client.names import TASK_QUEUE
 
 __all__ = [
     "ADMIT",
+    "ANSWERED",
     "ASK_MODEL",
     "ATTEMPT_ENDED",
     "AWAIT_SLOT",
@@ -40,8 +41,10 @@ __all__ = [
     "REGISTER_CANDIDATE",
     "SETTLE",
     "STILL_RUNNING",
+    "STOP_BY",
     "TAKE",
     "TOOL_CONNECTION_LOST",
+    "USE_SESSION",
     "USE_TOOL",
     "VERIFY_CANDIDATE",
     "control_queue",
@@ -84,6 +87,15 @@ TAKE = "take"
 
 CLOSE = "close"
 """Signal to a `CallLane`: its door is closed."""
+
+ANSWERED = "answered"
+"""Signal to an `InvokeTool`: a session has made its call, and the record says how it ended."""
+
+USE_SESSION = "use"
+"""Signal to a `ToolGroup`: a call that somebody makes by itself uses the session (`SessionUse`)."""
+
+STOP_BY = "stop_by"
+"""Signal to a `ToolGroup`: somebody's call of its stop (`AdoptedCall`), which the session makes."""
 
 ADMIT = "admit"
 MAKE_BATCH = "make_batch"

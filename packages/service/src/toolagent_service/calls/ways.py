@@ -26,6 +26,7 @@ class WayFacts:
     params_bytes: int
     is_ready: bool
     has_effects: bool
+    has_role: bool = False
     quick_s: float | None = None
 
 
@@ -43,6 +44,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("nobody_waits", "the call is asynchronous", lambda facts: not facts.is_waited_for),
     Reason("streams", "the call asks for a stream", lambda facts: facts.streams),
     Reason("acts", "the tool has side effects, and `TOOL_AGENT_LANES` is not `all`", lambda facts: _acts(facts)),
+    Reason("role", "the tool has a role in a group with a lifecycle", lambda facts: facts.has_role),
     Reason("files", "a parameter may name a file", lambda facts: facts.names_files),
     Reason("large", "the parameters are larger than 64 KiB", lambda facts: facts.params_bytes > MOST_BYTES),
     Reason("not_ready", "the tool is not up in this process", lambda facts: not facts.is_ready),

@@ -1,10 +1,13 @@
 """Between the workflow of a session and its steps."""
 
+from datetime import datetime
+
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.groups import ToolGroup
-from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionView
+from toolagent.contracts.identifiers import CallId
+from toolagent.contracts.sessions import AdoptedCall, OpenSession, SessionEnd, SessionView
 
-__all__ = ["OpenStep", "SessionLife", "SessionStep"]
+__all__ = ["OpenStep", "SessionLife", "SessionStep", "SessionUse"]
 
 
 class OpenStep(Contract):
@@ -26,3 +29,14 @@ class SessionLife(Contract):
     request: OpenSession
     view: SessionView | None = None
     end: SessionEnd | None = None
+    uses: dict[CallId, datetime] = {}
+    """Calls of others that use it, and when each is over at the latest."""
+    stops: tuple[AdoptedCall, ...] = ()
+    """Calls of others that are its stop."""
+
+
+class SessionUse(Contract):
+    """A call that somebody makes by itself uses the session; `until` says how long at most, None that it has ended."""
+
+    call_id: CallId
+    until: datetime | None = None

@@ -7,7 +7,9 @@ from pydantic import Field, JsonValue
 
 from toolagent.contracts.calls import Caller, ToolCall, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import ToolId
+from toolagent.contracts.groups import GroupRole, ToolGroup
+from toolagent.contracts.identifiers import GroupId, ToolId
+from toolagent.contracts.sessions import SessionId
 from toolagent_service.contracts.blanks import Blank
 from toolagent_service.contracts.lanes import Way
 
@@ -19,8 +21,10 @@ __all__ = [
     "CallPlan",
     "CallRequest",
     "Finished",
+    "Grouped",
     "Held",
     "JoinRequest",
+    "OfSession",
     "PlaceRequest",
     "Placement",
     "SettleRequest",
@@ -32,6 +36,30 @@ class Placement(Contract):
 
     queue: str
     host: str | None = None
+
+
+class Finished(Contract):
+    """The tool answered, or it is known why it did not. `execution_time` is in seconds."""
+
+    kind: Literal["finished"] = "finished"
+    output: JsonValue = None
+    is_reference: bool = False
+    """`output` is a ResultReference; what it stands for has been checked."""
+    error: ToolError | None = None
+    validation_errors: tuple[ValidationIssue, ...] = ()
+    execution_time: float = 0.0
+    started_at: datetime | None = None
+    active_source: int | None = None
+    host: str | None = None
+    left_behind: Blank = None
+    """What the tool left that could not be removed; empty: nothing."""
+
+
+class OfSession(Contract):
+    """The session that a call belongs to. The call's result names it."""
+
+    group_id: GroupId
+    session_id: SessionId
 
 
 class CallPlan(Contract):
@@ -55,6 +83,7 @@ class CallPlan(Contract):
     """What waiting for a slot may take."""
     priority: int = 3
     caller: Caller = Caller()
+    session: OfSession | None = None
 
 
 class AdmitRequest(Contract):
@@ -66,6 +95,11 @@ class AdmitRequest(Contract):
     """The id was made for this call: nobody else can have begun it."""
     prefer: str | None = None
     """The host that has what the call works with: it is made there if that host is alive and runs such tools."""
+    session: OfSession | None = None
+    alone: bool = False
+    """No session makes it: where its tool has a role in a group, the answer says which."""
+    instead: Finished | None = None
+    """It is not to be made: unless it has an answer, this becomes its answer."""
 
 
 class Admitted(Contract):
@@ -89,7 +123,20 @@ class Held(Contract):
     door: str
 
 
-Admission = Annotated[Admitted | Answered | Held, Field(discriminator="kind")]
+class Grouped(Contract):
+    """The call has a role in a session: that which it launches, or that which lives and has what the call names."""
+
+    kind: Literal["grouped"] = "grouped"
+    role: GroupRole
+    group: ToolGroup
+    session_id: SessionId
+    host: str | None = None
+    """Where the session lives."""
+    lasts_s: float = 0.0
+    """What the call may take, with all its waiting."""
+
+
+Admission = Annotated[Admitted | Answered | Held | Grouped, Field(discriminator="kind")]
 
 
 class JoinRequest(Contract):
@@ -108,23 +155,6 @@ class PlaceRequest(Contract):
 
 class CallRequest(Contract):
     plan: CallPlan
-
-
-class Finished(Contract):
-    """The tool answered, or it is known why it did not. `execution_time` is in seconds."""
-
-    kind: Literal["finished"] = "finished"
-    output: JsonValue = None
-    is_reference: bool = False
-    """`output` is a ResultReference; what it stands for has been checked."""
-    error: ToolError | None = None
-    validation_errors: tuple[ValidationIssue, ...] = ()
-    execution_time: float = 0.0
-    started_at: datetime | None = None
-    active_source: int | None = None
-    host: str | None = None
-    left_behind: Blank = None
-    """What the tool left that could not be removed; empty: nothing."""
 
 
 class SettleRequest(Contract):

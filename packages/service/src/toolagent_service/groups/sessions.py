@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -9,6 +10,7 @@ from pydantic import JsonValue
 
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup, VerifyProbe
+from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionView
 
 __all__ = [
@@ -21,8 +23,12 @@ __all__ = [
     "end_at",
     "field_of",
     "found_launch",
+    "identity_of",
     "is_alert",
     "is_gone",
+    "items_of",
+    "launch_ids",
+    "launcher_of",
     "looked_up",
     "may_have_launched",
     "over_by",
@@ -36,6 +42,7 @@ __all__ = [
 GONE = "gone"
 """`details.reason` of a stop that found nothing to stop."""
 
+_LAUNCHES = 3
 _NOT_FOUND = frozenset({404, 410})
 _NOWHERE = "not_found"
 _LONGEST_PAUSE = timedelta(minutes=5)
@@ -109,6 +116,34 @@ def found_launch(probe: VerifyProbe, listed: JsonValue, call_id: str) -> JsonVal
     return None
 
 
+def items_of(probe: VerifyProbe, result: ToolResult) -> Sequence[JsonValue] | None:
+    """What a provider that lists all says that it runs; None where it did not say."""
+    if result.error is not None or result.is_reference:
+        return None
+    try:
+        items = field_of(result.result, probe.items)
+    except NoSuchFieldError:
+        return None
+    return items if isinstance(items, list) else None
+
+
+def launcher_of(probe: VerifyProbe, item: JsonValue) -> str | None:
+    """The call that launched it, by its own account."""
+    try:
+        named = field_of(item, probe.launched_by)
+    except NoSuchFieldError:
+        return None
+    return named if isinstance(named, str) and re.fullmatch(CALL_ID_PATTERN, named) else None
+
+
+def identity_of(group: ToolGroup, item: JsonValue) -> JsonValue:
+    """By what it would be stopped; all of it, where it does not have that."""
+    try:
+        return {name: field_of(item, path) for name, path in the_step(group, GroupRole.STOP).bindings.items()} or item
+    except NoSuchFieldError:
+        return item
+
+
 def looked_up(request: OpenSession, probe: VerifyProbe, call_id: str, others: Sequence[JsonValue]) -> ToolCall:
     """The call of the probe."""
     if probe.asks is None:
@@ -163,6 +198,8 @@ def end_at(group: ToolGroup, view: SessionView, *, is_used: bool) -> tuple[datet
     ends: list[tuple[datetime, SessionEnd]] = []
     if limits.idle_timeout_s is not None and view.used_at is not None and not is_used:
         ends.append((view.used_at + timedelta(seconds=limits.idle_timeout_s), SessionEnd.IDLE))
+    if view.lease_ends_at is not None and not is_used:
+        ends.append((view.lease_ends_at, SessionEnd.LEASE_EXPIRED))
     if limits.total_timeout_s is not None:
         ends.append((view.opened_at + timedelta(seconds=limits.total_timeout_s), SessionEnd.TOO_LONG))
     if limits.max_usd is not None and limits.usd_per_hour > 0 and view.launched_at is not None:
@@ -173,6 +210,13 @@ def end_at(group: ToolGroup, view: SessionView, *, is_used: bool) -> tuple[datet
 def over_by(group: ToolGroup, result: ToolResult) -> SessionEnd | None:
     """Why a run ends its session, if it does."""
     return SessionEnd.FAILED_STEP if result.error is not None and group.stop_after_failure and was_made(result) else None
+
+
+def launch_ids(session: OpenSession) -> tuple[str, ...]:
+    """Of its launches, one after the other: each is tried only when the one before it certainly was not. Somebody's call is made once."""
+    if session.adopts is not None:
+        return (session.adopts.call_id,)
+    return tuple(call_id_in(session.session_id, f"launch {number}") for number in range(1, _LAUNCHES + 1))
 
 
 def is_alert(attempts: int) -> bool:

@@ -49,7 +49,13 @@ def show_group(asked: Asked, group: Group) -> None:
 
 @group.command("open")
 @asking
-def open_session(asked: Asked, group: Group, parameters: Words = None, key: Key = None) -> None:
+def open_session(
+    asked: Asked,
+    group: Group,
+    parameters: Words = None,
+    key: Key = None,
+    lease: Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop it when it is neither used nor renewed for so long.")] = None,
+) -> None:
     """Launch a session. Exit code 1 when that failed; whatever happens to it, it is stopped.
 
     `toolagent group open browser_session`
@@ -57,7 +63,7 @@ def open_session(asked: Asked, group: Group, parameters: Words = None, key: Key 
     found = asked.service.group(group)
     step = found.step(GroupRole.LAUNCH)
     params = parse_parameters(parameters or [], asked.service.tool(step.tool_id).input_schema if step else {}, read_text)
-    view = asked.service.open_session(group, uploaded(asked.service, params), key)
+    view = asked.service.open_session(group, uploaded(asked.service, params), key, lease_s=lease)
     asked.show(view, _show_session)
     if view.state is SessionState.FAILED:
         show_failure(view.error.message if view.error else "The session could not be launched.")
@@ -106,6 +112,16 @@ def run(
     params = uploaded(asked.service, parse_parameters(parameters or [], schema, read_text))
     result = asked.service.run_in_session(group, session, SessionRun(tool_id=tool, params=params, key=key, timeout_s=timeout))
     finish(asked.service, result, json_output=asked.json_output)
+
+
+@group.command("renew")
+@asking
+def renew(asked: Asked, group: Group, session: Session) -> None:
+    """Renew the lease of a session. Each run does that too.
+
+    `toolagent group renew browser_session session-0123456789abcdef`
+    """
+    asked.show(asked.service.renew_session(group, session), _show_session)
 
 
 @group.command("stop")

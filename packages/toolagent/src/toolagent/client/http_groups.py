@@ -24,11 +24,17 @@ class GroupRequests(ABC):
     def group(self, group_id: str) -> ToolGroup:
         return parsed(ToolGroup, self._ask("GET", f"/groups/{segment(group_id)}"))
 
-    def open_session(self, group_id: str, params: dict[str, JsonValue] | None = None, key: str | None = None) -> SessionView:
-        """Launch one; the same idempotency key is the same session. Where that fails, `state` is `failed`."""
+    def open_session(
+        self, group_id: str, params: dict[str, JsonValue] | None = None, key: str | None = None, *, lease_s: float | None = None
+    ) -> SessionView:
+        """Launch one; the same idempotency key is the same session. Where that fails, `state` is `failed`.
+
+        With `lease_s` it is stopped when it is neither used nor renewed for so many seconds.
+        """
         headers = {"Idempotency-Key": key} if key else None
         path = f"/groups/{segment(group_id)}/sessions"
-        return parsed(SessionView, self._ask("POST", path, {"params": params or {}}, unbounded=True, headers=headers))
+        body: dict[str, JsonValue] = {"params": params or {}, **({"lease_s": lease_s} if lease_s is not None else {})}
+        return parsed(SessionView, self._ask("POST", path, body, unbounded=True, headers=headers))
 
     def sessions(self, group_id: str, *, living: bool = False) -> SessionListing:
         """The newest first."""
@@ -44,6 +50,10 @@ class GroupRequests(ABC):
         if is_problem(answer):
             require_success(answer)
         return parsed(ToolResult, answer, also=(answer.status_code,))
+
+    def renew_session(self, group_id: str, session_id: str) -> SessionView:
+        """Its lease begins anew."""
+        return parsed(SessionView, self._ask("POST", f"{_path(group_id, session_id)}/renew"))
 
     def stop_session(self, group_id: str, session_id: str) -> SessionView:
         """Stopped, or still stopping where the provider takes long."""

@@ -16,6 +16,7 @@ __all__ = [
     "NEW",
     "NO_SLOT",
     "PROGRESS",
+    "RENEW_SESSION",
     "REPAIR_TOOL",
     "RUN_IN_SESSION",
     "RUN_TOOLS",
@@ -58,6 +59,9 @@ RUN_IN_SESSION = "run"
 
 STOP_SESSION = "stop"
 """Update of a `ToolGroup`: have it stopped."""
+
+RENEW_SESSION = "renew"
+"""Update of a `ToolGroup`: its lease begins anew."""
 
 SESSION_DRAINS = "session_drains"
 """Error type of a run that comes while the session goes on as a new run of its workflow; it is sent again."""

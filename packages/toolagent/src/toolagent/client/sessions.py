@@ -56,6 +56,11 @@ class Sessions:
         view: SessionView = await self._updated(group_id, session_id, names.STOP_SESSION, None, SessionView)
         return view
 
+    async def renew(self, group_id: str, session_id: str) -> SessionView:
+        """The session, its lease begun anew. Raises SessionRefusedError."""
+        view: SessionView = await self._updated(group_id, session_id, names.RENEW_SESSION, None, SessionView)
+        return view
+
     async def view(self, group_id: str, session_id: str) -> SessionView | None:
         """The session as it is; None when Temporal does not know it."""
         try:

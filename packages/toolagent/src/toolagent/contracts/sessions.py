@@ -6,14 +6,16 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from toolagent.contracts.calls import Caller, IdempotencyKey, ToolError, ToolResult
+from toolagent.contracts.calls import Caller, IdempotencyKey, ToolCall, ToolError, ToolResult
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.identifiers import CallId, GroupId, ToolId
 
 __all__ = [
     "SESSION_ID_PATTERN",
+    "AdoptedCall",
     "GroupUse",
+    "LeaseSeconds",
     "OpenSession",
     "SessionAccount",
     "SessionEnd",
@@ -25,6 +27,8 @@ __all__ = [
 
 SESSION_ID_PATTERN = r"^session-[A-Za-z0-9_-]{8,64}$"
 SessionId = Annotated[str, StringConstraints(pattern=SESSION_ID_PATTERN)]
+LeaseSeconds = Annotated[float, Field(gt=0, le=86_400)]
+"""How long a session goes on without being used or renewed."""
 
 
 class SessionState(StrEnum):
@@ -49,6 +53,9 @@ class SessionEnd(StrEnum):
     BUDGET = "budget"
     REFUSED = "refused"
     DONE = "done"
+    LEASE_EXPIRED = "lease_expired"
+    UNOWNED = "unowned"
+    """The provider ran it, and no session had it any more."""
 
 
 class SessionRun(Contract):
@@ -60,14 +67,28 @@ class SessionRun(Contract):
     timeout_s: Annotated[float | None, Field(gt=0)] = None
 
 
+class AdoptedCall(Contract):
+    """A call that somebody makes by itself and that a session makes in its stead; `workflow_id` is who waits for it."""
+
+    call: ToolCall
+    call_id: CallId
+    workflow_id: str
+    run_id: str
+
+
 class OpenSession(Contract):
-    """What `ToolGroup` is started with. With `runs` it makes these, one after the other, and stops then."""
+    """What `ToolGroup` is started with. With `runs` it makes these, one after the other, and stops then.
+
+    With `lease_s` it stops when it is neither used nor renewed for so long. `adopts` is the launch, where that is somebody's call.
+    """
 
     session_id: SessionId
     group: ToolGroup
     params: dict[str, JsonValue] = {}
     caller: Caller = Caller()
     runs: Annotated[tuple[SessionRun, ...], Field(max_length=8)] | None = None
+    lease_s: LeaseSeconds | None = None
+    adopts: AdoptedCall | None = None
 
 
 class GroupUse(Contract):
@@ -103,6 +124,8 @@ class SessionView(Contract):
     cost_usd: float = 0.0
     ends_at: datetime | None = None
     """When it is stopped if nobody uses it until then."""
+    lease_ends_at: datetime | None = None
+    """Of one that was opened with a lease: it is to be used or renewed before that."""
 
 
 class SessionAccount(Contract):

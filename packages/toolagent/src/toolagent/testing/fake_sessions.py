@@ -1,7 +1,7 @@
 """Sessions of groups without a service: what is launched is what it was asked with."""
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from toolagent.client import names
 from toolagent.client.failures import SessionRefusedError
@@ -32,6 +32,7 @@ class FakeSessions:
             opened_at=at,
             launched_at=at,
             used_at=at,
+            lease_ends_at=at + timedelta(seconds=request.lease_s) if request.lease_s else None,
         )
         return self.views.setdefault(request.session_id, view)
 
@@ -52,6 +53,13 @@ class FakeSessions:
         ended = {"state": SessionState.STOPPED, "end": SessionEnd.ASKED, "ended_at": datetime.now(UTC)}
         self.views[session_id] = self.views[session_id].model_copy(update=ended)
         return self.views[session_id]
+
+    async def renew(self, group_id: str, session_id: str) -> SessionView:
+        """Raises SessionRefusedError."""
+        view = self.views.get(session_id)
+        if view is None or view.state is not SessionState.READY:
+            raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} of {group_id} has ended.")
+        return view
 
     async def view(self, group_id: str, session_id: str) -> SessionView | None:
         view = self.views.get(session_id)

@@ -1,0 +1,86 @@
+"""What the tool of a call does in groups with a lifecycle, and which session the call belongs to."""
+
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from engine.calls.checks.asked import Asked
+from engine.calls.endings import Refused
+from engine.store.calls import CallTable
+from engine.store.groups import GroupTable
+from engine.store.sessions import SessionTable
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.groups import GroupRole
+from toolagent.contracts.sessions import SessionState, SessionView
+from toolagent_service.contracts.steps import Grouped
+from toolagent_service.groups.roles import Part, is_look, names_session, parts_of, session_for
+
+_MAX_AGE_S = 1.0
+"""How much older than the groups what is remembered of them may be: no call of an ordinary tool asks the database."""
+
+_MOST_LIVING = 1_000
+_USED = frozenset({SessionState.LAUNCHING, SessionState.READY})
+_TO_STOP = _USED | {SessionState.STOPPING}
+
+
+class Roles(Protocol):
+    async def has_role(self, tool_id: str) -> bool:
+        """Whether calls of the tool may belong to sessions. Raises StoreUnavailableError."""
+        ...
+
+
+class Memberships:
+    """All raise StoreUnavailableError."""
+
+    def __init__(self, groups: GroupTable, sessions: SessionTable, calls: CallTable) -> None:
+        self._groups, self._sessions, self._calls = groups, sessions, calls
+        self._parts: Mapping[str, tuple[Part, ...]] = {}
+        self._read_at = float("-inf")
+
+    async def has_role(self, tool_id: str) -> bool:
+        return bool(await self._parts_of(tool_id))
+
+    async def of(self, asked: Asked, lasts_s: float) -> Grouped | None:
+        """None for a call that belongs to no session. Raises Refused for a launch whose session is over."""
+        parts = await self._parts_of(asked.manifest.tool_id)
+        for part in parts:
+            group, step = part
+            if step.role is GroupRole.LAUNCH:
+                return None if is_look(part, asked.call.params) else await self._launching(part, asked)
+            view = await self._named(part, asked.call.params)
+            if view is not None:
+                return Grouped(role=step.role, group=group, session_id=view.session_id, host=view.host, lasts_s=lasts_s)
+        return None
+
+    async def _launching(self, part: Part, asked: Asked) -> Grouped:
+        group, step = part
+        session_id = session_for(group.group_id, asked.call_id)
+        view = await self._sessions.get(session_id)
+        if view is not None and view.ended_at is not None:
+            message = f"Session {session_id} of this launch has ended. Call again."
+            raise Refused(ErrorType.UNAVAILABLE, message, {"session_id": session_id, "group_id": group.group_id})
+        return Grouped(role=step.role, group=group, session_id=session_id)
+
+    async def _named(self, part: Part, params: Mapping[str, JsonValue]) -> SessionView | None:
+        group, step = part
+        for view in await self._sessions.of_group(group.group_id, living=True, most=_MOST_LIVING):
+            if view.state in (_TO_STOP if step.role is GroupRole.STOP else _USED) and names_session(
+                step, await self._launched(view), params
+            ):
+                return view
+        return None
+
+    async def _launched(self, view: SessionView) -> JsonValue:
+        """Also where the session has not noted yet what its caller has been told."""
+        if view.state is not SessionState.LAUNCHING or view.launch_call_id is None:
+            return view.launched
+        record = await self._calls.get(view.launch_call_id)
+        return record.result.result if record is not None and record.result is not None else None
+
+    async def _parts_of(self, tool_id: str) -> tuple[Part, ...]:
+        if time.monotonic() - self._read_at >= _MAX_AGE_S:
+            began_at = time.monotonic()
+            self._parts, self._read_at = parts_of(await self._groups.with_lifecycle()), began_at
+        return self._parts.get(tool_id, ())

@@ -1,0 +1,164 @@
+"""What providers say that they run, compared with what sessions have: what nobody has any more is stopped."""
+
+import hashlib
+import json
+import re
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import structlog
+from pydantic import JsonValue
+
+from engine.store.calls import CallTable
+from engine.store.clock import now
+from engine.store.events import EventTable
+from engine.store.groups import GroupTable
+from engine.store.sessions import SessionTable
+from engine.upkeep.rounds import repeated
+from engine.upkeep.sessions import SessionWorkflows
+from toolagent.contracts.calls import Caller, ToolCall, ToolResult
+from toolagent.contracts.groups import GroupRole, ToolGroup, VerifyProbe
+from toolagent.contracts.records import CallRecord, Event, EventType
+from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, SessionEnd, SessionState, SessionView
+from toolagent.core.catalog.lifecycles import lifecycle_fault
+from toolagent_service.contracts.sessions import SessionLife
+from toolagent_service.groups.roles import session_for
+from toolagent_service.groups.sessions import identity_of, items_of, launcher_of, the_step
+
+_EVERY_S = 300.0
+_LISTED_AFTER = timedelta(seconds=60)
+"""So long a provider may go on listing what was stopped."""
+
+_STOPS = 3
+"""Sessions that stop the same launch, one after the other; then a person has to look."""
+
+_SERVICE = Caller(caller_id="service", caller_type="service")
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Listing(Protocol):
+    async def __call__(self, call: ToolCall) -> ToolResult:
+        """Make a call like any other. Raises ConnectionError when Temporal cannot be asked now."""
+        ...
+
+
+class ProviderSweep:
+    """For groups with a probe that lists, once they have had a session. Harmless when several hosts do it at once.
+
+    What was launched by nobody here is told of, and never stopped.
+    """
+
+    def __init__(
+        self,
+        groups: GroupTable,
+        sessions: SessionTable,
+        calls: CallTable,
+        events: EventTable,
+        workflows: SessionWorkflows,
+        listing: Listing,
+    ) -> None:
+        self._groups, self._sessions, self._calls, self._events = groups, sessions, calls, events
+        self._workflows, self._listing = workflows, listing
+
+    async def run(self) -> None:
+        """Once. Raises ConnectionError, StoreUnavailableError."""
+        for group in await self._groups.with_lifecycle():
+            probe = group.verify
+            lists = probe is not None and probe.asks is None and lifecycle_fault(group) is None
+            if probe is not None and lists and await self._sessions.of_group(group.group_id, most=1):
+                await self._compare(group, probe)
+
+    async def _compare(self, group: ToolGroup, probe: VerifyProbe) -> None:
+        asked_at = now()
+        result = await self._listing(ToolCall(tool_id=probe.tool_id, params=probe.params, caller=_SERVICE))
+        items = items_of(probe, result)
+        if items is None:
+            said = result.error.message if result.error else f"its answer has no list at {probe.items!r}"
+            await self._tell(group, f"unlisted:{asked_at:%Y-%m-%dT%H}", f"It is not known what the provider runs: {said}")
+            return
+        for item in items:
+            await self._look(group, probe, item, asked_at)
+
+    async def _look(self, group: ToolGroup, probe: VerifyProbe, item: JsonValue, asked_at: datetime) -> None:
+        call_id = launcher_of(probe, item)
+        owner = await self._owner(group, call_id) if call_id is not None else None
+        if call_id is None or owner is None:
+            identity = identity_of(group, item)
+            await self._tell(group, f"foreign:{_hash(identity)}", "The provider runs what no session launched; it is left alone.", identity)
+        elif not _is_owned(owner[1], call_id, asked_at):
+            await self._stop(owner, call_id, item, asked_at)
+
+    async def _owner(self, group: ToolGroup, call_id: str) -> tuple[OpenSession, SessionView] | None:
+        """The session that made this call its launch."""
+        record = await self._calls.get(call_id)
+        if record is None or record.tool_id != the_step(group, GroupRole.LAUNCH).tool_id:
+            return None
+        return await self._sessions.whole(_session_in(record) or session_for(group.group_id, call_id))
+
+    async def _stop(self, owner: tuple[OpenSession, SessionView], call_id: str, item: JsonValue, asked_at: datetime) -> None:
+        """By a session that begins with its stop, so that this is tried until it is confirmed."""
+        request, view = owner
+        group = request.group
+        for number in range(_STOPS):
+            session_id = session_for(group.group_id, call_id, number)
+            known = await self._sessions.get(session_id)
+            if known is None:
+                await self._begin(request, view, session_id, call_id, item)
+                return
+            if _is_owned(known, call_id, asked_at):
+                return
+        reason = f"The provider still runs what was stopped {_STOPS} times."
+        await self._tell(group, f"stays:{call_id}", reason, identity_of(group, item))
+
+    async def _begin(self, owner: OpenSession, before: SessionView, session_id: str, call_id: str, item: JsonValue) -> None:
+        at, group = now(), owner.group
+        view = SessionView(
+            session_id=session_id,
+            group_id=group.group_id,
+            state=SessionState.READY,
+            caller=_SERVICE,
+            launched=item,
+            host=before.host,
+            launch_call_id=call_id,
+            opened_at=at,
+            launched_at=at,
+            used_at=at,
+        )
+        request = OpenSession(session_id=session_id, group=group, params=owner.params, caller=_SERVICE)
+        _log.warning("launched_and_unowned", group_id=group.group_id, call_id=call_id, then="it is stopped")
+        # The row first: where this host dies now, the sweep of sessions goes on.
+        await self._sessions.open(request, view, None)
+        await self._workflows.go_on(SessionLife(request=request, view=view, end=SessionEnd.UNOWNED))
+        reason = f"The provider runs what session {before.session_id} launched and has no more; session {session_id} stops it."
+        await self._tell(group, f"unowned:{session_id}", reason, identity_of(group, item))
+
+    async def _tell(self, group: ToolGroup, what: str, reason: str, item: JsonValue = None) -> None:
+        details: dict[str, JsonValue] = {"group_id": group.group_id, "reason": reason, **({"item": item} if item is not None else {})}
+        stop = the_step(group, GroupRole.STOP)
+        event_id = f"{group.group_id}:{what}"
+        event = Event(event_id=event_id, event_type=EventType.SESSION_ALERT, tool_id=stop.tool_id, at=now(), details=details)
+        await self._events.say(event)
+
+
+def sweeping_providers(sweep: ProviderSweep) -> AbstractAsyncContextManager[None]:
+    """Until the block ends."""
+    return repeated(sweep.run, _EVERY_S, "what providers run")
+
+
+def _is_owned(view: SessionView, call_id: str, asked_at: datetime) -> bool:
+    """Whether the session has it, or had it so lately that the provider may not know better."""
+    if view.ended_at is not None:
+        return view.ended_at > asked_at - _LISTED_AFTER
+    return view.state is SessionState.LAUNCHING or view.launch_call_id == call_id
+
+
+def _session_in(record: CallRecord) -> str | None:
+    """Of a launch that its session made as its own call: the name of its workflow ends so."""
+    last = record.workflow_id.rpartition("/")[2]
+    return last if re.fullmatch(SESSION_ID_PATTERN, last) else None
+
+
+def _hash(identity: JsonValue) -> str:
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:40]

@@ -1,0 +1,52 @@
+"""Rules of calls that somebody makes by itself, of tools that have a role in a group with a lifecycle."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+
+from pydantic import JsonValue
+
+from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup
+from toolagent.core.catalog.lifecycles import lifecycle_fault
+from toolagent_service.groups.sessions import NoSuchFieldError, field_of
+
+__all__ = ["Part", "is_look", "names_session", "parts_of", "session_for"]
+
+Part = tuple[ToolGroup, GroupStep]
+"""A tool's role in a group."""
+
+
+def parts_of(groups: Iterable[ToolGroup]) -> Mapping[str, tuple[Part, ...]]:
+    """What each tool does in groups whose lifecycle can be lived, the first group by id before others."""
+    parts: dict[str, tuple[Part, ...]] = {}
+    for group in sorted(groups, key=lambda group: group.group_id):
+        if group.lifecycle and lifecycle_fault(group) is None:
+            for step in group.steps:
+                parts[step.tool_id] = (*parts.get(step.tool_id, ()), (group, step))
+    return parts
+
+
+def session_for(group_id: str, *names: JsonValue) -> str:
+    """The id of the session that adopts a call, or what a provider runs."""
+    return f"session-{hashlib.sha256(json.dumps([group_id, *names]).encode()).hexdigest()[:40]}"
+
+
+def is_look(part: Part, params: Mapping[str, JsonValue]) -> bool:
+    """Whether a call of the launch only asks for one that was made."""
+    group, step = part
+    probe = group.verify
+    return step.role is GroupRole.LAUNCH and probe is not None and probe.tool_id == step.tool_id and probe.asks in params
+
+
+def names_session(step: GroupStep, launched: JsonValue, params: Mapping[str, JsonValue]) -> bool:
+    """Whether the call is of what was launched: each param that a session would bind has its value, under whatever name."""
+    try:
+        bound = {name: field_of(launched, path) for name, path in step.bindings.items()}
+    except NoSuchFieldError:
+        return False
+    return bool(bound) and all(_named(name, value, params) for name, value in bound.items())
+
+
+def _named(name: str, value: JsonValue, params: Mapping[str, JsonValue]) -> bool:
+    given = params.get(name)
+    return given == value if given is not None else value in params.values()

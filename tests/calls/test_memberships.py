@@ -1,0 +1,154 @@
+"""Calls that somebody makes alone: which of them belong to a session, and which session that is."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+
+from engine.store.claims import ClaimTable
+from engine.store.database import Database
+from engine.store.groups import GroupTable
+from engine.store.sessions import SessionTable
+from tests.calls.conftest import Desk
+from tests.calls.test_admission import refused
+from tests.parts import tool_registry
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
+from toolagent.contracts.groups import GroupRole, ToolGroup
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
+from toolagent.contracts.sources import LocalSource
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Finished, Grouped, OfSession
+from toolagent_service.groups.roles import session_for
+
+_AT = datetime(2026, 3, 26, tzinfo=UTC)
+_ID = "call-12345678"
+_TOOLS = ("launch", "run", "stop", "other_launch")
+
+
+def group_of(group_id: str, launch: str = "launch", **more: JsonValue) -> ToolGroup:
+    bound: JsonValue = {"server_id": "$.server_id"}
+    steps: JsonValue = [
+        {"tool_id": launch, "role": "launch"},
+        {"tool_id": "run", "role": "run", "bindings": bound},
+        {"tool_id": "stop", "role": "stop", "bindings": bound},
+    ]
+    fields: dict[str, JsonValue] = {"name": group_id, "tool_ids": [*_TOOLS], "lifecycle": True, "steps": steps}
+    return ToolGroup.model_validate({"group_id": group_id, **fields, **more})
+
+
+@dataclass
+class Front:
+    desk: Desk
+    groups: GroupTable
+    sessions: SessionTable
+    claims: ClaimTable
+
+    async def admit(self, tool_id: str, params: dict[str, JsonValue] | None = None, *, alone: bool = True, **more: object) -> Admission:
+        request = AdmitRequest.model_validate(
+            {
+                "call": ToolCall(tool_id=tool_id, params=params or {}),
+                "call_id": _ID,
+                "workflow_id": "w",
+                "run_id": "r",
+                "alone": alone,
+                **more,
+            }
+        )
+        return (await self.desk.admissions.admit(request)).admission
+
+    async def session(self, group_id: str, session_id: str, state: SessionState = SessionState.READY, **more: object) -> None:
+        view = SessionView.model_validate({"session_id": session_id, "group_id": group_id, "state": state, "opened_at": _AT, **more})
+        await self.sessions.open(OpenSession(session_id=session_id, group=group_of(group_id)), view, None)
+
+
+@pytest_asyncio.fixture
+async def front(desk: Desk, database: Database) -> Front:
+    registry = tool_registry(database)
+    for tool_id in _TOOLS:
+        await registry.register(ToolManifest(tool_id=tool_id, name=tool_id), (LocalSource(host_dir="x"),))
+    groups = GroupTable(database)
+    await groups.replace([group_of("second"), group_of("first"), group_of("third", "other_launch"), group_of("advice", lifecycle=False)])
+    return Front(desk, groups, SessionTable(database), ClaimTable(database))
+
+
+async def test_a_launch_belongs_to_the_first_group_by_id(front: Front) -> None:
+    part = await front.admit("launch")
+    assert isinstance(part, Grouped)
+    assert (part.role, part.group.group_id, part.session_id) == (GroupRole.LAUNCH, "first", session_for("first", _ID))
+    assert isinstance(await front.admit("launch", alone=False), Admitted), "a session makes it"
+
+
+async def test_a_launch_whose_session_has_ended_is_refused(front: Front) -> None:
+    await front.session("first", session_for("first", _ID), SessionState.FAILED, ended_at=_AT)
+    result = refused(await front.admit("launch"))
+    assert (result.error_type, result.error and "Call again" in result.error.message) == (ErrorType.UNAVAILABLE, True)
+
+
+async def test_a_look_for_a_launch_is_none(front: Front) -> None:
+    await front.groups.replace([group_of("first", verify={"tool_id": "launch", "asks": "launched_by"})])
+    assert isinstance(await front.admit("launch", {"launched_by": "call-87654321"}), Admitted)
+    assert isinstance(await front.admit("launch", call_id="call-87654321"), Grouped)
+
+
+async def test_a_group_whose_lifecycle_cannot_be_lived_has_no_sessions(front: Front) -> None:
+    await front.groups.replace([group_of("first", tool_ids=["launch"])])
+    assert isinstance(await front.admit("launch"), Admitted)
+
+
+@pytest.mark.parametrize(
+    ("params", "session"),
+    [
+        ({"server_id": "1"}, "session-of-second"),
+        ({"container_id": "1"}, "session-of-second"),
+        ({"server_id": "2", "container_id": "1"}, None),
+        ({"server_id": "2"}, None),
+        ({"server_id": None}, None),
+        ({}, None),
+    ],
+)
+@pytest.mark.parametrize("tool_id", ["run", "stop"])
+async def test_what_names_a_living_session_belongs_to_it(
+    front: Front, tool_id: str, params: dict[str, JsonValue], session: str | None
+) -> None:
+    await front.session("first", "session-of-first", SessionState.STOPPED, launched={"server_id": "1"}, ended_at=_AT)
+    await front.session("second", "session-of-second", launched={"server_id": "1"}, host="h7")
+    await front.session("third", "session-of-third", launched={"server_id": "3"})
+    await front.session("third", "session-with-nothing", launched=None)
+    part = await front.admit(tool_id, params)
+    if session is None:
+        assert isinstance(part, Admitted)
+        return
+    assert isinstance(part, Grouped)
+    assert (part.role.value, part.session_id, part.host) == (tool_id, session, "h7")
+    assert part.lasts_s > 600
+
+
+async def test_a_session_that_stops_takes_stops_and_no_runs(front: Front) -> None:
+    await front.session("first", "session-12345678", SessionState.STOPPING, launched={"server_id": "1"})
+    assert isinstance(await front.admit("run", {"server_id": "1"}), Admitted)
+    assert isinstance(await front.admit("stop", {"server_id": "1"}, call_id="call-87654321"), Grouped)
+
+
+async def test_a_session_is_known_by_its_launch_before_it_says_so(front: Front) -> None:
+    given = Finished(output={"server_id": "1"})
+    await front.admit("launch", alone=False, instead=given)
+    await front.session("first", "session-12345678", SessionState.LAUNCHING, launch_call_id=_ID)
+    part = await front.admit("run", {"server_id": "1"}, call_id="call-87654321")
+    assert isinstance(part, Grouped)
+    assert part.session_id == "session-12345678"
+
+
+async def test_the_first_answer_of_a_call_that_is_not_made_stands_and_it_is_not_sent_any_more(front: Front) -> None:
+    session = OfSession(group_id="first", session_id="session-12345678")
+    given_up = Finished(error=ToolError(type=ErrorType.CANCELLED, message="Given up."))
+    ends = (given_up, Finished(output=1))
+    results = [refused(await front.admit("launch", alone=False, instead=end, session=session)) for end in ends]
+    assert [result.error_type for result in results] == [ErrorType.CANCELLED] * 2
+    assert results[0].metadata == {"group_id": "first", "session_id": "session-12345678"}
+    again = refused(await front.admit("launch"))
+    assert again.error_type is ErrorType.CANCELLED
+    record = await front.desk.calls.get(_ID)
+    assert record is not None
+    assert await front.desk.calls.mark_sent(record) == 0

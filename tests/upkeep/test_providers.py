@@ -1,0 +1,207 @@
+"""What providers run, compared with sessions: what nobody has is stopped, what is of others is told of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+
+from engine.store.calls import CallTable
+from engine.store.database import Database
+from engine.store.events import EventTable
+from engine.store.groups import GroupTable
+from engine.store.sessions import SessionTable
+from engine.upkeep.providers import ProviderSweep
+from tests.workflows.session_paths import group_of
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.records import CallRecord, Event
+from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
+from toolagent.core.calls.results import failed, succeeded
+from toolagent_service.contracts.sessions import SessionLife
+from toolagent_service.groups.roles import session_for
+
+_LONG_AGO = datetime(2026, 3, 26, tzinfo=UTC)
+_SESSION = "session-12345678"
+_FIRST, _LATE = "call-of-the-first-launch", "call-of-the-late-launch"
+_UNAUTHORIZED, _UNPAID, _BUSY, _BROKEN = (
+    ToolError(type=kind, message=f"The provider answers {status}.", details={"status_code": status})
+    for kind, status in (
+        (ErrorType.PERMISSION_DENIED, 401),
+        (ErrorType.BUDGET_EXCEEDED, 402),
+        (ErrorType.UNAVAILABLE, 429),
+        (ErrorType.EXECUTION_ERROR, 500),
+    )
+)
+
+
+@dataclass
+class Provider:
+    """Says what it runs, as `answer` has it. `lives` are the workflows of sessions that somebody had begin."""
+
+    answer: JsonValue | ToolError = None
+    asked: list[ToolCall] = field(default_factory=list[ToolCall])
+    lives: list[SessionLife] = field(default_factory=list[SessionLife])
+
+    async def listed(self, call: ToolCall) -> ToolResult:
+        self.asked.append(call)
+        if isinstance(self.answer, ToolError):
+            return failed("call-listed01", call.tool_id, self.answer, _LONG_AGO)
+        return succeeded("call-listed01", call.tool_id, self.answer, _LONG_AGO, execution_time=0.0, metadata={})
+
+    async def is_under_way(self, group_id: str, session_id: str) -> bool:
+        return any((life.request.group.group_id, life.request.session_id) == (group_id, session_id) for life in self.lives)
+
+    async def go_on(self, life: SessionLife) -> None:
+        self.lives.append(life)
+
+
+@dataclass
+class Stage:
+    provider: Provider
+    sweep: ProviderSweep
+    sessions: SessionTable
+    calls: CallTable
+    events: EventTable
+
+    async def compared(self, answer: JsonValue | ToolError) -> Sequence[Event]:
+        """What operators have been told after two rounds."""
+        self.provider.answer = answer
+        for _ in range(2):
+            await self.sweep.run()
+        return await self.events.of_tool("stop")
+
+    async def session(self, state: SessionState, ended_at: datetime | None, launch_call_id: str = _FIRST) -> None:
+        request = OpenSession(session_id=_SESSION, group=group_of())
+        view = SessionView(
+            session_id=_SESSION,
+            group_id="servers",
+            state=state,
+            opened_at=_LONG_AGO,
+            launch_call_id=launch_call_id,
+            ended_at=ended_at,
+            host="host-1",
+        )
+        await self.sessions.open(request, view, None)
+
+    async def launched(self, call_id: str, tool_id: str = "launch", workflow_id: str = f"group/servers/{_SESSION}") -> None:
+        record = CallRecord(
+            call_id=call_id,
+            tool_id=tool_id,
+            version="1.0.0",
+            fingerprint="f",
+            workflow_id=workflow_id,
+            run_id="r",
+            created_at=_LONG_AGO,
+        )
+        result = succeeded(call_id, tool_id, {}, _LONG_AGO, execution_time=0.0, metadata={})
+        await self.calls.settle(record, result, ())
+
+
+def _running(*call_ids: str) -> JsonValue:
+    return {"servers": [{"server_id": f"server-of-{call_id}", "launched_by": call_id} for call_id in call_ids]}
+
+
+@pytest_asyncio.fixture
+async def stage(database: Database) -> Stage:
+    groups, sessions, calls, events = GroupTable(database), SessionTable(database), CallTable(database), EventTable(database)
+    await groups.replace([group_of()])
+    provider = Provider()
+    return Stage(provider, ProviderSweep(groups, sessions, calls, events, provider, provider.listed), sessions, calls, events)
+
+
+async def test_a_group_that_never_had_a_session_is_not_asked_for(stage: Stage) -> None:
+    assert not await stage.compared(_running(_FIRST))
+    assert not stage.provider.asked
+
+
+async def test_what_a_living_session_has_is_left_alone(stage: Stage) -> None:
+    await stage.session(SessionState.READY, None)
+    await stage.launched(_FIRST)
+    assert not await stage.compared(_running(_FIRST))
+    assert not stage.provider.lives
+
+
+@pytest.mark.parametrize(
+    ("state", "ended_at"), [(SessionState.STOPPED, _LONG_AGO), (SessionState.FAILED, _LONG_AGO), (SessionState.READY, None)]
+)
+async def test_a_launch_that_no_session_has_any_more_is_stopped_by_a_session_of_its_own(
+    stage: Stage, state: SessionState, ended_at: datetime | None
+) -> None:
+    await stage.session(state, ended_at)
+    await stage.launched(_FIRST)
+    await stage.launched(_LATE)
+    told = await stage.compared(_running(_LATE))
+    (life,) = stage.provider.lives
+    assert (life.request.session_id, life.end) == (session_for("servers", _LATE, 0), SessionEnd.UNOWNED)
+    assert life.view is not None
+    assert (life.view.state, life.view.host) == (SessionState.READY, "host-1")
+    assert life.view.launched == {"server_id": f"server-of-{_LATE}", "launched_by": _LATE}
+    assert len(told) == 1
+    assert [request.session_id for request, _ in await stage.sessions.living() if request.session_id != _SESSION] == [
+        life.request.session_id
+    ]
+
+
+async def test_an_adopted_launch_that_its_session_has_no_more_is_stopped(stage: Stage) -> None:
+    adopting = session_for("servers", _LATE)
+    await stage.launched(_LATE, workflow_id=_LATE)
+    request = OpenSession(session_id=adopting, group=group_of())
+    view = SessionView(session_id=adopting, group_id="servers", state=SessionState.FAILED, opened_at=_LONG_AGO, ended_at=_LONG_AGO)
+    await stage.sessions.open(request, view, None)
+    await stage.compared(_running(_LATE))
+    assert [life.request.session_id for life in stage.provider.lives] == [session_for("servers", _LATE, 0)]
+
+
+async def test_what_was_stopped_a_moment_ago_may_be_listed_still(stage: Stage) -> None:
+    await stage.session(SessionState.STOPPED, datetime.now(UTC) - timedelta(seconds=5))
+    await stage.launched(_FIRST)
+    assert not await stage.compared(_running(_FIRST))
+    assert not stage.provider.lives
+
+
+async def test_what_others_launched_is_told_once_and_never_stopped(stage: Stage) -> None:
+    await stage.session(SessionState.STOPPED, _LONG_AGO)
+    await stage.launched("call-of-another-tool", tool_id="echo")
+    listed: JsonValue = [
+        {"server_id": "1", "launched_by": "call-of-another-tool", "up_s": 3},
+        {"server_id": "2", "launched_by": "somebody"},
+        {"server_id": "3", "launched_by": None},
+        {"server_id": "4"},
+        "nonsense",
+    ]
+    told = await stage.compared({"servers": listed})
+    assert len(told) == 5
+    assert {"server_id": "1"} in [event.details["item"] for event in told if isinstance(event.details, dict)]
+    assert not stage.provider.lives
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [_UNAUTHORIZED, _UNPAID, _BUSY, _BROKEN, None, "garbage", {"servers": "garbage"}, {"other": []}, []],
+    ids=["401", "402", "429", "500", "nothing", "text", "no-list", "another-field", "a-list"],
+)
+async def test_a_provider_that_gives_no_list_has_nothing_stopped_and_is_told_of_once_an_hour(
+    stage: Stage, answer: JsonValue | ToolError
+) -> None:
+    await stage.session(SessionState.STOPPED, _LONG_AGO)
+    await stage.launched(_FIRST)
+    told = await stage.compared(answer)
+    assert len({event.event_id for event in told}) == len(told) <= 2  # the hour may change between two rounds
+    assert isinstance(told[0].details, dict)
+    assert "not known what the provider runs" in str(told[0].details["reason"])
+    assert not stage.provider.lives
+
+
+async def test_what_is_still_there_after_three_stops_is_for_a_person(stage: Stage) -> None:
+    await stage.session(SessionState.STOPPED, _LONG_AGO)
+    await stage.launched(_FIRST)
+    for number in range(3):
+        session_id = session_for("servers", _FIRST, number)
+        view = SessionView(session_id=session_id, group_id="servers", state=SessionState.STOPPED, opened_at=_LONG_AGO, ended_at=_LONG_AGO)
+        await stage.sessions.open(OpenSession(session_id=session_id, group=group_of()), view, None)
+    (told,) = await stage.compared(_running(_FIRST))
+    assert isinstance(told.details, dict)
+    assert "3 times" in str(told.details["reason"])
+    assert not stage.provider.lives

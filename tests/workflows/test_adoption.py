@@ -1,0 +1,229 @@
+"""Calls of a group's tools that somebody makes one by one: whatever becomes of who makes them, what they launch is stopped once."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+from pydantic import JsonValue
+from temporalio.client import Client, WorkflowHandle
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from tests.workflows.session_paths import BUSY, GONE, LOST, REFUSED, Provider, group_of, life_of, opened
+from tests.workflows.stage import AnyHandle, Stage
+from toolagent.client import names
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
+from toolagent.contracts.sessions import SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent_service import step_names
+from toolagent_service.contracts.sessions import SessionLife
+from toolagent_service.groups.roles import session_for
+from toolagent_service.plugin import service_plugin
+from workers.temporal.host_workers import WORKFLOWS
+
+_BOUND_S = 40
+
+
+@dataclass
+class Alone:
+    """Who makes calls one by one."""
+
+    stage: Stage
+    provider: Provider
+
+    async def begin(self, tool_id: str, **params: object) -> AnyHandle:
+        call = ToolCall.model_validate({"tool_id": tool_id, "params": params})
+        return await self.stage.start(names.INVOKE_TOOL, call, workflow_id=f"call-{uuid.uuid4().hex}")
+
+    async def call(self, tool_id: str, **params: object) -> ToolResult:
+        return await result_of(await self.begin(tool_id, **params))
+
+    def session(self, launch: AnyHandle) -> WorkflowHandle[object, object]:
+        return self.stage.client.get_workflow_handle(names.session_workflow("servers", session_for("servers", launch.id)))
+
+    async def ended(self, launch: AnyHandle) -> SessionView:
+        async with asyncio.timeout(_BOUND_S):
+            return SessionAccount.model_validate(await self.session(launch).result()).session
+
+
+async def result_of(handle: AnyHandle) -> ToolResult:
+    async with asyncio.timeout(_BOUND_S):
+        return ToolResult.model_validate(await handle.result())
+
+
+@asynccontextmanager
+async def alone(temporal: Client, provider: Provider) -> AsyncGenerator[Alone]:
+    stage = Stage(temporal, f"queue-{uuid.uuid4().hex}")
+    async with stage.workers(provider.steps):
+        yield Alone(stage, provider)
+
+
+async def test_calls_one_by_one_are_a_session(temporal: Client) -> None:
+    async with alone(temporal, Provider()) as caller:
+        launch = await caller.begin("launch")
+        launched = await result_of(launch)
+        ran = await caller.call("work", server_id="server-0")
+        stopped = await caller.call("stop", server_id="server-0")
+        view = await caller.ended(launch)
+        late = await caller.call("stop", server_id="server-0")
+    assert launched.result == {"server_id": "server-0"}
+    assert launched.call_id == launch.id == view.launch_call_id
+    assert [one.metadata["session_id"] for one in (launched, ran, stopped)] == [view.session_id] * 3
+    assert (view.state, view.end, view.runs) == (SessionState.STOPPED, SessionEnd.ASKED, 1)
+    assert caller.provider.stopped == ["server-0"]
+    assert late.error == GONE
+
+
+async def test_of_all_who_stop_at_once_one_does(temporal: Client) -> None:
+    async with alone(temporal, Provider(stops=[BUSY])) as caller:
+        launch = await caller.begin("launch")
+        await result_of(launch)
+        asked = [asyncio.create_task(caller.call("stop", server_id="server-0")) for _ in range(3)]
+        await caller.session(launch).execute_update(names.STOP_SESSION)
+        told = [(await one).status for one in asked]
+        view = await caller.ended(launch)
+    assert told.count("success") >= 2
+    assert (view.state, caller.provider.stopped) == (SessionState.STOPPED, ["server-0"])
+
+
+async def test_who_launches_and_is_terminated_leaves_a_session_that_ends(temporal: Client) -> None:
+    async with alone(temporal, Provider(group=group_of(idle_timeout_s=0.5))) as caller:
+        launch = await caller.begin("launch", waits=True)
+        await caller.provider.works.wait()
+        await launch.terminate()
+        caller.provider.may_work.set()
+        view = await caller.ended(launch)
+    assert (view.end, caller.provider.launched, caller.provider.stopped) == (SessionEnd.IDLE, ["server-0"], ["server-0"])
+
+
+async def test_who_launches_and_cancels_stops_what_was_launched(temporal: Client) -> None:
+    async with alone(temporal, Provider()) as caller:
+        launch = await caller.begin("launch", waits=True)
+        await caller.provider.works.wait()
+        await launch.cancel()
+        caller.provider.may_work.set()
+        await result_of(launch)
+        view = await caller.ended(launch)
+    assert (view.end, caller.provider.launched, caller.provider.stopped) == (SessionEnd.CANCELLED, ["server-0"], ["server-0"])
+
+
+async def test_a_session_that_is_terminated_while_it_launches_looks_for_what_it_launched(temporal: Client) -> None:
+    async with alone(temporal, Provider()) as caller:
+        launch = await caller.begin("launch", waits=True)
+        await caller.provider.works.wait()
+        view = caller.provider.views[-1]
+        await caller.session(launch).terminate()
+        caller.provider.may_work.set()
+        while not caller.provider.launched:  # noqa: ASYNC110 - the step goes on for itself
+            await asyncio.sleep(0.05)
+        caller.provider.answers.clear()  # it was lost with the workflow
+        life = life_of(group_of(), view.session_id, adopts=_adopted(launch)).model_copy(update={"view": view, "end": SessionEnd.CANCELLED})
+        handle = await opened(caller.stage, caller.provider, life)
+        result = await result_of(launch)
+        account = SessionAccount.model_validate(await handle.result())
+    assert result.error_type is ErrorType.CANCELLED
+    assert (account.session.end, caller.provider.stopped, caller.provider.running) == (SessionEnd.CANCELLED, ["server-0"], {})
+
+
+def _adopted(launch: AnyHandle) -> dict[str, object]:
+    call = {"tool_id": "launch", "params": {"waits": True}}
+    return {"call": call, "call_id": launch.id, "workflow_id": launch.id, "run_id": launch.first_execution_run_id}
+
+
+@pytest.mark.parametrize(
+    ("provider", "kind", "end", "count"),
+    [
+        (Provider(has_room=False), ErrorType.REJECTED, SessionEnd.REFUSED, 0),
+        (Provider(launches=[REFUSED]), ErrorType.PERMISSION_DENIED, SessionEnd.LAUNCH_FAILED, 0),
+        (Provider(launches=[LOST], group=group_of(idle_timeout_s=0.5)), ErrorType.TIMEOUT, SessionEnd.IDLE, 1),
+        (Provider(launches=[LOST], is_found=False), ErrorType.TIMEOUT, SessionEnd.LAUNCH_FAILED, 0),
+    ],
+    ids=["no-room", "refused", "lost-and-found", "never-was"],
+)
+async def test_a_launch_that_fails_is_answered_and_is_not_made_again(
+    temporal: Client, provider: Provider, kind: ErrorType, end: SessionEnd, count: int
+) -> None:
+    async with alone(temporal, provider) as caller:
+        launch = await caller.begin("launch")
+        result = await result_of(launch)
+        view = await caller.ended(launch)
+    assert (result.error_type, result.metadata["session_id"]) == (kind, view.session_id)
+    assert (view.end, len(provider.launched), len(provider.stopped), provider.running) == (end, count, count, {})
+
+
+async def test_a_run_keeps_its_session_and_one_that_nobody_ends_does_not_for_ever(temporal: Client) -> None:
+    async with alone(temporal, Provider(group=group_of(idle_timeout_s=0.5), lasts_s=2.0)) as caller:
+        launch = await caller.begin("launch")
+        await result_of(launch)
+        run = await caller.begin("work", server_id="server-0", waits=True)
+        await asyncio.sleep(1.0)
+        view = await caller.session(launch).query(names.SESSION, result_type=SessionView)
+        await run.terminate()
+        ended = await caller.ended(launch)
+    assert (view.state, ended.end) == (SessionState.READY, SessionEnd.IDLE)
+
+
+async def test_a_lease_is_renewed_by_runs_and_by_asking(temporal: Client) -> None:
+    async with alone(temporal, Provider()) as caller:
+        handle = await opened(caller.stage, caller.provider, life_of(group_of(), f"session-{uuid.uuid4().hex}", lease_s=1.0))
+        await handle.execute_update(names.SESSION)
+        for _ in range(3):
+            await asyncio.sleep(0.5)
+            await handle.execute_update(names.RENEW_SESSION)
+        await asyncio.sleep(0.5)
+        await handle.execute_update(names.RUN_IN_SESSION, SessionRun())
+        await asyncio.sleep(0.5)
+        view = await handle.query(names.SESSION, result_type=SessionView)
+        account = SessionAccount.model_validate(await handle.result())
+    assert (view.state, account.session.end, caller.provider.stopped) == (SessionState.READY, SessionEnd.LEASE_EXPIRED, ["server-0"])
+
+
+async def test_a_session_is_told_nonsense(temporal: Client) -> None:
+    async with alone(temporal, Provider()) as caller:
+        launch = await caller.begin("launch")
+        await result_of(launch)
+        for signal in (step_names.USE_SESSION, step_names.STOP_BY):
+            nonsense: tuple[list[JsonValue], ...] = ([], ["nonsense"], [{}], [1, 2])
+            for said in nonsense:
+                await caller.session(launch).signal(signal, args=said)
+        await launch_told(caller)
+        assert (await caller.call("stop", server_id="server-0")).status == "success"
+
+
+async def launch_told(caller: Alone) -> None:
+    """A call of its own that hears of an answer which it did not wait for."""
+    handle = await caller.begin("work", server_id="of-others")
+    await handle.signal(step_names.ANSWERED, args=["nonsense", 3])
+    assert (await result_of(handle)).error == GONE
+
+
+async def test_a_key_is_one_call_also_after_the_session_went_on_as_a_new_run(
+    temporal: Client, temporal_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workflows.session._MOST_RUNS", 2)
+    provider, queue = Provider(), f"queue-{uuid.uuid4().hex}"
+    unboxed = await Client.connect(temporal_address, plugins=[service_plugin(UnsandboxedWorkflowRunner())])
+    async with Worker(unboxed, task_queue=queue, workflows=WORKFLOWS, activities=provider.steps):
+        life: SessionLife = life_of(group_of(), f"session-{uuid.uuid4().hex}")
+        first = await opened(Stage(temporal, queue), provider, life)
+        handle = temporal.get_workflow_handle(first.id)
+        keys = ["one", "two", "one", "three", "two"]
+        results = [await _asked(handle, SessionRun(key=key)) for key in keys]
+        run_id = (await handle.describe()).run_id
+        await handle.execute_update(names.STOP_SESSION)
+        await handle.result()
+    assert run_id != first.first_execution_run_id
+    assert len({result.call_id for result in results}) == len(provider.worked) == 3
+    assert provider.stopped == ["server-0"]
+
+
+async def _asked(handle: AnyHandle, run: SessionRun) -> ToolResult:
+    async with asyncio.timeout(_BOUND_S):
+        while True:
+            try:
+                return await handle.execute_update(names.RUN_IN_SESSION, run, result_type=ToolResult)
+            except Exception as error:
+                if names.SESSION_DRAINS not in repr(error.__cause__):
+                    raise
+                await asyncio.sleep(0.1)

@@ -1,0 +1,137 @@
+"""A call that somebody makes by itself, of a tool that may have a role in a group: sessions launch and stop, and know of runs.
+
+The record of the call says how it ended, whoever made it. Until it does, the session is asked again and again.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError, is_cancelled_exception
+
+from toolagent.client import names
+from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.groups import GroupRole
+from toolagent.contracts.sessions import AdoptedCall, OpenSession
+from toolagent_service import step_names
+from toolagent_service.contracts.sessions import SessionLife, SessionUse
+from toolagent_service.contracts.steps import AdmitRequest, Finished, Grouped, OfSession
+from workflows.cancelling import surely
+from workflows.invoke import CANCELLED_BEFORE, Decision, carried_out, decided, request_of
+from workflows.tool_group import ToolGroup
+
+_PAUSE, _LONGEST_PAUSE = timedelta(seconds=15), timedelta(minutes=5)
+"""Before the record is looked at though no session has said anything; doubled each time."""
+
+_AGAIN = timedelta(seconds=2)
+"""Before a session that is not there is asked for again."""
+
+
+async def invoke_alone(call: ToolCall, call_id: str, *, is_new: bool, told: Callable[[], int]) -> ToolResult:
+    """As `invoke`. `told` is how often a session has said that the call is answered."""
+    request = request_of(call, call_id, is_new=is_new).model_copy(update={"alone": True})
+    decision = await decided(request)
+    if not isinstance(decision.admission, Grouped):
+        return await carried_out(request, decision)
+    part = decision.admission
+    request = request.model_copy(update={"is_new": False})
+    if part.role is GroupRole.RUN:
+        return await _used(request, part, is_cancelled=decision.is_cancelled)
+    if part.role is GroupRole.LAUNCH:
+        request = request.model_copy(update={"session": _session_of(part)})
+    if decision.is_cancelled:
+        given_up = request.model_copy(update={"instead": Finished(error=CANCELLED_BEFORE)})
+        return await carried_out(given_up, await decided(given_up))
+    return await _made_by_session(request, decision, told)
+
+
+async def _used(request: AdmitRequest, part: Grouped, *, is_cancelled: bool) -> ToolResult:
+    """A run: the session is told before and after, so that it does not end for want of use."""
+    until = workflow.now() + timedelta(seconds=part.lasts_s)
+    await _say(part, step_names.USE_SESSION, SessionUse(call_id=request.call_id, until=until))
+    asked = request.model_copy(update={"alone": False, "prefer": part.host, "session": _session_of(part)})
+    decision = await decided(asked)
+    result = await carried_out(asked, Decision(decision.admission, decision.is_cancelled or is_cancelled))
+    await _say(part, step_names.USE_SESSION, SessionUse(call_id=request.call_id))
+    return result
+
+
+async def _made_by_session(request: AdmitRequest, decision: Decision, told: Callable[[], int]) -> ToolResult:
+    asked = AdoptedCall(call=request.call, call_id=request.call_id, workflow_id=request.workflow_id, run_id=request.run_id)
+    pause, heard, was_cancelled = _PAUSE, 0, False
+    while isinstance(part := decision.admission, Grouped):
+        launches = part.role is GroupRole.LAUNCH
+        is_there = await (_launch(part, asked) if launches else _say(part, step_names.STOP_BY, asked))
+        if was_cancelled or not _is_cancelled():
+            await _wait(lambda heard=heard: told() != heard, pause if is_there else _AGAIN)
+        if launches and not was_cancelled and _is_cancelled():
+            # Also where it is launched by then: nobody wants it.
+            was_cancelled = True
+            await _cancel(part)
+        pause, heard = min(2 * pause, _LONGEST_PAUSE), told()
+        decision = await decided(request)
+    # A session that had ended has no part in it: then the call is made as any other.
+    return await carried_out(request, decision)
+
+
+async def _launch(part: Grouped, asked: AdoptedCall) -> bool:
+    """Have the session begin, unless it has. However this workflow ends, it goes on: to its stop."""
+    call = asked.call
+    opened = OpenSession(session_id=part.session_id, group=part.group, params=call.params, caller=call.caller, adopts=asked)
+    life = SessionLife(request=opened).model_dump(mode="json", exclude_defaults=True)
+    workflow_id = names.session_workflow(part.group.group_id, part.session_id)
+    try:
+        handle = await surely(
+            lambda: workflow.start_child_workflow(
+                ToolGroup.run,
+                life,
+                id=workflow_id,
+                parent_close_policy=workflow.ParentClosePolicy.ABANDON,
+                cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
+                static_summary=part.group.group_id,
+            )
+        )
+    except WorkflowAlreadyStartedError:
+        return True
+    handle.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    return True
+
+
+async def _wait(is_told: Callable[[], bool], pause: timedelta) -> None:
+    """Until the session has said something, somebody cancels this workflow, or that time is over."""
+    try:
+        await workflow.wait_condition(is_told, timeout=pause)
+    except (TimeoutError, asyncio.CancelledError):
+        return
+
+
+def _is_cancelled() -> bool:
+    return workflow.cancellation_reason() is not None
+
+
+async def _cancel(part: Grouped) -> None:
+    try:
+        await surely(lambda: _handle(part).cancel())
+    except FailureError as error:
+        workflow.logger.warning("session_not_cancelled: %s", error)
+
+
+async def _say(part: Grouped, signal: str, said: Contract) -> bool:
+    """False where the session's workflow is not there. Cancelled or not, it is said."""
+    try:
+        await surely(lambda: _handle(part).signal(signal, said))
+    except FailureError as error:
+        if is_cancelled_exception(error):
+            raise
+        return False
+    return True
+
+
+def _handle(part: Grouped) -> workflow.ExternalWorkflowHandle[ToolGroup]:
+    return workflow.get_external_workflow_handle_for(ToolGroup.run, names.session_workflow(part.group.group_id, part.session_id))
+
+
+def _session_of(part: Grouped) -> OfSession:
+    return OfSession(group_id=part.group.group_id, session_id=part.session_id)

@@ -18,7 +18,7 @@ from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.hosts import Host
+from toolagent.contracts.hosts import Host, HostDrain, HostListing
 from toolagent.contracts.http import LoopPause
 from toolagent.contracts.lanes import Lane, LaneCounts
 from toolagent.contracts.making import Evidence, Guidance, MakeRequest, MakeTask, TaskNote, TaskNoteKind
@@ -26,7 +26,7 @@ from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolGroup
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
 from toolagent.contracts.routes import ToolControl, ToolRoute
-from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
+from toolagent.contracts.sessions import OpenSession, SessionRun, SessionState, SessionView
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent_service.calls.lanes import Elsewhere
 
@@ -152,10 +152,18 @@ class Sessions(Protocol):
 class SessionRows(Protocol):
     async def get(self, session_id: str) -> SessionView | None: ...
     async def of_group(self, group_id: str, *, living: bool = False) -> tuple[SessionView, ...]: ...
+    async def living_by_state(self) -> dict[SessionState, int]: ...
+    async def stopping(self) -> tuple[SessionView, ...]: ...
 
 
 class Hosts(Protocol):
+    """`engine.upkeep.draining.Hosts` is one; None where there is no such host."""
+
     async def list_all(self) -> tuple[Host, ...]: ...
+    async def listing(self) -> HostListing: ...
+    async def drain(self, host: str) -> HostDrain | None: ...
+    async def undrain(self, host: str) -> HostDrain | None: ...
+    async def progress(self, host: str) -> HostDrain | None: ...
 
 
 class Lanes(Protocol):

@@ -1,5 +1,6 @@
 """Whether a call may be made, and how: everything that is decided before it is."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from engine.calls.checks import CHECKS
@@ -42,13 +43,13 @@ class Admissions:
         try:
             for check in CHECKS:
                 asked = await check.run(asked, self._sources)
+            placement = here or await self._placements.choose(asked.found, prefer=request.prefer)
         except HeldByDoor as held:
             return Decision(Held(door=held.door))
         except AnsweredBefore as before:
             return Decision(Answered(result=before.result))
         except Refused as refusal:
             return Decision(Answered(result=await self._refused(request, refusal.error, refusal.issues)))
-        placement = here or await self._placements.choose(asked.found, prefer=request.prefer)
         return Decision(Admitted(plan=self._plan(asked, placement)), asked.found)
 
     async def give_up(self, request: AdmitRequest, lost: int) -> Answered:
@@ -57,9 +58,12 @@ class Admissions:
         return Answered(result=await self._refused(request, error))
 
     async def place(self, request: PlaceRequest) -> Placement:
-        """Where to wait now."""
+        """Where to wait now: on, where it is, when the tool is gone or all hosts drain."""
         entry = await entry_in(self._sources.lookup, request.plan.tool_id, request.plan.version)
-        return await self._placements.choose(entry, request.plan.placement.host) if entry else request.plan.placement
+        with suppress(Refused):
+            if entry is not None:
+                return await self._placements.choose(entry, request.plan.placement.host)
+        return request.plan.placement
 
     async def _refused(self, request: AdmitRequest, error: ToolError, issues: tuple[ValidationIssue, ...] = ()) -> ToolResult:
         result = failed(request.call_id, request.call.tool_id, error, now(), validation_errors=issues)

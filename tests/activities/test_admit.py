@@ -15,6 +15,7 @@ from activities.admit import Admit
 from engine.calling.attempt import MAX_TRIES
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
+from engine.calling.intake import Intake
 from engine.calls.admission import Admissions
 from engine.calls.call_folders import CallFolders
 from engine.calls.checks.asked import CallLimits, Sources
@@ -79,14 +80,16 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
     parameters = FileParameters(files, tmp_path)
     limits = CallLimits(("remote",), 2000, 60.0, 600.0)
     places = Places(calls, settled)
-    exchange = Exchange(supervisor, parameters, LargeResults(files, inline_bytes=50, max_bytes=100), CallFolders(tmp_path / "calls"))
+    exchange = Exchange(
+        supervisor, parameters, LargeResults(files, inline_bytes=50, max_bytes=100), CallFolders(tmp_path / "calls"), Intake()
+    )
     activity = Admit(
         Admissions(
             Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10)),
-            Placements("h1", ("default",), HostTable(database, 10), RouteTable(database)),
+            Placements("h1", {"default": 1}, HostTable(database, 10), RouteTable(database)),
             places,
         ),
-        FastCall(supervisor, exchange, Settlements(registry, places), "h1"),
+        FastCall(supervisor, exchange, Settlements(registry, places), Intake(), "h1"),
         Steps(StepTrace(tmp_path / "steps"), LostStepTable(database)),
     )
 

@@ -17,6 +17,7 @@ from activities.call_tool import CallTool
 from engine.calling import exchange
 from engine.calling.attempt import MAX_SENDS, MAX_TRIES
 from engine.calling.exchange import Exchange
+from engine.calling.intake import Intake
 from engine.calling.queued_call import QueuedCall
 from engine.calls import large_results
 from engine.calls.call_folders import CallFolders
@@ -97,16 +98,21 @@ class Faulty(RemoteRuntime):
         return answer
 
 
+@pytest.fixture
+def intake() -> Intake:
+    return Intake()
+
+
 @pytest_asyncio.fixture
-async def run(database: Database, tmp_path: Path, tool: Tool) -> AsyncGenerator[Run]:
+async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) -> AsyncGenerator[Run]:
     """Make one attempt at a call of a remote tool with these sources."""
     registry, routes, calls = tool_registry(database), RouteTable(database), CallTable(database)
     http = HttpExchange()
     supervisor = Supervisor({"remote": Faulty(http, tool)}, routes, "h1", cancel_grace_s=0.2)
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
     results = LargeResults(files, inline_bytes=50, max_bytes=100)
-    exchange = Exchange(supervisor, FileParameters(files, tmp_path), results, CallFolders(tmp_path / "calls"), slot_wait_s=0.3)
-    activity = CallTool(QueuedCall(registry, supervisor, exchange, calls, "h1"))
+    exchange = Exchange(supervisor, FileParameters(files, tmp_path), results, CallFolders(tmp_path / "calls"), intake, slot_wait_s=0.3)
+    activity = CallTool(QueuedCall(registry, supervisor, exchange, calls, "h1"), intake)
 
     async def attempt(
         *urls: str,

@@ -18,7 +18,7 @@ async def test_hosts_are_listed_with_where_they_live(stocked: House, database: D
 
 
 async def test_where_no_host_is_alive_nothing_can_be_started(stocked: House, database: Database) -> None:
-    nobody = Placements(None, ("default",), HostTable(database, 3600), stocked.routes)
+    nobody = Placements(None, {"default": 1}, HostTable(database, 3600), stocked.routes)
     async with browse(with_doors(stocked, placements=nobody)) as http:
         answer = await http.post("/tools/weather/start")
     assert (answer.status_code, answer.json()["type"]) == (503, "unavailable")

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from engine.calling.exchange import Exchange
+from engine.calling.intake import Intake
 from engine.calling.lane import Flight
 from engine.calling.lane_call import LaneMaking
 from engine.calls.cached_tools import CachedTools
@@ -74,9 +75,9 @@ async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerato
     registry, http, tool = tool_registry(database), HttpExchange(), Tool()
     supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, RouteTable(database), "h1")
     results = LargeResults(desk.files, inline_bytes=50, max_bytes=100)
-    exchange = Exchange(supervisor, desk.parameters, results, CallFolders(tmp_path / "calls"))
+    exchange = Exchange(supervisor, desk.parameters, results, CallFolders(tmp_path / "calls"), Intake())
     cached = CachedTools(registry, CatalogState(database))
-    making = LaneMaking(cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, "h1")
+    making = LaneMaking(cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, Intake(), "h1")
     server = await asyncio.start_server(tool.serve, "127.0.0.1", 0)
     async with server:
         source = RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")

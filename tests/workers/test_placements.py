@@ -52,7 +52,7 @@ async def _alive(database: Database, *names: str, buckets: Collection[str] = ("d
 
 
 def _placements(database: Database, host: str | None = "a", clock: float = 0.0) -> Placements:
-    return Placements(host, ("default",), HostTable(database, 3600), RouteTable(database, 3600), lambda: clock)
+    return Placements(host, {"default": 1}, HostTable(database, 3600), RouteTable(database, 3600), lambda: clock)
 
 
 async def test_what_can_be_called_from_anywhere_waits_for_no_host(database: Database) -> None:
@@ -107,7 +107,7 @@ async def test_where_nobody_serves_its_bucket_a_tool_waits_in_one_that_its_host_
 ) -> None:
     await _alive(database, "a", buckets=served)
     # The one who decides has more buckets than any host that runs tools.
-    door = Placements(None, ("default", "http", "gpu"), HostTable(database, 3600), RouteTable(database, 3600))
+    door = Placements(None, {"default": 1, "http": 1, "gpu": 1}, HostTable(database, 3600), RouteTable(database, 3600))
     assert await door.choose(_GRAPHICS) == Placement(queue=queue, host="a")
 
 
@@ -119,11 +119,11 @@ async def test_whoever_runs_no_tools_finds_a_host_or_none(database: Database) ->
 
 async def test_a_host_that_is_new_is_seen_after_a_moment_and_at_once_when_another_one_is_to_be_avoided(database: Database) -> None:
     clock = [0.0]
-    placements = Placements("b", ("default",), HostTable(database, 3600), RouteTable(database, 3600), lambda: clock[0])
+    placements = Placements("b", {"default": 1}, HostTable(database, 3600), RouteTable(database, 3600), lambda: clock[0])
     assert await placements.host_for(_TOOL) == "b"
     await _alive(database, "a")
     assert await placements.host_for(_TOOL, avoid="b") == "a"
-    fresh = Placements("b", ("default",), HostTable(database, 3600), RouteTable(database, 3600), lambda: clock[0])
+    fresh = Placements("b", {"default": 1}, HostTable(database, 3600), RouteTable(database, 3600), lambda: clock[0])
     assert await fresh.host_for(_TOOL) == "b"
     await _alive(database, "c")
     await RouteTable(database).save(ToolRoute(tool_id="tool", state=RunState.RUNNING, host="c"), _TOOL.manifest.version)

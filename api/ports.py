@@ -26,7 +26,7 @@ from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolGroup
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
 from toolagent.contracts.routes import ToolControl, ToolRoute
-from toolagent.contracts.sessions import OpenSession, SessionRun, SessionState, SessionView
+from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent_service.calls.lanes import Elsewhere
 
@@ -152,7 +152,7 @@ class Sessions(Protocol):
 class SessionRows(Protocol):
     async def get(self, session_id: str) -> SessionView | None: ...
     async def of_group(self, group_id: str, *, living: bool = False) -> tuple[SessionView, ...]: ...
-    async def living_by_state(self) -> dict[SessionState, int]: ...
+    async def living_by_state(self) -> dict[str, int]: ...
     async def stopping(self) -> tuple[SessionView, ...]: ...
 
 

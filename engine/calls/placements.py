@@ -41,14 +41,21 @@ class Placements:
         """
         placement = placement_of(entry, self._own.buckets, self._host or "")
         if placement.host is None:
-            with suppress(StoreUnavailableError):  # whoever takes it decides
-                _require_one(await self._alive_now(anew=avoid is not None), prefer=None)
-            return placement
+            return await self._anywhere(entry, placement, prefer)
         alive = await self._alive_now(anew=avoid is not None)
         _require_one(alive, prefer)
         chosen = await self._best_of(alive, entry, avoid, prefer)
         # The queue is one that the chosen host serves: its buckets need not be ours.
         return placement if chosen is None else placement_of(entry, alive[chosen].buckets, chosen)
+
+    async def _anywhere(self, entry: ToolEntry, placement: Placement, prefer: str | None) -> Placement:
+        """Any host may take it. Where all drain, none looks into the queue that they share: what a session needs goes to its host's own."""
+        with suppress(StoreUnavailableError):  # whoever takes it decides
+            alive = await self._alive_now(anew=False)
+            _require_one(alive, prefer)
+            if prefer is not None and prefer in alive and all(standing.drains for standing in alive.values()):
+                return Placement(queue=f"{prefer}/{bucket_of(entry.manifest, alive[prefer].buckets)}", host=prefer)
+        return placement
 
     async def host_for(self, entry: ToolEntry, avoid: str | None = None) -> str | None:
         """The host that should run the tool; None when none takes it. With a single host no query is made for its load."""

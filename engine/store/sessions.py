@@ -50,10 +50,10 @@ class SessionTable:
         ordered = query.order_by(group_sessions.c.opened_at.desc(), group_sessions.c.session_id).limit(most)
         return tuple(map(SessionView.model_validate_json, await self._database.scalars(ordered)))
 
-    async def living_by_state(self) -> dict[SessionState, int]:
+    async def living_by_state(self) -> dict[str, int]:
         """How many have not ended."""
         query = select(group_sessions.c.state, func.count()).where(_LIVES).group_by(group_sessions.c.state)
-        return {SessionState(state): number for state, number in await self._database.rows(query)}
+        return {state: number for state, number in await self._database.rows(query)}
 
     async def stopping(self, most: int = 100) -> tuple[SessionView, ...]:
         """Those that are being stopped, the oldest first."""

@@ -80,13 +80,6 @@ class TaskTable:
         query = query.order_by(tasks.c.created_at.desc(), tasks.c.task_id.desc()).limit(limit)
         return tuple(map(listed_of, await self._database.mappings(query)))
 
-    async def running_on(self, host: str) -> int:
-        """How many have their turn there."""
-        query = (
-            select(func.count()).select_from(tasks).where(tasks.c.host == host, tasks.c.ended_at.is_(None), tasks.c.slot_at.is_not(None))
-        )
-        return await self._database.scalar(query) or 0
-
     async def unended(self) -> tuple[str, ...]:
         """Ids of tasks that have not ended, and so of their workflows: for whoever looks after those that nobody works at any more."""
         query = select(tasks.c.task_id).where(tasks.c.ended_at.is_(None)).order_by(tasks.c.created_at)

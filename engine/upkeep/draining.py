@@ -100,7 +100,7 @@ class Hosts:
             return None
         row, is_through = found
         tools = (await self._routes.up_by_host()).get(host, 0) if row.is_alive else 0
-        sessions, tasks = len((await self._residents.by_host()).get(host, ())), await self._tasks.running_on(host)
+        sessions, tasks = len((await self._residents.by_host()).get(host, ())), len(await self._tasks.on_host(host))
         drains = row.draining_since is not None
         return HostDrain(
             host=row.model_copy(update={"tools": tools, "sessions": sessions}),

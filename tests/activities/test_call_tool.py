@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,18 @@ def nowhere() -> str:
 async def test_the_tool_gets_the_call_id_as_its_idempotency_key(run: Run, tool: Tool) -> None:
     assert (await run(tool.url)).output == {"ok": True}
     assert b"idempotency-key: call-00000001" in tool.requests[0].lower()
+
+
+async def test_a_call_that_reaches_a_host_which_drains_is_left_to_others_and_that_is_no_try(run: Run, tool: Tool, intake: Intake) -> None:
+    intake.heed("now")
+    env, told = ActivityEnvironment(), list[object]()
+    env.on_heartbeat = lambda *details: told.append(details)
+    with pytest.raises(ApplicationError) as left:
+        await run(tool.url, env=env, waits=2)
+    assert (left.value.type, left.value.next_retry_delay) == (step_names.ATTEMPT_ENDED, timedelta(seconds=0.1))
+    assert told == [("", 0, 0.0, 3)]
+    intake.heed(None)
+    assert (await run(tool.url)).output == {"ok": True}
 
 
 @pytest.mark.promise("never-twice")

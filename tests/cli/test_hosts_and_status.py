@@ -6,13 +6,15 @@ import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import Result
+
+from tests.programs import Program
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Service
@@ -63,14 +65,14 @@ def test_a_watch_in_a_pipe_prints_each_look_and_outlives_a_service_that_is_away(
         assert program.stderr is not None
         assert json.loads(program.stdout.readline())["system"]["hosts"]["alive"] == 1
         service.is_away = True
-        assert "asked again" in program.stderr.readline()
+        assert b"asked again" in program.stderr.readline()
         service.is_away = False
         service.left = 1
         while json.loads(program.stdout.readline())["hosts"][0]["draining_since"] is None:
             pass
         program.send_signal(signal.SIGINT)
         assert program.wait(BOUND_S) == 130
-        assert program.stderr.read() == ""
+        assert program.stderr.read() == b""
 
 
 def test_a_watch_at_a_terminal_is_drawn_anew_says_that_the_service_is_away_and_ends_with_ctrl_c(service: "Service") -> None:
@@ -94,9 +96,9 @@ def test_a_watch_ends_when_the_service_refuses_it(toolagent: Invoke, service: "S
 
 
 @contextmanager
-def _running(url: str, *words: str, stdout: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
+def _running(url: str, *words: str, stdout: int = subprocess.PIPE) -> Generator[Program]:
     env = {"TOOL_AGENT_URL": url, "COLUMNS": "120", "LINES": "60", "TERM": "xterm-256color"}
-    with subprocess.Popen([SCRIPT, *words], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, env=env, text=True) as program:
+    with Program([SCRIPT, *words], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, env=env) as program:
         try:
             yield program
         finally:

@@ -192,5 +192,5 @@ def _counts(system: SystemStatus) -> Iterator[tuple[str, str]]:
     yield "tools", f"{system.tools.total}, {system.tools.active} active, {len(system.warm)} up"
     yield "hosts", f"{hosts.alive} alive, {hosts.draining} draining, {hosts.dead} dead"
     yield "groups", f"{groups.total}, {groups.with_lifecycle} with sessions"
-    yield "sessions", ", ".join(f"{number} {state.value}" for state, number in system.sessions.living.items()) or "0"
+    yield "sessions", ", ".join(f"{number} {state}" for state, number in system.sessions.living.items()) or "0"
     yield "tasks", f"{tasks.running_count} running, {tasks.queued_count} waiting, {len(system.under_repair)} of them repairs"

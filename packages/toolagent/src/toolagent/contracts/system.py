@@ -5,7 +5,7 @@ from datetime import datetime
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import GroupId, ToolId
 from toolagent.contracts.routes import RunState
-from toolagent.contracts.sessions import SessionId, SessionState
+from toolagent.contracts.sessions import SessionId
 from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
 
@@ -83,7 +83,7 @@ class UnconfirmedStop(Contract):
 class SessionCounts(Contract):
     """Those that have not ended, by state."""
 
-    living: dict[SessionState, int] = {}
+    living: dict[str, int] = {}
     stop_unconfirmed: tuple[UnconfirmedStop, ...] = ()
     """The oldest hundred."""
 

@@ -1,9 +1,12 @@
 """Making a call that waited in its queue: the middle step, as an activity."""
 
+from datetime import timedelta
+
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.heartbeats import beating, is_stopped
+from engine.calling.intake import Intake
 from engine.calling.queued_call import QueuedCall
 from engine.calling.turn import Again, Interrupted
 from toolagent.client import names
@@ -13,19 +16,23 @@ from toolagent_service.contracts.steps import CallRequest, Finished
 _EXPECTED = ApplicationErrorCategory.BENIGN
 """Temporal logs and counts these as what they are: part of the plan."""
 
+_ELSEWHERE = timedelta(seconds=0.1)
 _TYPES = {"no_slot": names.NO_SLOT, "connection_lost": step_names.TOOL_CONNECTION_LOST}
 
 
 class CallTool:
     """One attempt of Temporal's is one of the call's."""
 
-    def __init__(self, call: QueuedCall) -> None:
-        self._call = call
+    def __init__(self, call: QueuedCall, intake: Intake) -> None:
+        self._call, self._intake = call, intake
 
     @activity.defn(name=step_names.CALL)
     async def call_tool(self, request: CallRequest) -> Finished:
         """What the tool or the caller got wrong is returned; what may be tried again is raised."""
         async with beating() as turn:
+            if request.plan.placement.host is None and not self._intake.is_open:
+                turn.only_waited()
+                raise _for_others()
             try:
                 return await self._call.attempt(request.plan, turn)
             except Again as again:
@@ -34,6 +41,11 @@ class CallTool:
                 if is_stopped():
                     turn.only_waited()
                 raise ended_from_outside() from None
+
+
+def _for_others() -> ApplicationError:
+    """It was on its way here when the host began to drain; any host may take it."""
+    return ApplicationError("The host drains.", type=step_names.ATTEMPT_ENDED, category=_EXPECTED, next_retry_delay=_ELSEWHERE)
 
 
 def ended_from_outside() -> ApplicationError:

@@ -64,6 +64,7 @@ STATUS: Mapping[Kind, HTTPStatus] = {
     ProblemKind.FOREIGN_ORIGIN: HTTPStatus.FORBIDDEN,
     ProblemKind.ROUTE_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
+    ProblemKind.HOST_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.GROUP_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.SESSION_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.SESSION_OVER: HTTPStatus.CONFLICT,

@@ -21,6 +21,7 @@ class ProblemKind(StrEnum):
     FOREIGN_ORIGIN = "foreign_origin"
     ROUTE_NOT_FOUND = "route_not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
+    HOST_NOT_FOUND = "host_not_found"
     GROUP_NOT_FOUND = "group_not_found"
     SESSION_NOT_FOUND = "session_not_found"
     SESSION_OVER = "session_over"

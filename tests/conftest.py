@@ -43,7 +43,7 @@ _ON_BOTH = tuple(
         "registry/test_versions.py",
         "making/test_registration.py",
         "making/test_repairs.py",
-        "workers/test_host_lease.py",
+        "upkeep/test_lease.py",
     )
 )
 """Tests of what the two kinds of database could do differently: statements, transactions, texts, clocks. The others see SQLite alone."""

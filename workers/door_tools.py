@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Container
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
+from engine.calling.intake import Intake
 from engine.calls.call_folders import CallFolders
 from engine.runtimes.builtin.runtime import BuiltinRuntime
 from engine.runtimes.http.exchange import HttpExchange
@@ -50,7 +51,9 @@ async def making_of_door(settings: Settings, state: StateDirectory, store: Store
         supervisor = DoorSupervisor(runtimes, partial(is_taken, settings.calls.lanes, builtin, secrets.resolve))
         stack.push_async_callback(supervisor.close)
         # No call that may have files is made here: nothing is ever put into these folders.
-        yield CallMaking(store, supervisor, frozenset(runtimes), settings, state.host, CallFolders(state.calls))
+        yield CallMaking(
+            store, supervisor, frozenset(runtimes), settings, state.host, CallFolders(state.calls), Intake(settings.calls.bucket_limits)
+        )
 
 
 def is_taken(lanes: LaneMode, builtin: Container[str], secrets: Secrets, entry: ToolEntry) -> bool:

@@ -15,6 +15,7 @@ from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinatio
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
 from engine.calling.host_tools import HostTools
+from engine.calling.intake import Intake
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
 from engine.calls.admission import Admissions
@@ -63,7 +64,9 @@ from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
+from engine.upkeep.draining import Hosts
 from engine.upkeep.loop_watch import LoopWatch
+from engine.upkeep.residents import Residents
 from toolagent.contracts.lanes import LaneCounts
 from workers.failures import CannotRun
 from workers.settings.environment import environment
@@ -105,8 +108,9 @@ class Store:
         self.outcomes = ToolOutcomeTable(database, self.files)
         self.turns = ModelTurnTable(database, self.messages)
         self.evidence = EvidenceTable(database)
-        self.placements = Placements(state.host or None, frozenset(settings.calls.bucket_limits), self.hosts, self.routes)
+        self.placements = Placements(state.host or None, settings.calls.bucket_limits, self.hosts, self.routes)
         self.registry = ToolRegistry(self.tools, self.routes, ALIASES)
+        self.residents = Residents(self.sessions, self.registry)
         self.cached_tools = CachedTools(self.registry, CatalogState(database))
         self.durations = UsualDurations()
         self.settled = SettledCalls()
@@ -162,7 +166,14 @@ class CallMaking:
     """What makes calls in one process: a host, or a front door alone."""
 
     def __init__(
-        self, store: Store, supervisor: Supervisor, executable: frozenset[str], settings: Settings, host: str, folders: CallFolders
+        self,
+        store: Store,
+        supervisor: Supervisor,
+        executable: frozenset[str],
+        settings: Settings,
+        host: str,
+        folders: CallFolders,
+        intake: Intake,
     ) -> None:
         sizes, files = settings.limits, FileParameters(store.files, settings.state.files_folder.absolute())
         limits = CallLimits(
@@ -185,9 +196,9 @@ class CallMaking:
             return Admissions(sources, store.placements, places, store.memberships)
 
         recent = RenewedTools(store.cached_tools, _RECENT_S)
-        exchange, self.settlements = Exchange(supervisor, files, results, folders), Settlements(recent, places)
+        exchange, self.settlements = Exchange(supervisor, files, results, folders, intake), Settlements(recent, places)
         self.admissions = admissions(RenewedTools(store.cached_tools))
-        self.fast = FastCall(supervisor, exchange, self.settlements, host)
+        self.fast = FastCall(supervisor, exchange, self.settlements, intake, host)
         self.queued = QueuedCall(recent, supervisor, exchange, store.calls, host)
         self.lane = LaneMaking(
             store.cached_tools,
@@ -197,19 +208,26 @@ class CallMaking:
             self.settlements,
             store.calls,
             settings.calls.bucket_limits,
+            intake,
             host,
         )
 
 
 def activities_of(
-    store: Store, supervisor: Supervisor, executable: frozenset[str], settings: Settings, state: StateDirectory, folders: CallFolders
+    store: Store,
+    supervisor: Supervisor,
+    executable: frozenset[str],
+    settings: Settings,
+    state: StateDirectory,
+    folders: CallFolders,
+    intake: Intake,
 ) -> Activities:
     """What this host can do."""
-    making = CallMaking(store, supervisor, executable, settings, state.host, folders)
+    making = CallMaking(store, supervisor, executable, settings, state.host, folders, intake)
     steps = Steps(StepTrace(state.steps), store.lost_steps)
     return Activities(
         admit=Admit(making.admissions, making.fast, steps),
-        call=CallTool(making.queued),
+        call=CallTool(making.queued, intake),
         queued=making.queued,
         settle=Settle(making.settlements, steps),
         control=ControlTool(
@@ -246,7 +264,7 @@ def doors_of(
         notes=store.notes,
         evidence=store.evidence,
         files=store.files,
-        hosts=store.hosts,
+        hosts=Hosts(store.hosts, store.routes, store.tasks, store.residents),
         lanes=store.doors,
         placements=store.placements,
         callback_refusal=poster_of(settings.calls, state).refusal,

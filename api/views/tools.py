@@ -28,6 +28,8 @@ _RUNTIME_NAMES = {
     BackendRuntime.REMOTE: "远程 API / 云端服务",
 }
 
+_NO_HOST = "No host takes tools: none is alive, or all drain (GET /hosts). Start one with `python -m workers worker`, or end a drain."
+
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
@@ -103,7 +105,7 @@ async def _hosts_for(dependencies: Dependencies, entry: ToolEntry, action: Contr
         return tuple(hosts)
     host = await dependencies.placements.host_for(entry)
     if host is None:
-        raise Refusal(ErrorType.UNAVAILABLE, "No host that runs tools is alive: start one with `python -m workers worker`.")
+        raise Refusal(ErrorType.UNAVAILABLE, _NO_HOST)
     return (host,)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from engine.calling.attempt import Attempt
+from engine.calling.intake import Intake
 from engine.calling.turn import Interrupted, Turn
 from engine.calls.call_folders import CallFolders
 from engine.calls.endings import Refused
@@ -43,9 +44,16 @@ class Exchange:
     """`slot_wait_s` is how long a call waits for one of the tool's own slots; then another attempt is made."""
 
     def __init__(
-        self, supervisor: Supervisor, files: FileParameters, results: LargeResults, folders: CallFolders, *, slot_wait_s: float = 2.0
+        self,
+        supervisor: Supervisor,
+        files: FileParameters,
+        results: LargeResults,
+        folders: CallFolders,
+        intake: Intake,
+        *,
+        slot_wait_s: float = 2.0,
     ) -> None:
-        self._supervisor, self._files, self._results = supervisor, files, results
+        self._supervisor, self._files, self._results, self._intake = supervisor, files, results, intake
         self._folders, self._slot_wait_s = folders, slot_wait_s
         self._looked_after: set[asyncio.Task[Aftermath]] = set()
 
@@ -53,8 +61,9 @@ class Exchange:
         """How it ended. Raises Interrupted, and what the attempt raises."""
         entry = attempt.entry
         folder = self._folders.of(attempt.plan.call_id, entry.manifest, place_of_calls(entry))
-        async with folder:
-            outcome = await self._made(send, attempt, folder, turn)
+        with self._intake.held(entry.manifest):
+            async with folder:
+                outcome = await self._made(send, attempt, folder, turn)
         if folder.left is None:
             return outcome
         return outcome.model_copy(update={"left_behind": f"The tool left files that cannot be removed: {folder.left.reason}."})

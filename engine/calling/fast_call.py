@@ -7,6 +7,7 @@ import structlog
 
 from engine.calling.attempt import Attempt, is_lost
 from engine.calling.exchange import Exchange
+from engine.calling.intake import Intake
 from engine.calling.turn import Interrupted, Turn
 from engine.calls.settlement import Settlements
 from engine.runtimes.failures import NoSlot, RuntimeFailure
@@ -40,12 +41,13 @@ class FastAttempt(Attempt):
 class FastCall:
     """Of a tool that is up on this host."""
 
-    def __init__(self, supervisor: Supervisor, exchange: Exchange, settlements: Settlements, host: str) -> None:
-        self._supervisor, self._exchange, self._settlements, self._host = supervisor, exchange, settlements, host
+    def __init__(self, supervisor: Supervisor, exchange: Exchange, settlements: Settlements, intake: Intake, host: str) -> None:
+        self._supervisor, self._exchange, self._settlements = supervisor, exchange, settlements
+        self._intake, self._host = intake, host
 
     def takes(self, plan: CallPlan, entry: ToolEntry) -> bool:
         """Whether the call may be made like this: without effects, short, and nothing is to be started for it."""
-        return needs_no_slot(entry, plan.timeout_s, is_ready=self._supervisor.is_ready(entry))
+        return self._intake.is_open and needs_no_slot(entry, plan.timeout_s, is_ready=self._supervisor.is_ready(entry))
 
     async def make(self, plan: CallPlan, entry: ToolEntry, request: AdmitRequest, turn: Turn) -> ToolResult | None:
         """Its result; None where it is to wait in its queue like any other call. Raises Interrupted, StoreUnavailableError."""

@@ -12,6 +12,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
 from engine.calling.attempt import AlreadySent, Attempt, QueuedAttempt
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastAttempt, ForTheQueue, needs_no_slot
+from engine.calling.intake import Intake
 from engine.calling.lane import BUDGET_S, Flight, Work
 from engine.calling.turn import Again, Interrupted, Told, Turn
 from engine.calls.admission import Admissions
@@ -52,14 +53,17 @@ class LaneMaking:
         settlements: Settlements,
         calls: CallTable,
         slots: Mapping[str, int],
+        intake: Intake,
         host: str,
     ) -> None:
+        self._intake = intake
         self._catalog, self._admissions, self._supervisor, self._exchange = catalog, admissions, supervisor, exchange
         self._settlements, self._calls, self._host = settlements, calls, host
         self._slots = {bucket: asyncio.Semaphore(most) for bucket, most in slots.items()}
 
     def is_ready(self, entry: ToolEntry) -> bool:
-        return self._supervisor.is_ready(entry)
+        """Whether a new call of it may be made here: a host that drains takes none."""
+        return self._intake.is_open and self._supervisor.is_ready(entry)
 
     async def prepare(self) -> None:
         await self._catalog.renew()

@@ -1,5 +1,6 @@
 """Whether a call may be made, and how: everything that is decided before it is."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -63,13 +64,13 @@ class Admissions:
                 return Decision(Answered(result=await self._told(request, request.instead)))
             if request.alone and (part := await self._memberships.of(asked, self._longest(asked))) is not None:
                 return Decision(part)
+            placement = here or await self._placements.choose(asked.found, prefer=request.prefer)
         except HeldByDoor as held:
             return Decision(Held(door=held.door))
         except AnsweredBefore as before:
             return Decision(Answered(result=before.result))
         except Refused as refusal:
             return Decision(Answered(result=await self._refused(request, refusal.error, refusal.issues)))
-        placement = here or await self._placements.choose(asked.found, prefer=request.prefer)
         return Decision(Admitted(plan=self._plan(asked, placement, request.session)), asked.found)
 
     async def give_up(self, request: AdmitRequest, lost: int) -> Answered:
@@ -78,9 +79,12 @@ class Admissions:
         return Answered(result=await self._refused(request, error))
 
     async def place(self, request: PlaceRequest) -> Placement:
-        """Where to wait now."""
+        """Where to wait now: on, where it is, when the tool is gone or all hosts drain."""
         entry = await entry_in(self._sources.lookup, request.plan.tool_id, request.plan.version)
-        return await self._placements.choose(entry, request.plan.placement.host) if entry else request.plan.placement
+        with suppress(Refused):
+            if entry is not None:
+                return await self._placements.choose(entry, request.plan.placement.host)
+        return request.plan.placement
 
     async def _refused(self, request: AdmitRequest, error: ToolError, issues: tuple[ValidationIssue, ...] = ()) -> ToolResult:
         return await self._told(request, Finished(error=error, validation_errors=issues))

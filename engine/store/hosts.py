@@ -4,7 +4,8 @@ All times are the database's own, so that hosts whose clocks differ agree on who
 """
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from sqlalchemy import ColumnElement, RowMapping, String, and_, delete, func, literal, or_, select, update
@@ -14,6 +15,7 @@ from engine.store.database import Database
 from engine.store.tables import hosts, routes
 from engine.store.upserts import insert_for
 from toolagent.contracts.hosts import Host
+from toolagent_service.calls.dispatch import HostStanding
 
 _SHOWN = timedelta(days=1)
 """How long a dead host is still shown; its row stays longer (`engine.store.departures`)."""
@@ -32,12 +34,23 @@ class HostClaim:
     buckets: dict[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class HostWork:
+    """What a host says of itself with each heartbeat: calls under way by bucket, and the mark of the drain that it is through with."""
+
+    calls: Mapping[str, int] = field(default_factory=dict[str, int])
+    drained_of: str | None = None
+
+
 class HostTakenError(Exception):
     """Another host has this id and is alive, or has taken it over; `holder` is what is known of it."""
 
     def __init__(self, holder: Host) -> None:
         super().__init__(f"The host id {holder.host!r} belongs to {holder.origin}.")
         self.holder = holder
+
+
+_NO_WORK = HostWork()
 
 
 class HostTable:
@@ -47,38 +60,60 @@ class HostTable:
         self._database = database
         self._lease = timedelta(seconds=lease_s)
 
-    async def claim(self, claim: HostClaim) -> None:
+    async def claim(self, claim: HostClaim) -> str | None:
         """Become that host: one that is new, dead, or lived in the same place and must be dead, since we hold its state directory.
 
-        Raises HostTakenError when it is alive elsewhere.
+        Returns the mark of its drain, which outlives processes, if it is to drain. Raises HostTakenError when it is alive elsewhere.
         """
         row = {"host": claim.host, "instance": claim.instance, "origin": claim.origin, "buckets": json.dumps(claim.buckets)}
+        row |= {"calls": "{}", "drained_of": None}
         async with self._database.write() as connection:
             now, dead = database_time(connection), database_time(connection, -self._lease)
             insert = insert_for(connection, hosts).values(**row, started_at=now, seen_at=now)
-            changed = {name: insert.excluded[name] for name in ("instance", "origin", "buckets", "started_at", "seen_at")}
+            changed = {name: insert.excluded[name] for name in (*row, "started_at", "seen_at") if name != "host"}
             free = or_(hosts.c.origin == claim.origin, hosts.c.seen_at < dead, hosts.c.instance == NOBODY)
-            statement = insert.on_conflict_do_update(index_elements=["host"], set_=changed, where=free).returning(hosts.c.host)
-            if (await connection.execute(statement)).one_or_none() is None:
+            statement = insert.on_conflict_do_update(index_elements=["host"], set_=changed, where=free)
+            found = (await connection.execute(statement.returning(hosts.c.draining_at))).one_or_none()
+            if found is None:
                 raise HostTakenError(await self._holder(connection, claim.host))
+            return found.draining_at
 
-    async def beat(self, claim: HostClaim) -> None:
-        """Say that it is alive. Raises HostTakenError when another instance has become this host."""
+    async def beat(self, claim: HostClaim, work: HostWork = _NO_WORK) -> str | None:
+        """Say that it is alive, and what it does. Returns the mark of its drain, as `claim`.
+
+        Raises HostTakenError when another instance has become this host.
+        """
         mine = and_(hosts.c.host == claim.host, hosts.c.instance == claim.instance)
+        said = {"calls": json.dumps(dict(work.calls)), "drained_of": work.drained_of}
         async with self._database.write() as connection:
-            if (await connection.execute(update(hosts).where(mine).values(seen_at=database_time(connection)))).rowcount:
-                return
+            beat = update(hosts).where(mine).values(seen_at=database_time(connection), **said).returning(hosts.c.draining_at)
+            if (seen := (await connection.execute(beat)).one_or_none()) is not None:
+                return seen.draining_at
             taken = select(hosts.c.host).where(hosts.c.host == claim.host, hosts.c.instance != NOBODY)
             if (await connection.execute(taken)).one_or_none() is not None:
                 raise HostTakenError(await self._holder(connection, claim.host))
         # Somebody removed the row: nobody else is this host, so it is ours.
-        await self.claim(claim)
+        return await self.claim(claim)
+
+    async def drain(self, host: str) -> bool:
+        """Have it take nothing more, from its next heartbeat on and for all its lives to come. False where there is no such host.
+
+        Again, it stays as it is.
+        """
+        async with self._database.write() as connection:
+            since = func.coalesce(hosts.c.draining_at, database_time(connection))
+            return bool((await connection.execute(update(hosts).where(hosts.c.host == host).values(draining_at=since))).rowcount)
+
+    async def undrain(self, host: str) -> bool:
+        """Have it take calls again. False where there is no such host."""
+        async with self._database.write() as connection:
+            return bool((await connection.execute(update(hosts).where(hosts.c.host == host).values(draining_at=None))).rowcount)
 
     async def release(self, claim: HostClaim) -> None:
         """Be a host no longer; nothing when another instance is. Its tools have ended, so their routes go too."""
         mine = and_(hosts.c.host == claim.host, hosts.c.instance == claim.instance)
         async with self._database.write() as connection:
-            left = {"instance": NOBODY, "buckets": "{}", "seen_at": database_time(connection)}
+            left = {"instance": NOBODY, "buckets": "{}", "calls": "{}", "seen_at": database_time(connection)}
             if (await connection.execute(update(hosts).where(mine).values(**left))).rowcount:
                 await connection.execute(delete(routes).where(routes.c.host == claim.host))
 
@@ -96,8 +131,22 @@ class HostTable:
             rows = (await connection.execute(select(hosts.c.host, hosts.c.buckets).where(alive).order_by(hosts.c.host))).all()
         return {host: frozenset(json.loads(buckets)) for host, buckets in rows}
 
+    async def standings(self) -> dict[str, HostStanding]:
+        """How each host stands that is alive, by its id."""
+        async with self._database.read() as connection:
+            alive = and_(hosts.c.instance != NOBODY, hosts.c.seen_at >= database_time(connection, -self._lease))
+            query = select(hosts.c.host, hosts.c.buckets, hosts.c.calls, hosts.c.draining_at.is_not(None).label("drains"))
+            rows = (await connection.execute(query.where(alive).order_by(hosts.c.host))).all()
+        return {row.host: HostStanding(json.loads(row.buckets), json.loads(row.calls), drains=bool(row.drains)) for row in rows}
+
+    async def find(self, host: str) -> tuple[Host, bool] | None:
+        """A host, also one that is long gone; and whether its process is through with the drain that it is to make."""
+        async with self._database.read() as connection:
+            row = (await connection.execute(self._select(connection).where(hosts.c.host == host))).mappings().one_or_none()
+        return None if row is None else (_host(row), row["draining_at"] is not None and row["drained_of"] == row["draining_at"])
+
     def _select(self, connection: AsyncConnection):
-        alive = hosts.c.seen_at >= database_time(connection, -self._lease)
+        alive = and_(hosts.c.seen_at >= database_time(connection, -self._lease), hosts.c.instance != NOBODY)
         return select(hosts, alive.label("is_alive"))
 
     async def _holder(self, connection: AsyncConnection, host: str) -> Host:
@@ -114,4 +163,5 @@ def database_time(connection: AsyncConnection, shift: timedelta = timedelta()) -
 
 
 def _host(row: RowMapping) -> Host:
-    return Host.model_validate({**row, "buckets": json.loads(row["buckets"])})
+    calls: object = json.loads(row["calls"]) if row["is_alive"] else {}
+    return Host.model_validate({**row, "buckets": json.loads(row["buckets"]), "calls": calls, "draining_since": row["draining_at"]})

@@ -56,6 +56,11 @@ class RouteTable:
             rows = (await connection.execute(loads.where(routes.c.state.in_(_UP)).group_by(routes.c.host))).mappings().all()
         return tuple(HostLoad(host=row["host"], tools=row["tools"], has_it=bool(row["has_it"])) for row in rows)
 
+    async def up_by_host(self) -> dict[str, int]:
+        """How many tools each host last said to be up."""
+        query = select(routes.c.host, func.count()).where(routes.c.state.in_(_UP)).group_by(routes.c.host)
+        return {host: number for host, number in await self._database.rows(query)}
+
     async def reset(self, host: str) -> None:
         """Forget the routes of a host that starts: its processes ended with its last worker."""
         async with self._database.write() as connection:

@@ -6,7 +6,7 @@ from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.tables import group_sessions
 from engine.store.upserts import insert_new
-from toolagent.contracts.sessions import OpenSession, SessionView
+from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
 
 
 class SessionTable:
@@ -54,6 +54,17 @@ class SessionTable:
         lives = _LIVES if living else true()
         query = select(group_sessions.c.document).where(group_sessions.c.group_id == group_id, lives)
         ordered = query.order_by(group_sessions.c.opened_at.desc(), group_sessions.c.session_id).limit(most)
+        return tuple(map(SessionView.model_validate_json, await self._database.scalars(ordered)))
+
+    async def living_by_state(self) -> dict[str, int]:
+        """How many have not ended."""
+        query = select(group_sessions.c.state, func.count()).where(_LIVES).group_by(group_sessions.c.state)
+        return {state: number for state, number in await self._database.rows(query)}
+
+    async def stopping(self, most: int = 100) -> tuple[SessionView, ...]:
+        """Those that are being stopped, the oldest first."""
+        query = select(group_sessions.c.document).where(_LIVES, group_sessions.c.state == SessionState.STOPPING.value)
+        ordered = query.order_by(group_sessions.c.opened_at, group_sessions.c.session_id).limit(most)
         return tuple(map(SessionView.model_validate_json, await self._database.scalars(ordered)))
 
     async def living(self) -> tuple[tuple[OpenSession, SessionView], ...]:

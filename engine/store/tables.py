@@ -229,6 +229,11 @@ hosts = Table(
     Column("started_at", _TIME, nullable=False),
     # By the clock of the database: those of the hosts may differ.
     Column("seen_at", _TIME, nullable=False),
+    # Since when it is to take nothing more; and of which such order nothing is left to do, as its process says.
+    Column("draining_at", _TIME),
+    Column("drained_of", _TIME),
+    # Calls under way by bucket, as of its last heartbeat.
+    Column("calls", Text, nullable=False, server_default="{}"),
 )
 
 faults = Table(

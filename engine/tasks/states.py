@@ -1,5 +1,6 @@
 """What is recorded of a task: its turn to run, its host, its stages and its end."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -18,6 +19,9 @@ from toolagent_service.making.task_views import begun
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _LONGEST_REASON = 500
+_ELSEWHERE = timedelta(seconds=0.2)
+"""Until another host may take the task that this one does not."""
+
 _ENDINGS: dict[TaskState, Ending] = {
     TaskState.COMPLETED: TaskState.COMPLETED,
     TaskState.FAILED: TaskState.FAILED,
@@ -28,30 +32,36 @@ _ENDINGS: dict[TaskState, Ending] = {
 class TaskWaits(Exception):
     """The task may not begin yet. Ask again after `pause`."""
 
-    def __init__(self, most: int, pause: timedelta) -> None:
-        super().__init__(f"{most} tasks run already.")
+    def __init__(self, why: str, pause: timedelta) -> None:
+        super().__init__(why)
         self.pause = pause
 
 
 class TaskStates:
-    """Each operation is keyed by the task and may be repeated. `most` tasks run at once, on all hosts together."""
+    """Each operation is keyed by the task and may be repeated. `most` tasks run at once, on all hosts together.
 
-    def __init__(self, tasks: TaskTable, hosts: HostTable, host: str, *, most: int = 2) -> None:
-        self._tasks, self._hosts, self._host, self._most = tasks, hosts, host, most
+    No task begins here while the host does not take any (`is_open`).
+    """
+
+    def __init__(self, tasks: TaskTable, hosts: HostTable, host: str, *, most: int = 2, is_open: Callable[[], bool] = lambda: True) -> None:
+        self._tasks, self._hosts, self._host, self._most, self._is_open = tasks, hosts, host, most, is_open
 
     async def begin(self, request: MakeRequest, *, is_first: bool) -> Slot:
         """Leave for the task to begin, on this host. Raises TaskWaits, TaskConflictError, TaskEndedError."""
+        if not self._is_open():
+            raise TaskWaits(f"The host {self._host!r} drains.", _ELSEWHERE)
         if not await self._claimed(request, is_first=is_first):
-            raise TaskWaits(self._most, await self._tasks.pause(request.task_id))
+            raise TaskWaits(f"{self._most} tasks run already.", await self._tasks.pause(request.task_id))
         _log.info("task_began", task_id=request.task_id, type=request.spec.type, tool_id=subject_of(request.spec), host=self._host)
         return Slot(host=self._host)
 
     async def host_of(self, step: HostStep) -> Slot:
         """The same host while it is alive or no other is; else one that is alive. A task that moves is recorded there."""
-        alive = await self._hosts.list_alive()
+        alive = await self._hosts.standings()
         if step.host in alive or not alive:
             return Slot(host=step.host)
-        host = self._host if self._host in alive else min(alive)
+        takers = [host for host, standing in alive.items() if not standing.drains] or [*alive]
+        host = self._host if self._host in takers else min(takers)
         if step.moves:
             await self._tasks.move(step.task_id, step.host, host)
         return Slot(host=host)

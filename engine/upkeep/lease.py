@@ -1,4 +1,4 @@
-"""Being a host: claiming its id in the database, renewing the lease, and releasing it."""
+"""Being a host: claiming its id in the database, renewing the lease, learning that it drains, and releasing the id."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager, suppress
 
 import structlog
 
-from engine.store.hosts import HostClaim, HostTable, HostTakenError
+from engine.calling.intake import Intake
+from engine.store.hosts import HostClaim, HostTable, HostTakenError, HostWork
 from toolagent.contracts.hosts import Host
 from toolagent.core.failures import StoreUnavailableError
 
@@ -24,8 +25,8 @@ class NotTheHostError(Exception):
 class HostLease:
     """That this process is the host, until another one claims the id."""
 
-    def __init__(self, hosts: HostTable, claim: HostClaim, every_s: float) -> None:
-        self._hosts, self._claim, self._every_s = hosts, claim, every_s
+    def __init__(self, hosts: HostTable, claim: HostClaim, every_s: float, intake: Intake) -> None:
+        self._hosts, self._claim, self._every_s, self._intake = hosts, claim, every_s, intake
         self._beats = asyncio.create_task(self._beat(), name=f"heartbeat of {claim.host}")
 
     async def lost(self) -> None:
@@ -45,7 +46,8 @@ class HostLease:
         while True:
             await asyncio.sleep(self._every_s)
             try:
-                await self._hosts.beat(self._claim)
+                work = HostWork(self._intake.calls, self._intake.drained_of)
+                self._intake.heed(await self._hosts.beat(self._claim, work))
             except StoreUnavailableError as error:
                 _log.warning("heartbeat_not_written", host=self._claim.host, reason=str(error))
             except HostTakenError as error:
@@ -56,25 +58,26 @@ class HostLease:
 
 
 @asynccontextmanager
-async def held_host(hosts: HostTable, claim: HostClaim, heartbeat_s: float, lease_s: float) -> AsyncGenerator[HostLease]:
-    """Be this host until the block ends. Raises NotTheHostError when its id is alive elsewhere."""
+async def held_host(hosts: HostTable, claim: HostClaim, heartbeat_s: float, lease_s: float, intake: Intake) -> AsyncGenerator[HostLease]:
+    """Be this host until the block ends; `intake` knows whether it drains. Raises NotTheHostError when its id is alive elsewhere."""
     try:
-        await _claim(hosts, claim, lease_s)
+        mark = await _claim(hosts, claim, lease_s)
     except StoreUnavailableError as error:
         raise NotTheHostError(f"The host {claim.host!r} could not be noted in the database: {error}") from error
-    lease = HostLease(hosts, claim, heartbeat_s)
+    intake.heed(mark)
+    lease = HostLease(hosts, claim, heartbeat_s, intake)
     try:
         yield lease
     finally:
         await lease.end()
 
 
-async def _claim(hosts: HostTable, claim: HostClaim, lease_s: float) -> None:
-    """A host that was moved to another machine may have to wait until its last life counts as dead."""
+async def _claim(hosts: HostTable, claim: HostClaim, lease_s: float) -> str | None:
+    """The mark of its drain. A host that was moved to another machine may have to wait until its last life counts as dead."""
     looks = int(lease_s / _LOOK_S) + _SPARE_LOOKS
     for look in range(looks + 1):
         try:
-            await hosts.claim(claim)
+            return await hosts.claim(claim)
         except HostTakenError as error:
             if look == looks:
                 raise NotTheHostError(
@@ -83,8 +86,7 @@ async def _claim(hosts: HostTable, claim: HostClaim, lease_s: float) -> None:
             if look == 0:
                 _log.warning("host_id_is_taken", host=claim.host, by=error.holder.origin, waiting_s=lease_s)
             await asyncio.sleep(_LOOK_S)
-        else:
-            return
+    raise AssertionError("The last look returns or raises.")
 
 
 def _described(holder: Host) -> str:

@@ -15,6 +15,7 @@ from activities.admit import Admit
 from engine.calling.attempt import MAX_TRIES
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
+from engine.calling.intake import Intake
 from engine.calls.admission import Admissions
 from engine.calls.call_folders import CallFolders
 from engine.calls.checks.asked import CallLimits, Sources
@@ -67,6 +68,7 @@ class Tool:
 @dataclass
 class Desk:
     tool: Tool
+    intake: Intake
     calls: CallTable
     settled: SettledCalls
     admit: Callable[[], Awaitable[Admission]]
@@ -75,6 +77,7 @@ class Desk:
 @pytest_asyncio.fixture
 async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
     """Admit a call of a quick, harmless remote tool."""
+    intake = Intake()
     registry, calls, settled = tool_registry(database), CallTable(database), SettledCalls()
     http, tool = HttpExchange(), Tool()
     supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, RouteTable(database), "h1")
@@ -82,15 +85,17 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
     parameters = FileParameters(files, tmp_path)
     limits = CallLimits(("remote",), 2000, 60.0, 600.0)
     places = Places(calls, settled)
-    exchange = Exchange(supervisor, parameters, LargeResults(files, inline_bytes=50, max_bytes=100), CallFolders(tmp_path / "calls"))
+    exchange = Exchange(
+        supervisor, parameters, LargeResults(files, inline_bytes=50, max_bytes=100), CallFolders(tmp_path / "calls"), intake
+    )
     activity = Admit(
         Admissions(
             Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10)),
-            Placements("h1", ("default",), HostTable(database, 10), RouteTable(database)),
+            Placements("h1", {"default": 1}, HostTable(database, 10), RouteTable(database)),
             places,
             Memberships(GroupTable(database), SessionTable(database), calls),
         ),
-        FastCall(supervisor, exchange, Settlements(registry, places), "h1"),
+        FastCall(supervisor, exchange, Settlements(registry, places), intake, "h1"),
         Steps(StepTrace(tmp_path / "steps"), LostStepTable(database)),
     )
 
@@ -104,7 +109,7 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
     async with server:
         manifest = ToolManifest(tool_id="t", name="T", side_effect_scope=SideEffectScope.NONE, timeout_s=1)
         await registry.register(manifest, (RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"),))
-        yield Desk(tool, calls, settled, admit)
+        yield Desk(tool, intake, calls, settled, admit)
     await supervisor.close()
     await http.aclose()
 
@@ -119,6 +124,12 @@ async def test_a_fast_call_is_made_and_settled_where_it_is_admitted(desk: Desk) 
     record = await desk.calls.get(CALL_ID)
     assert record is not None
     assert record.result == admission.result
+
+
+async def test_a_host_that_drains_makes_no_fast_calls(desk: Desk) -> None:
+    desk.intake.heed("now")
+    assert isinstance(await desk.admit(), Admitted)
+    assert desk.tool.requests == 0
 
 
 async def test_admitting_again_after_a_crash_gives_the_recorded_result_and_asks_nobody(desk: Desk) -> None:

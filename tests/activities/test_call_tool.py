@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from activities.call_tool import CallTool
 from engine.calling import exchange
 from engine.calling.attempt import MAX_SENDS, MAX_TRIES
 from engine.calling.exchange import Exchange
+from engine.calling.intake import Intake
 from engine.calling.queued_call import QueuedCall
 from engine.calls import large_results
 from engine.calls.call_folders import CallFolders
@@ -97,16 +99,21 @@ class Faulty(RemoteRuntime):
         return answer
 
 
+@pytest.fixture
+def intake() -> Intake:
+    return Intake()
+
+
 @pytest_asyncio.fixture
-async def run(database: Database, tmp_path: Path, tool: Tool) -> AsyncGenerator[Run]:
+async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) -> AsyncGenerator[Run]:
     """Make one attempt at a call of a remote tool with these sources."""
     registry, routes, calls = tool_registry(database), RouteTable(database), CallTable(database)
     http = HttpExchange()
     supervisor = Supervisor({"remote": Faulty(http, tool)}, routes, "h1", cancel_grace_s=0.2)
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
     results = LargeResults(files, inline_bytes=50, max_bytes=100)
-    exchange = Exchange(supervisor, FileParameters(files, tmp_path), results, CallFolders(tmp_path / "calls"), slot_wait_s=0.3)
-    activity = CallTool(QueuedCall(registry, supervisor, exchange, calls, "h1"))
+    exchange = Exchange(supervisor, FileParameters(files, tmp_path), results, CallFolders(tmp_path / "calls"), intake, slot_wait_s=0.3)
+    activity = CallTool(QueuedCall(registry, supervisor, exchange, calls, "h1"), intake)
 
     async def attempt(
         *urls: str,
@@ -158,6 +165,18 @@ def nowhere() -> str:
 async def test_the_tool_gets_the_call_id_as_its_idempotency_key(run: Run, tool: Tool) -> None:
     assert (await run(tool.url)).output == {"ok": True}
     assert b"idempotency-key: call-00000001" in tool.requests[0].lower()
+
+
+async def test_a_call_that_reaches_a_host_which_drains_is_left_to_others_and_that_is_no_try(run: Run, tool: Tool, intake: Intake) -> None:
+    intake.heed("now")
+    env, told = ActivityEnvironment(), list[object]()
+    env.on_heartbeat = lambda *details: told.append(details)
+    with pytest.raises(ApplicationError) as left:
+        await run(tool.url, env=env, waits=2)
+    assert (left.value.type, left.value.next_retry_delay) == (step_names.ATTEMPT_ENDED, timedelta(seconds=0.1))
+    assert told == [("", 0, 0.0, 3)]
+    intake.heed(None)
+    assert (await run(tool.url)).output == {"ok": True}
 
 
 @pytest.mark.promise("never-twice")

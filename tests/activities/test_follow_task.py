@@ -120,3 +120,15 @@ async def test_the_log_says_in_a_line_each_that_a_task_begins_and_how_it_ends(da
     began, ended = [line for line in said if line.get("task_id") == TASK]
     assert (began["event"], began["tool_id"], began["host"]) == ("task_began", "word_counter", "here")
     assert (ended["event"], ended["status"], ended["reason"]) == ("task_ended", "failed", "No model.")
+
+
+async def test_a_task_does_not_begin_on_a_host_that_drains_and_moves_to_none(database: Database) -> None:
+    _, tasks = await followed(database, "there", "yonder")
+    hosts = HostTable(database, 10.0)
+    follow = FollowTask(TaskStates(tasks, hosts, "here", is_open=lambda: False))
+    with pytest.raises(ApplicationError) as waits:
+        await ActivityEnvironment().run(follow.await_slot, REQUEST)
+    assert waits.value.type == names.NO_SLOT
+    for host in ("here", "there"):
+        await hosts.drain(host)
+    assert await ActivityEnvironment().run(follow.find_host, HostStep(task_id=TASK, host="gone", moves=False)) == Slot(host="yonder")

@@ -30,6 +30,8 @@ from engine.store.sessions import SessionTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
+from engine.upkeep.draining import Hosts
+from engine.upkeep.residents import Residents
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
 from toolagent.testing.fake_client import FakeToolAgentClient
@@ -110,10 +112,10 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         notes=TaskNoteTable(database),
         evidence=EvidenceTable(database),
         files=files,
-        hosts=HostTable(database, 10),
+        hosts=Hosts(HostTable(database, 10), routes, TaskTable(database), Residents(SessionTable(database), registry)),
         lanes=DoorTable(database, 10),
         audit=AuditLog(tmp_path / "audit"),
-        placements=Placements("host-1", ("default",), HostTable(database, 10), routes),
+        placements=Placements("host-1", {"default": 1}, HostTable(database, 10), routes),
         callback_refusal=nowhere_private,
         limits=LIMITS,
         checks={"database": database.check},

@@ -1,11 +1,14 @@
 """The hosts, and controlling tools on several of them or on none."""
 
+import pytest
+
 from engine.calls.placements import Placements
 from engine.store.database import Database
 from engine.store.hosts import HostClaim, HostTable
 from tests.api.conftest import House, browse, with_doors
 from toolagent.client.failures import ControlFailedError
 from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.hosts import HostDrain
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.testing.fake_client import FakeToolAgentClient
 
@@ -18,7 +21,7 @@ async def test_hosts_are_listed_with_where_they_live(stocked: House, database: D
 
 
 async def test_where_no_host_is_alive_nothing_can_be_started(stocked: House, database: Database) -> None:
-    nobody = Placements(None, ("default",), HostTable(database, 3600), stocked.routes)
+    nobody = Placements(None, {"default": 1}, HostTable(database, 3600), stocked.routes)
     async with browse(with_doors(stocked, placements=nobody)) as http:
         answer = await http.post("/tools/weather/start")
     assert (answer.status_code, answer.json()["type"]) == (503, "unavailable")
@@ -71,3 +74,24 @@ async def test_a_tool_that_no_host_removed_is_not_said_to_be_gone(stocked: House
     await _up_on(stocked, "host-2")
     async with browse(with_doors(stocked, client=_PartlyDeaf())) as http:
         assert (await http.delete("/tools/weather")).status_code == 503
+
+
+async def test_a_host_is_drained_followed_and_takes_calls_again(stocked: House, database: Database) -> None:
+    hosts = HostTable(database, 3600)
+    for host in ("host-a", "host-b"):
+        await hosts.claim(HostClaim(host, host, host, {"default": 2}))
+    path = "/hosts/host-a/drain"
+    drained, again, seen = [
+        HostDrain.model_validate_json((await ask(path)).content) for ask in (stocked.http.post, stocked.http.post, stocked.http.get)
+    ]
+    assert drained == again == seen
+    assert (drained.host.draining_since is not None, drained.is_drained, drained.calls, drained.tools) == (True, False, 0, 0)
+    ended = HostDrain.model_validate_json((await stocked.http.delete(path)).content)
+    assert (ended.host.draining_since, ended.is_drained) == (None, False)
+
+
+@pytest.mark.parametrize("host", ["host-z", "a%00b", "A", "x" * 99])
+async def test_a_host_that_is_not_there_is_404_and_said_to_be(stocked: House, host: str) -> None:
+    for ask in (stocked.http.post, stocked.http.get, stocked.http.delete):
+        answer = await ask(f"/hosts/{host}/drain")
+        assert (answer.status_code, answer.json()["type"]) == (404, "host_not_found")

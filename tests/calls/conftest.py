@@ -82,7 +82,7 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
     root.mkdir()
     parameters = FileParameters(files, root)
     limits = CallLimits(("local", "builtin", "remote"), 2000, 60.0, 600.0, max_values=500)
-    placements = Placements("h1", ("default",), HostTable(database, 10), RouteTable(database))
+    placements = Placements("h1", {"default": 1}, HostTable(database, 10), RouteTable(database))
     sources, places = (
         Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10)),
         Places(calls, SettledCalls()),

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import JsonValue
 
+from engine.store.database import Database
+from engine.store.hosts import HostClaim, HostTable
 from tests.validation.recursive import nested
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
@@ -168,3 +170,15 @@ async def test_a_conflict_does_not_overwrite_the_call_the_key_belongs_to(desk: "
     first = await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(output=1), workflow_id="w", run_id="r"))
     await desk.admit("pure", {"a": 2})
     assert refused(await desk.admit("pure", {"a": 1})) == first
+
+
+async def test_while_all_hosts_drain_a_new_call_is_refused_and_one_that_waits_waits_on(desk: "Desk", database: Database) -> None:
+    waiting = admitted(await desk.admit("stitch", {"images": []})).plan
+    hosts = HostTable(database, 10)
+    await hosts.claim(HostClaim("h1", "h1", "h1", {"default": 1}))
+    await hosts.drain("h1")
+    assert await desk.admissions.place(PlaceRequest(plan=waiting)) == waiting.placement
+    for tool_id in ("stitch", "pure"):
+        result = refused(await desk.admit(tool_id, {"images": []}, f"call-{tool_id:0>8}"))
+        assert result.error is not None
+        assert (result.error_type, result.error.details) == (ErrorType.UNAVAILABLE, {"sent": False, "draining": ["h1"]})

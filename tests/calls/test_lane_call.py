@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from engine.calling.exchange import Exchange
+from engine.calling.intake import Intake
 from engine.calling.lane import Flight
 from engine.calling.lane_call import LaneMaking
 from engine.calls.cached_tools import CachedTools
@@ -25,6 +26,7 @@ from engine.store.routes import RouteTable
 from tests.calls.conftest import Desk
 from tests.parts import tool_registry
 from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.sources import RemoteSource
 from toolagent.core.calls.idempotency import fingerprint
@@ -52,6 +54,7 @@ class Bench:
     making: LaneMaking
     tool: Tool
     claims: ClaimTable
+    intake: Intake
 
     async def make(self, flight: Flight) -> ToolResult | None:
         async with asyncio.timeout(10):
@@ -71,12 +74,12 @@ def flight(tool_id: str, number: int = 1, *, is_accepted: bool = False) -> Fligh
 @pytest_asyncio.fixture
 async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerator[Bench]:
     """With one slot, and tools that differ in their side effects and time-outs."""
-    registry, http, tool = tool_registry(database), HttpExchange(), Tool()
+    registry, http, tool, intake = tool_registry(database), HttpExchange(), Tool(), Intake(("default",))
     supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, RouteTable(database), "h1")
     results = LargeResults(desk.files, inline_bytes=50, max_bytes=100)
-    exchange = Exchange(supervisor, desk.parameters, results, CallFolders(tmp_path / "calls"))
+    exchange = Exchange(supervisor, desk.parameters, results, CallFolders(tmp_path / "calls"), intake)
     cached = CachedTools(registry, CatalogState(database))
-    making = LaneMaking(cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, "h1")
+    making = LaneMaking(cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1")
     server = await asyncio.start_server(tool.serve, "127.0.0.1", 0)
     async with server:
         source = RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
@@ -86,7 +89,7 @@ async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerato
             ("acts", SideEffectScope.LOCAL_STATE, 2),
         ):
             await registry.register(ToolManifest(tool_id=tool_id, name="T", side_effect_scope=scope, timeout_s=timeout_s), (source,))
-        yield Bench(making, tool, ClaimTable(database))
+        yield Bench(making, tool, ClaimTable(database), intake)
         tool.may_answer.set()
     await supervisor.close()
     await http.aclose()
@@ -116,3 +119,16 @@ async def test_who_was_overtaken_while_the_tool_worked_settles_nothing(bench: Be
     assert await made is None
     record = await desk.calls.get(overtaken.call_id)
     assert record is None or record.result is None
+
+
+async def test_what_is_in_hand_when_the_host_begins_to_drain_ends_and_nothing_more_is_ready(bench: Bench) -> None:
+    entry = ToolEntry(manifest=ToolManifest(tool_id="fast", name="T"), sources=(RemoteSource(remote_url="http://far.example"),))
+    assert bench.making.is_ready(entry)
+    made = asyncio.create_task(bench.make(flight("fast")))
+    await asyncio.wait_for(bench.tool.is_asked.wait(), 10)
+    bench.intake.heed("now")
+    assert (bench.making.is_ready(entry), bench.intake.calls) == (False, {"default": 1})
+    bench.tool.may_answer.set()
+    result = await made
+    assert result is not None
+    assert (result.error, bench.intake.calls) == (None, {})

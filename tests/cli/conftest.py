@@ -70,6 +70,8 @@ class Service:
         self.url = ""
         self.well = True
         self.needs_key = False
+        self.is_away = False
+        self.left: int | None = None
         self.calls: list[dict[str, JsonValue]] = []
         self.batches: list[dict[str, JsonValue]] = []
         self.breaks_after = 0
@@ -195,8 +197,43 @@ class Service:
         return JSONResponse(versions_of(tool_id, version))
 
     async def list_hosts(self) -> Response:
-        host = {"host": "host-1", "instance": "i", "origin": "o", "buckets": {"default": 4}, "started_at": now(), "seen_at": now()}
-        return JSONResponse({"hosts": [host, {**host, "host": "host-2", "is_alive": False}]})
+        return JSONResponse({"hosts": [self._host("host-1"), {**self._host("host-2"), "is_alive": False}]})
+
+    async def drain(self, host: str, request: Request) -> Response:
+        """Each look finds less on it."""
+        if host != "host-1":
+            return problem(404, "Not Found", f"There is no host {host!r}.")
+        match request.method:
+            case "POST":
+                self.left = 3
+            case "DELETE":
+                self.left = None
+            case _:
+                self.left = max((self.left or 0) - 1, 0)
+        is_drained = self.left == 0
+        counts = {"calls": self.left or 0, "tools": 0 if is_drained else 1, "sessions": 0, "tasks": 0}
+        warnings: list[JsonValue] = ["No other host takes calls."] if request.method == "POST" else []
+        return JSONResponse({"host": self._host(host), **counts, "is_drained": is_drained, "warnings": warnings})
+
+    def _host(self, host: str) -> dict[str, JsonValue]:
+        said: dict[str, JsonValue] = {"started_at": now(), "seen_at": now(), "draining_since": None if self.left is None else now()}
+        return {"host": host, "instance": "i", "origin": "o", "buckets": {"default": 4}, "calls": {"default": 2}, "tools": 1, **said}
+
+    async def system_status(self) -> Response:
+        if self.is_away:
+            return problem(503, "Service Unavailable", "The database does not answer now; ask again.")
+        coding: dict[str, JsonValue] = {"running_count": 1, "running_task_ids": ["task-1"], "queued_count": 0, "recent_tasks": []}
+        stop: dict[str, JsonValue] = {"session_id": "session-0123456789abcdef", "group_id": "servers", "attempts": 4}
+        told: dict[str, JsonValue] = {
+            "tools": {"total": 5, "active": 4},
+            "coding_agent": coding,
+            "groups": {"total": 2, "with_lifecycle": 1},
+            "sessions": {"living": {"ready": 3, "stopping": 1}, "stop_unconfirmed": [stop]},
+            "hosts": {"alive": 1, "dead": 1, "draining": 1},
+            "warm": [{"tool_id": "stitcher", "state": "running", "host": "here", "since": now()}],
+            "under_repair": [{"tool_id": "breaker", "task_id": "task-1", "status": "running"}],
+        }
+        return JSONResponse(told)
 
     async def audit(self) -> Response:
         said = {
@@ -259,6 +296,8 @@ def build(service: Service) -> FastAPI:
     app.add_api_route("/tools/{tool_id}/versions", service.show_versions)
     app.add_api_route("/tools/{tool_id}/versions/{version}/activate", service.activate, methods=["POST"])
     app.add_api_route("/hosts", service.list_hosts)
+    app.add_api_route("/hosts/{host}/drain", service.drain, methods=["GET", "POST", "DELETE"])
+    app.add_api_route("/system/status", service.system_status)
     app.add_api_route("/catalog", service.catalog)
     app.add_api_route("/audit", service.audit)
     return app

@@ -1,4 +1,4 @@
-"""Batches, versions, hosts, the export and large files, on a real server."""
+"""Batches, versions, the export and large files, on a real server."""
 
 import hashlib
 import json
@@ -79,11 +79,6 @@ def test_versions_are_listed_and_changed(toolagent: Invoke) -> None:
     assert [line.split()[:3] for line in listed.stdout.splitlines()[1:]][1] == ["1.1.0", "active", "yes"]
     changed = json.loads(toolagent("activate", "echo", "1.0.0", "--json").stdout)
     assert changed["active_version"] == "1.0.0"
-
-
-def test_hosts_are_listed_with_those_that_are_gone(toolagent: Invoke) -> None:
-    lines = toolagent("hosts").stdout.splitlines()
-    assert [line.split()[:2] for line in lines[1:]] == [["host-1", "running"], ["host-2", "gone"]]
 
 
 def test_the_catalog_is_written_as_files(toolagent: Invoke, service: "Service", tmp_path: Path) -> None:

@@ -54,3 +54,15 @@ async def test_sessions_are_listed_newest_first_and_the_living_with_what_they_we
     assert [one.session_id[-1] for one in await table.of_group("servers", living=True)] == ["3", "1"]
     assert await table.of_group("others") == ()
     assert await table.living() == (opened(1), opened(3))
+
+
+async def test_living_sessions_are_counted_by_state_and_those_that_stop_are_listed(database: Database) -> None:
+    table = SessionTable(database)
+    for number in range(4):
+        assert await table.open(*opened(number), None)
+    states = {1: SessionState.READY, 2: SessionState.STOPPING, 3: SessionState.STOPPED}
+    for number, state in states.items():
+        _, view = opened(number)
+        await table.note(view.model_copy(update={"state": state, "ended_at": _AT if state is SessionState.STOPPED else None}))
+    living = {"launching": 1, "ready": 1, "stopping": 1}
+    assert (await table.living_by_state(), [view.session_id[-1] for view in await table.stopping()]) == (living, ["2"])

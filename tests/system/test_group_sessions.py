@@ -15,7 +15,8 @@ from pydantic import JsonValue
 from tests.system.conftest import MakeService
 from tests.system.service_process import ServiceProcess
 from tests.system.waiting import wait_until
-from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.hosts import HostDrain, HostListing
 from toolagent.contracts.http import SessionListing
 from toolagent.contracts.sessions import SessionEnd, SessionState, SessionView
 from toolagent.testing.servers.runcomfy_ledger import Fault
@@ -207,4 +208,20 @@ def test_the_command_line_opens_a_session_with_a_lease_and_renews_it(service: Se
     assert renewed.lease_ends_at is not None
     assert renewed.lease_ends_at > opened.lease_ends_at
     assert toolagent("stop", "runcomfy_lifecycle", opened.session_id).state is SessionState.STOPPED
+
+
+def test_while_the_only_host_drains_nothing_is_launched_and_what_was_is_stopped(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+    view = _opened(service, "before the drain")
+    [host] = HostListing.model_validate_json(service.http.get("/hosts").content).hosts
+    drain = HostDrain.model_validate_json(service.http.post(f"/hosts/{host.host}/drain").content)
+    assert (view.host, len(drain.warnings), drain.sessions) == (host.host, 1, 0), "its machine is not on the host"
+    wait_until(lambda: service.http.get(f"/hosts/{host.host}/drain").json()["is_drained"], "nothing is left on it")
+    refused = _opened(service, "after the drain")
+    assert refused.error is not None
+    assert (refused.state, refused.error.type, refused.error.details) == (
+        SessionState.FAILED,
+        ErrorType.UNAVAILABLE,
+        {"sent": False, "draining": [host.host]},
+    )
+    assert _stopped(service, view).state is SessionState.STOPPED
     assert _counts(runcomfy) == (1, 1, [])

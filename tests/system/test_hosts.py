@@ -1,10 +1,16 @@
 """Two hosts and a front door on PostgreSQL, each with a state directory of its own; the second host has no data folder."""
 
+import threading
+import time
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import pytest
+from pydantic import JsonValue
 
 from tests.machine import lacking
 from tests.postgres import PostgresServer, postgres_database
@@ -14,11 +20,14 @@ from tests.system.leftovers import processes_of
 from tests.system.service_process import settings_beside
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.hosts import HostDrain
 from toolagent.contracts.tasks import TaskView
 
 pytestmark = pytest.mark.timeout(400)
 
 _CALLS = 4
+_EVERYBODY_KNOWS = timedelta(seconds=1.5)
+"""After a heartbeat, what others have read of the hosts has been read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,86 @@ def test_when_a_host_is_killed_under_load_every_call_ends_once_and_its_tools_com
     killed.start()
     killed.wait_until_ready()
     wait_until(lambda: cluster.hosts()[killed.host].is_alive, "the restarted host is itself again", 10)
+
+
+def _noted(cluster: Cluster, host: str) -> bool:
+    """Whether the host has read that it drains, and everybody else that it does."""
+    seen = cluster.hosts()[host]
+    return seen.draining_since is not None and seen.seen_at > seen.draining_since + _EVERYBODY_KNOWS
+
+
+def _called_until(cluster: Cluster, is_over: threading.Event, effects: Path) -> list[tuple[float, ToolResult]]:
+    """Calls of each kind, one after the other: when each was asked for, and its result."""
+    asked = list[tuple[float, ToolResult]]()
+    kinds: tuple[tuple[str, dict[str, JsonValue]], ...] = (
+        ("calculator", {"expression": "1 + 1"}),
+        ("crowded", {"effects": str(effects), "line": "crowded"}),
+        ("again", {"effects": str(effects), "line": "again"}),
+    )
+    with httpx.Client(base_url=cluster.http.base_url, timeout=120, trust_env=False) as http:
+        while not is_over.is_set():
+            for tool_id, params in kinds:
+                began = time.monotonic()
+                answer = http.post("/run_tool", json={"tool_id": tool_id, "params": params})
+                asked.append((began, ToolResult.model_validate_json(answer.content)))
+    return asked
+
+
+@pytest.mark.promise("accepted-means-ended")
+def test_a_host_drains_under_load_without_a_failed_call_and_drains_on_after_kill_9(house: House, effects: Path) -> None:
+    cluster, go_on, is_over = house.cluster, effects.with_name("go on"), threading.Event()
+    held = {tool: cluster.begin(tool, {"effects": str(effects), "until": str(go_on), "line": f"held {tool}"}) for tool in ("once", "again")}
+    for tool in held:
+        wait_for_effect(effects, f"held {tool}")
+    [host] = {
+        tool["host"]
+        for tool in cluster.http.get("/tools/status").json()["tools"]
+        if (tool["tool_id"], tool["state"]) == ("once", "running")
+    }
+    drained = house.hosts[host]
+    with ThreadPoolExecutor(2) as threads:
+        load = [threads.submit(_called_until, cluster, is_over, effects) for _ in range(2)]
+        try:
+            begun = HostDrain.model_validate_json(cluster.http.post(f"/hosts/{host}/drain").content)
+            assert (begun.is_drained, begun.warnings) == (False, ())
+            wait_until(lambda: _noted(cluster, host), "the host has heard that it drains", 20)
+            noted = time.monotonic()
+            wait_until(lambda: sum(cluster.hosts()[host].calls.values()), "it counts what it has in hand", 20)
+            late = [cluster.begin(tool, {"effects": str(effects), "line": f"late {tool}"}) for tool in ("once", "again")]
+            assert [(_result(task).error, _host_of(task) == host) for task in map(cluster.ended_task, late)] == [(None, False)] * 2
+            assert _progress(cluster, host).tools, "a tool that works stays up"
+            go_on.touch()
+            assert [_result(cluster.ended_task(call_id)).error for call_id in held.values()] == [None] * 2
+            wait_until(lambda: _progress(cluster, host).is_drained, "nothing is left on it", 30)
+        finally:
+            is_over.set()
+            go_on.touch()
+    results = [result for future in load for result in future.result()]
+    assert [result.error for _, result in results if result.error is not None] == []
+    after = [result for began, result in results if began > noted]
+    assert {result.tool_id for result in after} == {"calculator", "crowded", "again"}
+    assert host not in [result.metadata["host"] for result in after]
+    assert [count_of(effects, f"held {tool}") for tool in held] == [1, 1]
+    assert host not in {tool["host"] for tool in cluster.http.get("/tools/status").json()["tools"]}
+
+    drained.kill()
+    drained.start()
+    drained.wait_until_ready()
+    assert cluster.hosts()[host].draining_since == begun.host.draining_since
+    task = cluster.ended_task(cluster.begin("crowded", {"effects": str(effects)}))
+    assert (_result(task).error, _host_of(task) == host) == (None, False)
+    assert cluster.http.delete(f"/hosts/{host}/drain").json()["host"]["draining_since"] is None
+    assert cluster.http.post("/tools/crowded/stop").is_success
+    wait_until(lambda: _host_of(_called(cluster, "crowded", effects)) == host, "it takes calls again", 30)
+
+
+def _called(cluster: Cluster, tool_id: str, effects: Path) -> TaskView:
+    assert cluster.http.post(f"/tools/{tool_id}/stop").is_success
+    return cluster.ended_task(cluster.begin(tool_id, {"effects": str(effects)}))
+
+
+def _progress(cluster: Cluster, host: str) -> HostDrain:
+    return HostDrain.model_validate_json(cluster.http.get(f"/hosts/{host}/drain").content)
 
 
 def test_a_tool_is_stopped_on_every_host_and_started_on_one(house: House) -> None:

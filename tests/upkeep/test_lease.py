@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
+from engine.calling.intake import Intake
 from engine.store.database import Database
 from engine.store.hosts import HostClaim, HostTable, HostTakenError
 from engine.store.routes import RouteTable
@@ -104,14 +105,14 @@ async def test_an_id_that_is_alive_elsewhere_is_refused_with_the_place_and_the_s
     hosts = HostTable(base, 3600)
     await hosts.claim(_FIRST)
     with pytest.raises(NotTheHostError, match=r"here.*TOOL_AGENT_HOST_ID"):
-        async with held_host(hosts, _SECOND, 0.1, 0.5):
+        async with held_host(hosts, _SECOND, 0.1, 0.5, Intake()):
             pass
     assert [host.instance for host in await hosts.list_all()] == ["first"]
 
 
 async def test_a_host_says_that_it_is_alive_until_it_ends_and_is_gone_then(base: Database) -> None:
     hosts = HostTable(base, _LEASE_S)
-    async with held_host(hosts, _FIRST, 0.1, 10.0):
+    async with held_host(hosts, _FIRST, 0.1, 10.0, Intake()):
         [before] = await hosts.list_all()
 
         async def is_newer() -> bool:
@@ -123,7 +124,7 @@ async def test_a_host_says_that_it_is_alive_until_it_ends_and_is_gone_then(base:
 
 async def test_a_host_whose_id_is_taken_from_it_learns_of_it(base: Database) -> None:
     hosts = HostTable(base, _LEASE_S)
-    async with held_host(hosts, _FIRST, 0.1, 10.0) as lease:
+    async with held_host(hosts, _FIRST, 0.1, 10.0, Intake()) as lease:
         await hosts.claim(HostClaim("host-a", "thief", _FIRST.origin, {}))
         async with asyncio.timeout(30):
             with pytest.raises(NotTheHostError, match="TOOL_AGENT_HOST_ID"):

@@ -1,18 +1,21 @@
 """Which host takes a tool that lives on one."""
 
+import itertools
 from collections.abc import Collection
 
 import pytest
 
+from engine.calls.endings import Refused
 from engine.calls.placements import Placements
 from engine.store.database import Database
-from engine.store.hosts import HostClaim, HostTable
+from engine.store.hosts import HostClaim, HostTable, HostWork
 from engine.store.routes import RouteTable
+from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sources import BuiltinSource, LocalSource
-from toolagent_service.calls.dispatch import HostLoad, best_host
+from toolagent_service.calls.dispatch import HostLoad, HostStanding, best_host
 from toolagent_service.contracts.steps import Placement
 
 _TOOL = ToolEntry(manifest=ToolManifest(tool_id="tool", name="Tool"), sources=(LocalSource(host_dir="tool"),))
@@ -41,6 +44,28 @@ def test_the_rule(alive: str, loads: list[HostLoad], own: str | None, avoid: str
     assert best_host(alive, loads, own, avoid) == chosen
 
 
+@pytest.mark.parametrize(
+    ("loads", "own", "chosen"),
+    [
+        ([HostLoad("a", share=0.9), HostLoad("b")], "a", "b"),
+        ([HostLoad("a", share=0.2), HostLoad("b")], "a", "a"),
+        ([HostLoad("a", 1), HostLoad("b", 2, share=0.0)], None, "a"),
+        ([HostLoad("a", 1, share=1.0), HostLoad("b", 2)], None, "a"),
+        ([HostLoad("a", 1, share=1.0), HostLoad("b", 1)], None, "b"),
+        ([HostLoad("a", 1, has_it=True, share=1.0), HostLoad("b")], None, "a"),
+        ([HostLoad("a", 1, has_it=True, share=1.0), HostLoad("b", 5, has_it=True, share=0.5)], "a", "b"),
+        ([HostLoad("a", 5, has_it=True, share=0.7), HostLoad("b", 1, has_it=True, share=0.6)], "a", "a"),
+    ],
+)
+def test_among_equals_the_one_with_more_free_slots_is_chosen(loads: list[HostLoad], own: str | None, chosen: str) -> None:
+    assert best_host("ab", loads, own) == chosen
+
+
+def test_a_share_is_that_of_the_buckets_own_slots() -> None:
+    standing = HostStanding({"default": 4, "gpu": 1}, {"default": 1, "other": 7})
+    assert [standing.share_of(bucket) for bucket in ("default", "gpu", "other")] == [0.25, 0.0, 7.0]
+
+
 @pytest.mark.parametrize(("alive", "avoid", "chosen"), [("ab", None, "b"), ("ab", "b", "a"), ("a", None, "a")])
 def test_a_call_is_made_where_what_it_works_with_is_while_that_host_is_alive(alive: str, avoid: str | None, chosen: str) -> None:
     assert best_host(alive, [HostLoad("a", 1, has_it=True)], "a", avoid, prefer="b") == chosen
@@ -52,7 +77,7 @@ async def _alive(database: Database, *names: str, buckets: Collection[str] = ("d
 
 
 def _placements(database: Database, host: str | None = "a", clock: float = 0.0) -> Placements:
-    return Placements(host, ("default",), HostTable(database, 3600), RouteTable(database, 3600), lambda: clock)
+    return Placements(host, {"default": 1}, HostTable(database, 3600), RouteTable(database, 3600), lambda: clock)
 
 
 async def test_what_can_be_called_from_anywhere_waits_for_no_host(database: Database) -> None:
@@ -107,7 +132,7 @@ async def test_where_nobody_serves_its_bucket_a_tool_waits_in_one_that_its_host_
 ) -> None:
     await _alive(database, "a", buckets=served)
     # The one who decides has more buckets than any host that runs tools.
-    door = Placements(None, ("default", "http", "gpu"), HostTable(database, 3600), RouteTable(database, 3600))
+    door = Placements(None, {"default": 1, "http": 1, "gpu": 1}, HostTable(database, 3600), RouteTable(database, 3600))
     assert await door.choose(_GRAPHICS) == Placement(queue=queue, host="a")
 
 
@@ -119,14 +144,47 @@ async def test_whoever_runs_no_tools_finds_a_host_or_none(database: Database) ->
 
 async def test_a_host_that_is_new_is_seen_after_a_moment_and_at_once_when_another_one_is_to_be_avoided(database: Database) -> None:
     clock = [0.0]
-    placements = Placements("b", ("default",), HostTable(database, 3600), RouteTable(database, 3600), lambda: clock[0])
+    placements = Placements("b", {"default": 1}, HostTable(database, 3600), RouteTable(database, 3600), lambda: clock[0])
     assert await placements.host_for(_TOOL) == "b"
     await _alive(database, "a")
     assert await placements.host_for(_TOOL, avoid="b") == "a"
-    fresh = Placements("b", ("default",), HostTable(database, 3600), RouteTable(database, 3600), lambda: clock[0])
+    fresh = Placements("b", {"default": 1}, HostTable(database, 3600), RouteTable(database, 3600), lambda: clock[0])
     assert await fresh.host_for(_TOOL) == "b"
     await _alive(database, "c")
     await RouteTable(database).save(ToolRoute(tool_id="tool", state=RunState.RUNNING, host="c"), _TOOL.manifest.version)
     assert await fresh.host_for(_TOOL) == "b"
     clock[0] = 2.0
     assert await fresh.host_for(_TOOL) == "c"
+
+
+async def test_a_tool_is_started_where_more_slots_are_free(database: Database) -> None:
+    await _alive(database, "a", "b")
+    await HostTable(database, 3600).beat(HostClaim("a", "a", "a", {}), HostWork({"default": 1}))
+    assert await _placements(database).choose(_TOOL) == Placement(queue="b/default", host="b")
+
+
+async def test_a_host_that_drains_is_not_chosen_unless_it_has_what_the_call_works_with(database: Database) -> None:
+    await _alive(database, "a", "b")
+    await RouteTable(database).save(ToolRoute(tool_id="tool", state=RunState.RUNNING, host="b"), _TOOL.manifest.version)
+    await HostTable(database, 3600).drain("b")
+    placements = _placements(database)
+    assert await placements.choose(_TOOL) == Placement(queue="a/default", host="a")
+    assert await placements.choose(_TOOL, avoid="a") == Placement(queue="a/default", host="a")
+    assert await placements.choose(_TOOL, prefer="b") == Placement(queue="b/default", host="b")
+    assert await placements.host_for(_TOOL) == "a"
+
+
+async def test_where_all_hosts_drain_calls_are_refused_with_the_hosts_and_the_remedy(database: Database) -> None:
+    await _alive(database, "a")
+    await HostTable(database, 3600).drain("a")
+    for placements, entry in itertools.product((_placements(database), _placements(database, None)), (_TOOL, _ANYWHERE)):
+        with pytest.raises(Refused, match="hosts drain a --undo") as refusal:
+            await placements.choose(entry)
+        assert (refusal.value.error.type, refusal.value.error.details) == (ErrorType.UNAVAILABLE, {"sent": False, "draining": ["a"]})
+        assert await placements.host_for(entry) is None
+    for entry in (_TOOL, _ANYWHERE):
+        assert await _placements(database).choose(entry, prefer="a") == Placement(queue="a/default", host="a")
+
+
+async def test_without_any_host_a_call_waits_for_one(database: Database) -> None:
+    assert await _placements(database, None).choose(_ANYWHERE) == Placement(queue="default")

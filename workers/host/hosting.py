@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from temporalio.client import Client
 
 from api.ports import Check, NotReadyError
+from engine.calling.intake import Intake
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
 from engine.calls.call_folders import CallFolders
@@ -24,6 +25,7 @@ from engine.store.containers import ContainerTable
 from engine.store.hosts import HostClaim, HostTable
 from engine.upkeep.containers import found_containers
 from engine.upkeep.departures import ending_after, ending_departed
+from engine.upkeep.draining import OwnDrain, draining
 from engine.upkeep.lease import HostLease, NotTheHostError, held_host
 from engine.upkeep.leftovers import sweeping_leftovers
 from engine.upkeep.projects import sweep_projects
@@ -73,10 +75,11 @@ async def running_host(
 ) -> AsyncGenerator[RunningHost]:
     """Serve the queues of this host until the block ends and what it has in hand is done, or `grace` is over. Raises CannotRun."""
     builtin = builtins_of(settings)
+    intake = Intake(settings.calls.bucket_limits)
     async with AsyncExitStack() as stack:
         # First: until the id is ours, everything that is kept under it belongs to another.
         try:
-            lease = await stack.enter_async_context(_lease(store.hosts, settings, state))
+            lease = await stack.enter_async_context(_lease(store.hosts, settings, state, intake))
         except NotTheHostError as error:
             raise CannotRun(str(error)) from error
         await _require_shared_files(store, settings.content, state)
@@ -102,19 +105,20 @@ async def running_host(
         await sweep_projects(projects, store.database)
         await stack.enter_async_context(ending_departed(departures))
         builds = await stack.enter_async_context(found_containers(runtimes, supervisor, store.registry))
-        making = await stack.enter_async_context(running_making(store, settings, state, client, runs, builds))
+        making = await stack.enter_async_context(running_making(store, settings, state, client, runs, builds, intake))
+        await stack.enter_async_context(draining(OwnDrain(state.host, intake, supervisor, store.routes, store.residents)))
         folders = CallFolders(state.calls)
         await stack.enter_async_context(sweeping_leftovers(folders))
-        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders)
+        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake)
         workers = await stack.enter_async_context(
-            running_workers(client, state.host, settings.calls.bucket_limits, activities, making, grace)
+            running_workers(client, state.host, settings.calls.bucket_limits, activities, making, grace, intake)
         )
         yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, activities.queued)
 
 
-def _lease(hosts: HostTable, settings: Settings, state: StateDirectory) -> AbstractAsyncContextManager[HostLease]:
+def _lease(hosts: HostTable, settings: Settings, state: StateDirectory, intake: Intake) -> AbstractAsyncContextManager[HostLease]:
     claim = HostClaim(state.host, secrets.token_hex(8), state.origin, settings.calls.bucket_limits)
-    return held_host(hosts, claim, settings.host.host_heartbeat_s, settings.host.host_lease_s)
+    return held_host(hosts, claim, settings.host.host_heartbeat_s, settings.host.host_lease_s, intake)
 
 
 async def _require_shared_files(store: Store, settings: ContentSettings, state: StateDirectory) -> None:

@@ -14,6 +14,7 @@ from activities.brief_agent import BriefAgent
 from activities.follow_task import FollowTask
 from activities.make_tool import MakeTool
 from activities.use_tool import UseTool
+from engine.calling.intake import Intake
 from engine.calls.file_parameters import FileParameters
 from engine.making.build_ways import WaysParts
 from engine.making.candidates import Candidates
@@ -65,7 +66,13 @@ _NO_ENGINE = "There is no Docker engine on this host."
 
 @asynccontextmanager
 async def running_making(
-    store: Store, settings: Settings, state: StateDirectory, client: Client, runs: HostRuntimes, builds: BuildContainers | None
+    store: Store,
+    settings: Settings,
+    state: StateDirectory,
+    client: Client,
+    runs: HostRuntimes,
+    builds: BuildContainers | None,
+    intake: Intake,
 ) -> AsyncGenerator[MakingActivities]:
     """The steps of tasks, as this host does them. Raises CannotRun when a setting or a file of theirs cannot be used."""
     folder, parts, tooling = state.root / "making", runs.parts, runs.tooling
@@ -115,7 +122,9 @@ async def running_making(
         transcript = Transcript(store.messages, store.outcomes, store.turns, store.notes, store.tasks)
         coding = CodingRole(benches, gate, Proposals(gate, locks, candidates, registration.is_anothers), Subjects(store.tasks))
         yield MakingActivities(
-            FollowTask(TaskStates(store.tasks, store.hosts, state.host, most=settings.coding.max_coding_tasks)),
+            FollowTask(
+                TaskStates(store.tasks, store.hosts, state.host, most=settings.coding.max_coding_tasks, is_open=lambda: intake.is_open)
+            ),
             MakeTool(maker, TaskLog(store.tasks, store.notes, store.events)),
             BriefAgent(Openings(models, transcript), coding, _allowed(settings.coding)),
             AskModel(models, transcript, (coding,)),

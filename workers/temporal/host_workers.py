@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from temporalio.client import Client
-from temporalio.worker import PollerBehaviorSimpleMaximum, Worker
+from temporalio.worker import PollerBehaviorSimpleMaximum, Worker, WorkerTuner
 
 from activities.ask_model import AskModel
 from activities.brief_agent import BriefAgent
@@ -17,12 +17,14 @@ from activities.look_at_call import LookAtCall
 from activities.make_tool import MakeTool
 from activities.use_tool import UseTool
 from api.ports import NotReadyError
+from engine.calling.intake import Intake
 from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
 from toolagent_service import step_names
 from workers.grace import Grace
 from workers.temporal.activities import Activities
 from workers.temporal.connection import shows_outcomes
+from workers.temporal.slots import tuner_of
 from workflows.call_lane import CallLane
 from workflows.coding_agent import CodingAgent
 from workflows.control_tool import ControlTool
@@ -87,9 +89,12 @@ class WorkerPool:
 
 @asynccontextmanager
 async def running_workers(
-    client: Client, host: str, buckets: Mapping[str, int], activities: Activities, making: MakingActivities, grace: Grace
+    client: Client, host: str, buckets: Mapping[str, int], activities: Activities, making: MakingActivities, grace: Grace, intake: Intake
 ) -> AsyncGenerator[WorkerPool]:
-    """Serve all queues of this host until the block ends; running calls and steps of tasks are then given `grace`."""
+    """Serve all queues of this host until the block ends; running calls and steps of tasks are then given `grace`.
+
+    Calls that any host may take are asked for while the intake is open. Those that wait for this host were placed before it closed.
+    """
     call = [activities.call.call_tool]
     notes = [making.follow.enter_stage, making.follow.end_task, making.follow.find_host]
     groups = activities.sessions
@@ -132,7 +137,7 @@ async def running_workers(
             _activity_worker(client, step_names.control_queue(host), [activities.control.control_tool], _CONTROL_SLOTS, grace),
             _activity_worker(client, names.MAKING_QUEUE, [making.follow.await_slot], _SLOT_ASKERS),
             _activity_worker(client, step_names.making_queue(host), steps, _MAKING_SLOTS, grace),
-            *(_activity_worker(client, bucket, call, slots, grace) for bucket, slots in buckets.items()),
+            *(_activity_worker(client, bucket, call, tuner_of(slots, intake), grace) for bucket, slots in buckets.items()),
             *(_activity_worker(client, f"{host}/{bucket}", call, slots, grace) for bucket, slots in buckets.items()),
         ]
         tasks = [asyncio.create_task(worker.run(), name=f"worker {worker.task_queue}") for worker in workers]
@@ -148,14 +153,16 @@ async def running_workers(
 
 
 def _activity_worker(
-    client: Client, queue: str, activities: Sequence[Callable[..., object]], slots: int, grace: Grace | None = None
+    client: Client, queue: str, activities: Sequence[Callable[..., object]], slots: int | WorkerTuner, grace: Grace | None = None
 ) -> Worker:
     """With a grace, what it has in hand is waited for."""
+    is_tuned = isinstance(slots, WorkerTuner)
     return Worker(
         client,
         task_queue=queue,
         activities=activities,
-        max_concurrent_activities=slots,
+        max_concurrent_activities=None if is_tuned else slots,
+        tuner=slots if is_tuned else None,
         activity_task_poller_behavior=PollerBehaviorSimpleMaximum(2),
         max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,

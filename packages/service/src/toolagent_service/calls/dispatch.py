@@ -1,14 +1,14 @@
 """Where a call is made, and the time it gets: bucket, queue, host."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent_service.contracts.steps import Placement
 
-__all__ = ["DEFAULT_BUCKET", "HostLoad", "best_host", "bucket_of", "hosts_with_bucket", "placement_of", "timeout_of"]
+__all__ = ["DEFAULT_BUCKET", "HostLoad", "HostStanding", "best_host", "bucket_of", "hosts_with_bucket", "placement_of", "timeout_of"]
 
 DEFAULT_BUCKET = "default"
 
@@ -35,12 +35,34 @@ def timeout_of(call: ToolCall, manifest: ToolManifest) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class HostStanding:
+    """A host that is alive: its slots and the calls under way by bucket; one that `drains` takes no new calls."""
+
+    buckets: Mapping[str, int]
+    calls: Mapping[str, int] = field(default_factory=dict[str, int])
+    drains: bool = False
+
+    def share_of(self, bucket: str) -> float:
+        """Of the bucket's slots that are in use. Calls that need no slot count too, so it may be more than 1."""
+        return self.calls.get(bucket, 0) / max(self.buckets.get(bucket, 1), 1)
+
+
+@dataclass(frozen=True, slots=True)
 class HostLoad:
-    """The number of tools that are up on a host, those that share a process being one, and whether the one in question is among them."""
+    """The number of tools that are up on a host, those that share a process being one, and whether the one in question is among them.
+
+    `share` is that of slots in use.
+    """
 
     host: str
     tools: int = 0
     has_it: bool = False
+    share: float = 0.0
+
+    @property
+    def quarter(self) -> int:
+        """The share roughly: it is as old as a heartbeat, so one call more or less says nothing."""
+        return int(self.share * 4)
 
 
 def hosts_with_bucket(manifest: ToolManifest, alive: Mapping[str, Collection[str]]) -> Collection[str]:
@@ -55,16 +77,26 @@ def hosts_with_bucket(manifest: ToolManifest, alive: Mapping[str, Collection[str
 def best_host(
     alive: Collection[str], loads: Iterable[HostLoad], own: str | None, avoid: str | None = None, prefer: str | None = None
 ) -> str | None:
-    """One that has the tool up, `own` before others; else the one with the fewest tools up. None when none is alive.
+    """One that has the tool up, the least busy first, `own` before others; else the one with the fewest tools up. None when none is alive.
 
-    Among equals `own` comes first, then the first by name. `avoid` is taken only when there is no other, `prefer` before all.
+    Among equals the least busy comes first, then `own`, then the first by name. `avoid` is taken only when there is no other, `prefer`
+    before all.
     """
     candidates = {*alive} - {avoid} or {*alive}
     known = {load.host: load for load in loads}
     chosen = [known.get(host, HostLoad(host)) for host in candidates]
 
-    def order(load: HostLoad) -> tuple[bool, bool, bool, int, bool, str]:
-        elsewhere = load.host != own
-        return load.host != prefer, not load.has_it, load.has_it and elsewhere, load.tools, elsewhere, load.host
+    def order(load: HostLoad) -> tuple[bool, bool, int, bool, int, int, bool, str]:
+        elsewhere, its_quarter = load.host != own, load.quarter if load.has_it else 0
+        return (
+            load.host != prefer,
+            not load.has_it,
+            its_quarter,
+            load.has_it and elsewhere,
+            load.tools,
+            load.quarter,
+            elsewhere,
+            load.host,
+        )
 
     return min(chosen, key=order).host if chosen else None

@@ -1,4 +1,4 @@
-"""The commands about versions, hosts, files and the catalog as a whole."""
+"""The commands about versions, files and the catalog as a whole."""
 
 import json
 from pathlib import Path, PurePosixPath
@@ -12,10 +12,10 @@ from toolagent.cli.failures import reported
 from toolagent.cli.files import output_file, output_folder
 from toolagent.cli.options import ApiKey, Tool, Url, connected, tool_id_of
 from toolagent.cli.parameters import ParameterError
-from toolagent.cli.render import show_hosts, show_note, show_versions
+from toolagent.cli.render import show_note, show_versions
 from toolagent.client.http import DEFAULT_URL
 
-__all__ = ["activate", "deactivate", "export", "file", "hosts", "versions"]
+__all__ = ["activate", "deactivate", "export", "file", "versions"]
 
 Version = Annotated[str, typer.Argument(help="An exact version, such as `1.2.0`.", show_default=False)]
 
@@ -47,15 +47,6 @@ def deactivate(asked: Asked, tool: Tool, version: Version) -> None:
     `toolagent deactivate image_stitcher 1.1.0`
     """
     asked.show(asked.service.deactivate(tool_id_of(tool), version), show_versions)
-
-
-@asking
-def hosts(asked: Asked) -> None:
-    """List the machines that run tools.
-
-    `toolagent hosts`
-    """
-    asked.show(asked.service.hosts(), show_hosts)
 
 
 def export(

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import typer
 from pydantic import JsonValue
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -20,7 +20,6 @@ from toolagent.contracts.audit import AuditEntry, AuditPage
 from toolagent.contracts.batches import BatchResult
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.hosts import Host, HostListing
 from toolagent.contracts.http import FoundTool, Health, ListedTool, ToolDetail
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.routes import ToolRoute
@@ -28,26 +27,29 @@ from toolagent.contracts.tasks import TaskView
 from toolagent.contracts.versions import ToolVersions
 
 __all__ = [
+    "Cell",
     "as_json",
     "cell",
     "describe_error",
+    "moment",
     "show_audit",
     "show_batch",
     "show_contract",
     "show_failure",
     "show_faults",
-    "show_health",
-    "show_hosts",
     "show_json",
     "show_lines",
     "show_note",
     "show_plain",
-    "show_routes",
     "show_rows",
+    "show_table",
     "show_task",
     "show_tool",
     "show_tools",
     "show_versions",
+    "table_of",
+    "table_of_health",
+    "table_of_routes",
 ]
 
 Cell = str | Text
@@ -137,12 +139,12 @@ def show_tool(tool: ToolDetail) -> None:
     console.print(cell(f"  {call_line(tool)}"), soft_wrap=True)
 
 
-def show_health(health: Health) -> None:
-    show_rows(("check", "state"), (("service", health.status), *health.checks.items()))
+def table_of_health(health: Health) -> Table:
+    return table_of(("check", "state"), (("service", health.status), *health.checks.items()))
 
 
-def show_routes(routes: tuple[ToolRoute, ...]) -> None:
-    show_rows(
+def table_of_routes(routes: tuple[ToolRoute, ...]) -> Table:
+    return table_of(
         ("tool", "state", "pid", "port", "host", "since", "last error"),
         (
             (
@@ -151,7 +153,7 @@ def show_routes(routes: tuple[ToolRoute, ...]) -> None:
                 str(route.pid or "—"),
                 str(route.port or "—"),
                 route.host or "—",
-                _moment(route.started_at),
+                moment(route.started_at),
                 route.last_error or "",
             )
             for route in routes
@@ -160,7 +162,7 @@ def show_routes(routes: tuple[ToolRoute, ...]) -> None:
 
 
 def show_task(task: TaskView) -> None:
-    moments = (_moment(task.started_at), _moment(task.ended_at))
+    moments = (moment(task.started_at), moment(task.ended_at))
     row = (cell(task.task_id, "bold"), task.tool_id or "—", task.status.value, task.progress or "", *moments)
     show_rows(("task", "tool", "state", "progress", "started", "ended"), (row,))
 
@@ -171,12 +173,22 @@ def show_batch(batch: BatchResult) -> None:
 
 def show_rows(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """A table of plain texts; states have their colours."""
+    show_table(table_of(columns, rows))
+
+
+def show_table(table: RenderableType) -> None:
+    """What `table_of` gives."""
+    _console().print(table)
+
+
+def table_of(columns: Sequence[str], rows: Iterable[Iterable[Cell]]) -> Table:
+    """What `show_rows` shows."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*map(_coloured, columns, row))
-    _console().print(table)
+    return table
 
 
 def show_lines(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
@@ -200,16 +212,12 @@ def show_versions(found: ToolVersions) -> None:
                 cell(version.version, "bold"),
                 version.status.value,
                 "yes" if version.is_active else "",
-                _moment(version.created_at),
+                moment(version.created_at),
                 summary(version.evidence),
             )
             for version in found.versions
         ),
     )
-
-
-def show_hosts(found: HostListing) -> None:
-    show_rows(("host", "alive", "slots", "since", "seen"), map(_host, found.hosts))
 
 
 def show_audit(page: AuditPage) -> None:
@@ -236,6 +244,10 @@ def cell(text: str, style: str = "") -> Text:
     return Text("".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text), style=style)
 
 
+def moment(at: datetime | None) -> str:
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else "—"
+
+
 def _console() -> Console:
     # Piped output keeps each row on its line.
     return Console(highlight=False) if sys.stdout.isatty() else Console(width=500, highlight=False)
@@ -250,17 +262,11 @@ def _ended_call(result: ToolResult) -> Sequence[Cell]:
     return (cell(result.call_id, "bold"), result.tool_id, result.status, text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …")
 
 
-def _host(host: Host) -> Sequence[Cell]:
-    slots = ", ".join(f"{bucket}: {count}" for bucket, count in host.buckets.items())
-    state = cell("running", "green") if host.is_alive else cell("gone", "red")
-    return (cell(host.host, "bold"), state, slots, _moment(host.started_at), _moment(host.seen_at))
-
-
 def _run(entry: AuditEntry) -> Sequence[Cell]:
     remarks = [*filter(None, [entry.message]), *entry.refusals, *entry.advisories, *(f"{name} cut" for name in entry.truncated)]
     remarks += [f"installed {', '.join(entry.installs)}"] if entry.installs else []
     return (
-        _moment(entry.at),
+        moment(entry.at),
         f"{entry.tool_id} {entry.version}",
         entry.action,
         entry.outcome,
@@ -269,10 +275,6 @@ def _run(entry: AuditEntry) -> Sequence[Cell]:
         entry.caller.caller_id or "",
         "; ".join(remarks)[:_SHOWN],
     )
-
-
-def _moment(moment: datetime | None) -> str:
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment else "—"
 
 
 def _parameters(tool: ToolDetail) -> Iterator[Sequence[Cell]]:

@@ -1,18 +1,16 @@
-"""The commands that show what there is, and how it is."""
+"""The commands that show what tools there are."""
 
 from typing import Annotated
 
 import typer
 
 from toolagent.cli.asking import Asked, asking
-from toolagent.cli.failures import ExitCode
 from toolagent.cli.options import Tool, tool_id_of
-from toolagent.cli.render import as_json, show_failure, show_faults, show_health, show_json, show_note, show_routes, show_tool, show_tools
+from toolagent.cli.render import show_faults, show_note, show_tool, show_tools
 from toolagent.client.http import ToolAgentHttp
 from toolagent.contracts.http import Matches, ToolListing
-from toolagent.contracts.routes import RunState
 
-__all__ = ["show", "status", "tools"]
+__all__ = ["show", "tools"]
 
 
 @asking
@@ -41,27 +39,6 @@ def show(asked: Asked, tool: Tool) -> None:
     `toolagent show image_stitcher`
     """
     asked.show(asked.service.tool(tool_id_of(tool)), show_tool)
-
-
-@asking
-def status(asked: Asked) -> None:
-    """Show whether the service is healthy, and the tools that run. Exit code 1 when it is not.
-
-    `toolagent status`
-    """
-    health = asked.service.health()
-    if not asked.json_output:
-        show_health(health)
-    routes = asked.service.routes()
-    if asked.json_output:
-        show_json({"health": as_json(health), "tools": [as_json(route) for route in routes]})
-    elif running := tuple(route for route in routes if route.state is not RunState.STOPPED or route.last_error):
-        show_routes(running)
-    else:
-        show_note("No tool is running.")
-    if health.status != "ok":
-        show_failure("The service is not ready; the checks say why.")
-        raise typer.Exit(ExitCode.FAILED)
 
 
 def _found(

@@ -28,12 +28,12 @@ from toolagent.client.http_answers import (
 )
 from toolagent.client.http_files import file_name, free_path, stream_to
 from toolagent.client.http_groups import GroupRequests
+from toolagent.client.http_hosts import HostRequests
 from toolagent.client.http_making import MakingRequests
 from toolagent.client.http_paths import segment
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchResult, ToolBatch
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
-from toolagent.contracts.hosts import HostListing
 from toolagent.contracts.http import (
     Health,
     Matches,
@@ -72,7 +72,7 @@ _DOCUMENTS = TypeAdapter(dict[str, JsonValue])
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
 
-class ToolAgentHttp(MakingRequests, GroupRequests):
+class ToolAgentHttp(MakingRequests, GroupRequests, HostRequests):
     """One connection pool to one service; a context manager.
 
     Every method raises `Unreachable`, `Refused` or `UnexpectedAnswer`. Errors of a *tool* are not raised: they are in the `ToolResult`.
@@ -236,9 +236,6 @@ class ToolAgentHttp(MakingRequests, GroupRequests):
         asked = {"tool_id": tool_id, "since": since.isoformat() if since else None, "limit": str(limit)}
         query = urlencode({name: value for name, value in asked.items() if value is not None})
         return parsed(AuditPage, self._ask("GET", f"/audit?{query}"))
-
-    def hosts(self) -> HostListing:
-        return parsed(HostListing, self._ask("GET", "/hosts"))
 
     def run_batch(self, batch: ToolBatch) -> BatchResult | TaskAccepted:
         """Make many calls. Returns a `TaskAccepted` if the batch's mode is async, else all results in order."""

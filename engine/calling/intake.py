@@ -1,0 +1,73 @@
+"""Whether this process takes new calls, and which ones are under way in it."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
+
+from toolagent.contracts.manifest import ToolManifest
+from toolagent_service.calls.dispatch import bucket_of
+
+
+class Intake:
+    """A host that drains takes no new call that another one may take. `buckets` are those calls are counted by."""
+
+    def __init__(self, buckets: Collection[str] = ()) -> None:
+        self._buckets = frozenset(buckets)
+        self._calls, self._tools = Counter[str](), Counter[str]()
+        self._opened = asyncio.Event()
+        self._opened.set()
+        self._closed_at = 0.0
+        self.mark: str | None = None
+        """Of the drain that is asked for."""
+        self.drained_of: str | None = None
+        """The mark of the drain that is over: nothing is left."""
+
+    @property
+    def is_open(self) -> bool:
+        return self._opened.is_set()
+
+    @property
+    def closed_s(self) -> float:
+        """For how long it has been closed."""
+        return 0.0 if self.is_open else time.monotonic() - self._closed_at
+
+    @property
+    def calls(self) -> Mapping[str, int]:
+        """Under way, by bucket."""
+        return {bucket: number for bucket, number in self._calls.items() if number}
+
+    @property
+    def tools(self) -> Collection[str]:
+        """Those with calls under way."""
+        return {tool_id for tool_id, number in self._tools.items() if number}
+
+    def heed(self, mark: str | None) -> None:
+        """Close for this drain; None: open again."""
+        if mark == self.mark:
+            return
+        self.mark, self.drained_of = mark, None
+        if mark is None:
+            self._opened.set()
+        elif self.is_open:
+            self._opened.clear()
+            self._closed_at = time.monotonic()
+
+    async def opened(self) -> None:
+        """Wait until it is open."""
+        await self._opened.wait()
+
+    @contextmanager
+    def held(self, manifest: ToolManifest) -> Generator[None]:
+        """A call of this tool is under way in the block."""
+        bucket, tool_id = bucket_of(manifest, self._buckets), manifest.tool_id
+        self._calls[bucket] += 1
+        self._tools[tool_id] += 1
+        try:
+            yield
+        finally:
+            self._calls[bucket] -= 1
+            self._tools[tool_id] -= 1
+            if not self._tools[tool_id]:
+                del self._tools[tool_id]

@@ -1,0 +1,119 @@
+"""Draining a host: its tools stop when nobody needs them here any more, and who asks is told what is left."""
+
+from collections.abc import Collection
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Protocol
+
+import structlog
+
+from engine.calling.intake import Intake
+from engine.calls.placements import FRESH_S
+from engine.store.hosts import HostTable
+from engine.store.routes import RouteTable
+from engine.store.tasks import TaskTable
+from engine.upkeep.residents import Residents
+from engine.upkeep.rounds import repeated
+from toolagent.contracts.hosts import Host, HostDrain, HostListing
+from toolagent.core.failures import StoreUnavailableError
+
+_EVERY_S = 0.5
+_SETTLED_S = 2 * FRESH_S
+"""Others place calls here for as long as they have not looked again."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Tools(Protocol):
+    """Of this host. `engine.runtimes.running.supervisor.Supervisor` is one."""
+
+    def tool_ids(self) -> Collection[str]: ...
+    async def forget(self, tool_id: str) -> None: ...
+
+
+class OwnDrain:
+    """Of the host of this process."""
+
+    def __init__(self, host: str, intake: Intake, tools: Tools, routes: RouteTable, residents: Residents) -> None:
+        self._host, self._intake, self._tools, self._routes, self._residents = host, intake, tools, routes, residents
+
+    async def look(self) -> None:
+        """Stop what is needed no longer; note when nothing is left. Raises StoreUnavailableError."""
+        if self._intake.is_open or self._intake.closed_s < _SETTLED_S:
+            return
+        kept = await self._residents.tools_on(self._host)
+        for tool_id in self._tools.tool_ids():
+            # Looked at last: it may have been called while another one was stopped.
+            if tool_id not in kept and tool_id not in self._intake.tools and not self._intake.is_open:
+                await self._tools.forget(tool_id)
+                await self._routes.forget(tool_id, self._host)
+        if self._intake.calls or kept or self._tools.tool_ids():
+            self._intake.drained_of = None
+        elif self._intake.drained_of is None:
+            self._intake.drained_of = self._intake.mark
+            _log.info("host_drained", host=self._host)
+
+
+def draining(drain: OwnDrain) -> AbstractAsyncContextManager[None]:
+    """Until the block ends, whenever the host is asked to."""
+
+    async def look() -> None:
+        with suppress(StoreUnavailableError):
+            await drain.look()
+
+    return repeated(look, _EVERY_S, "drain")
+
+
+class Hosts:
+    """All hosts, for whoever asks. All raise StoreUnavailableError."""
+
+    def __init__(self, hosts: HostTable, routes: RouteTable, tasks: TaskTable, residents: Residents) -> None:
+        self._hosts, self._routes, self._tasks, self._residents = hosts, routes, tasks, residents
+
+    async def list_all(self) -> tuple[Host, ...]:
+        """By id; the dead ones too, for a day."""
+        return await self._hosts.list_all()
+
+    async def listing(self) -> HostListing:
+        """With what is on each."""
+        found, tools, sessions = await self._hosts.list_all(), await self._routes.up_by_host(), await self._residents.by_host()
+        return HostListing(
+            hosts=tuple(
+                host.model_copy(
+                    update={"tools": tools.get(host.host, 0) if host.is_alive else 0, "sessions": len(sessions.get(host.host, ()))}
+                )
+                for host in found
+            )
+        )
+
+    async def drain(self, host: str) -> HostDrain | None:
+        """Have it take nothing more. None where there is no such host, as below."""
+        return await self.progress(host) if await self._hosts.drain(host) else None
+
+    async def undrain(self, host: str) -> HostDrain | None:
+        """Have it take calls again."""
+        return await self.progress(host) if await self._hosts.undrain(host) else None
+
+    async def progress(self, host: str) -> HostDrain | None:
+        """What is left on it."""
+        found = await self._hosts.find(host)
+        if found is None:
+            return None
+        row, is_through = found
+        tools = (await self._routes.up_by_host()).get(host, 0) if row.is_alive else 0
+        sessions, tasks = len((await self._residents.by_host()).get(host, ())), len(await self._tasks.on_host(host))
+        drains = row.draining_since is not None
+        return HostDrain(
+            host=row.model_copy(update={"tools": tools, "sessions": sessions}),
+            calls=sum(row.calls.values()),
+            tools=tools,
+            sessions=sessions,
+            tasks=tasks,
+            is_drained=drains and (is_through or not row.is_alive) and not sessions and not tasks,
+            warnings=await self._warnings(row) if drains else (),
+        )
+
+    async def _warnings(self, host: Host) -> tuple[str, ...]:
+        dead = () if host.is_alive else ("The host is not alive. It drains when it comes back.",)
+        others = [name for name, standing in (await self._hosts.standings()).items() if name != host.host and not standing.drains]
+        alone = ("No other host takes calls: they are answered `unavailable` until another host is started, or the drain of one is ended.",)
+        return dead if others else (*dead, *alone)

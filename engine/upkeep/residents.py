@@ -1,0 +1,42 @@
+"""Sessions that live on a host: their tools hold their state there."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+from engine.registry.registry import ToolRegistry
+from engine.store.sessions import SessionTable
+from toolagent.contracts.groups import ToolGroup
+
+
+class Residents:
+    """A session lives on the host of its launch, if a tool of its group does. All raise StoreUnavailableError."""
+
+    def __init__(self, sessions: SessionTable, registry: ToolRegistry) -> None:
+        self._sessions, self._registry = sessions, registry
+
+    async def by_host(self) -> Mapping[str, Collection[str]]:
+        """The ids of living sessions."""
+        return {host: [session_id for session_id, _ in found] for host, found in (await self._found()).items()}
+
+    async def tools_on(self, host: str) -> Collection[str]:
+        """The tools of the groups of its sessions."""
+        return {tool_id for _, tools in (await self._found()).get(host, ()) for tool_id in tools}
+
+    async def _found(self) -> Mapping[str, list[tuple[str, Collection[str]]]]:
+        found = defaultdict[str, list[tuple[str, Collection[str]]]](list)
+        known: dict[str, bool] = {}
+        for request, view in await self._sessions.living():
+            tools = _tools_of(request.group)
+            if view.host is not None and any([await self._lives_on_host(tool_id, known) for tool_id in tools]):
+                found[view.host].append((view.session_id, tools))
+        return found
+
+    async def _lives_on_host(self, tool_id: str, known: dict[str, bool]) -> bool:
+        if tool_id not in known:
+            entry = await self._registry.entry(tool_id)
+            known[tool_id] = entry is not None and any(source.traits.on_host for source in entry.sources)
+        return known[tool_id]
+
+
+def _tools_of(group: ToolGroup) -> Collection[str]:
+    return {*group.tool_ids, *(step.tool_id for step in group.steps)}

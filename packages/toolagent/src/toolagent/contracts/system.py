@@ -1,0 +1,126 @@
+"""How the service is at work: `get_system_status`."""
+
+from datetime import datetime
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import GroupId, ToolId
+from toolagent.contracts.routes import RunState
+from toolagent.contracts.sessions import SessionId
+from toolagent.contracts.task_specs import TaskSpec
+from toolagent.contracts.tasks import TaskState
+
+__all__ = [
+    "CodingAgentStatus",
+    "GroupCounts",
+    "HostCounts",
+    "RecentTask",
+    "ServiceAgentStatus",
+    "SessionCounts",
+    "SystemStatus",
+    "ToolCounts",
+    "UnconfirmedStop",
+    "UnderRepair",
+    "WarmTool",
+    "Window",
+]
+
+
+class ToolCounts(Contract):
+    """`active`: those that can be called."""
+
+    total: int
+    active: int
+
+
+class RecentTask(Contract):
+    task_id: str
+    status: TaskState
+    task_spec: TaskSpec
+
+
+class CodingAgentStatus(Contract):
+    """Tasks that make or repair tools."""
+
+    running_count: int
+    running_task_ids: tuple[str, ...]
+    queued_count: int
+    recent_tasks: tuple[RecentTask, ...]
+    """The newest first."""
+
+
+class Window(Contract):
+    """A conversation."""
+
+    chat_id: str
+    sdk_session_id: str | None = None
+    has_im_window: bool = False
+
+
+class ServiceAgentStatus(Contract):
+    """Conversations; none while the service has no agent that talks."""
+
+    total_windows: int = 0
+    im_connected: bool = False
+    windows: tuple[Window, ...] = ()
+
+
+class GroupCounts(Contract):
+    """`with_lifecycle`: those that are used in sessions."""
+
+    total: int = 0
+    with_lifecycle: int = 0
+
+
+class UnconfirmedStop(Contract):
+    """A session whose provider has not confirmed the stop; it is tried again and again."""
+
+    session_id: SessionId
+    group_id: GroupId
+    attempts: int
+    """Stops that failed."""
+
+
+class SessionCounts(Contract):
+    """Those that have not ended, by state."""
+
+    living: dict[str, int] = {}
+    stop_unconfirmed: tuple[UnconfirmedStop, ...] = ()
+    """The oldest hundred."""
+
+
+class HostCounts(Contract):
+    """A draining host is alive too."""
+
+    alive: int = 0
+    dead: int = 0
+    draining: int = 0
+
+
+class WarmTool(Contract):
+    """A tool that is up on a host, or is being started there."""
+
+    tool_id: ToolId
+    state: RunState
+    host: str | None = None
+    since: datetime | None = None
+
+
+class UnderRepair(Contract):
+    """A tool and the task that repairs it, or waits for its turn to."""
+
+    tool_id: str
+    task_id: str
+    status: TaskState
+
+
+class SystemStatus(Contract):
+    """The whole service at a glance."""
+
+    tools: ToolCounts
+    coding_agent: CodingAgentStatus
+    service_agent: ServiceAgentStatus = ServiceAgentStatus()
+    groups: GroupCounts = GroupCounts()
+    sessions: SessionCounts = SessionCounts()
+    hosts: HostCounts = HostCounts()
+    warm: tuple[WarmTool, ...] = ()
+    under_repair: tuple[UnderRepair, ...] = ()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from pydantic import JsonValue
 
 from engine.calling.exchange import Exchange
 from engine.calling.lane import Flight
@@ -21,10 +22,12 @@ from engine.runtimes.running.supervisor import Supervisor
 from engine.store.catalog_state import CatalogState
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
 from engine.store.database import Database
+from engine.store.groups import GroupTable
 from engine.store.routes import RouteTable
 from tests.calls.conftest import Desk
 from tests.parts import tool_registry
 from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.sources import RemoteSource
 from toolagent.core.calls.idempotency import fingerprint
@@ -116,3 +119,12 @@ async def test_who_was_overtaken_while_the_tool_worked_settles_nothing(bench: Be
     assert await made is None
     record = await desk.calls.get(overtaken.call_id)
     assert record is None or record.result is None
+
+
+async def test_a_call_that_has_a_part_in_a_session_gets_a_workflow(bench: Bench, database: Database) -> None:
+    """Also where the group came after its door had looked."""
+    steps: JsonValue = [{"tool_id": "fast", "role": "launch"}, {"tool_id": "acts", "role": "stop"}]
+    fields: dict[str, JsonValue] = {"group_id": "servers", "name": "Servers", "tool_ids": ["fast", "acts"], "lifecycle": True}
+    await GroupTable(database).replace([ToolGroup.model_validate({**fields, "steps": steps})])
+    assert await bench.make(flight("fast")) is None
+    assert not bench.tool.is_asked.is_set()

@@ -60,15 +60,15 @@ async def _used(request: AdmitRequest, part: Grouped, *, is_cancelled: bool) -> 
 
 async def _made_by_session(request: AdmitRequest, decision: Decision, told: Callable[[], int]) -> ToolResult:
     asked = AdoptedCall(call=request.call, call_id=request.call_id, workflow_id=request.workflow_id, run_id=request.run_id)
-    pause, heard, was_cancelled = _PAUSE, 0, False
+    pause, heard, gives_up = _PAUSE, 0, False
     while isinstance(part := decision.admission, Grouped):
         launches = part.role is GroupRole.LAUNCH
         is_there = await (_launch(part, asked) if launches else _say(part, step_names.STOP_BY, asked))
-        if was_cancelled or not _is_cancelled():
+        if gives_up or not (launches and _is_cancelled()):
             await _wait(lambda heard=heard: told() != heard, pause if is_there else _AGAIN)
-        if launches and not was_cancelled and _is_cancelled():
-            # Also where it is launched by then: nobody wants it.
-            was_cancelled = True
+        if launches and not gives_up and _is_cancelled():
+            # Also where it is launched by then: nobody wants it. A stop goes on.
+            gives_up = True
             await _cancel(part)
         pause, heard = min(2 * pause, _LONGEST_PAUSE), told()
         decision = await decided(request)

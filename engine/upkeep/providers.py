@@ -30,6 +30,9 @@ _EVERY_S = 300.0
 _LISTED_AFTER = timedelta(seconds=60)
 """So long a provider may go on listing what was stopped."""
 
+_LATELY = timedelta(days=1)
+"""A group without a session for so long is not asked for: its probe may be a tool that is asleep, or not set up."""
+
 _STOPS = 3
 """Sessions that stop the same launch, one after the other; then a person has to look."""
 
@@ -45,7 +48,7 @@ class Listing(Protocol):
 
 
 class ProviderSweep:
-    """For groups with a probe that lists, once they have had a session. Harmless when several hosts do it at once.
+    """For groups with a probe that lists, and with a session lately. Harmless when several hosts do it at once.
 
     What was launched by nobody here is told of, and never stopped.
     """
@@ -67,8 +70,12 @@ class ProviderSweep:
         for group in await self._groups.with_lifecycle():
             probe = group.verify
             lists = probe is not None and probe.asks is None and lifecycle_fault(group) is None
-            if probe is not None and lists and await self._sessions.of_group(group.group_id, most=1):
+            if probe is not None and lists and await self._was_used(group):
                 await self._compare(group, probe)
+
+    async def _was_used(self, group: ToolGroup) -> bool:
+        since = now() - _LATELY
+        return any(view.ended_at is None or view.ended_at > since for view in await self._sessions.of_group(group.group_id))
 
     async def _compare(self, group: ToolGroup, probe: VerifyProbe) -> None:
         asked_at = now()

@@ -20,6 +20,7 @@ from tests.calls.conftest import Desk
 from tests.calls.test_lane import Stage, flight
 from tests.parts import tool_registry
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
+from toolagent.contracts.groups import ToolGroup
 from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
 from toolagent_service.contracts.lanes import LaneMode
 
@@ -158,3 +159,11 @@ async def test_who_is_sent_away_from_a_full_lane_takes_no_claim_from_who_was_the
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert {type(answer) for answer in answers} == {LanePendingError, LaneRefusedError}
     assert await front.claims.get(ID) is not None
+
+
+async def test_a_tool_that_has_a_role_in_a_group_takes_no_lane(front: Front, database: Database) -> None:
+    steps: JsonValue = [{"tool_id": "pure", "role": "launch"}, {"tool_id": "stitch", "role": "stop"}]
+    fields: dict[str, JsonValue] = {"group_id": "servers", "name": "Servers", "tool_ids": ["pure", "stitch"], "lifecycle": True}
+    await GroupTable(database).replace([ToolGroup.model_validate({**fields, "steps": steps})])
+    assert await front.door.make(ToolCall(tool_id="pure"), "call-87654321", is_new=True) == Elsewhere(None)
+    assert not front.stage.batches

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from pydantic import JsonValue
 
 from engine.calling.exchange import Exchange
 from engine.calling.intake import Intake
@@ -22,11 +23,13 @@ from engine.runtimes.running.supervisor import Supervisor
 from engine.store.catalog_state import CatalogState
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
 from engine.store.database import Database
+from engine.store.groups import GroupTable
 from engine.store.routes import RouteTable
 from tests.calls.conftest import Desk
 from tests.parts import tool_registry
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.sources import RemoteSource
 from toolagent.core.calls.idempotency import fingerprint
@@ -132,3 +135,12 @@ async def test_what_is_in_hand_when_the_host_begins_to_drain_ends_and_nothing_mo
     result = await made
     assert result is not None
     assert (result.error, bench.intake.calls) == (None, {})
+
+
+async def test_a_call_that_has_a_part_in_a_session_gets_a_workflow(bench: Bench, database: Database) -> None:
+    """Also where the group came after its door had looked."""
+    steps: JsonValue = [{"tool_id": "fast", "role": "launch"}, {"tool_id": "acts", "role": "stop"}]
+    fields: dict[str, JsonValue] = {"group_id": "servers", "name": "Servers", "tool_ids": ["fast", "acts"], "lifecycle": True}
+    await GroupTable(database).replace([ToolGroup.model_validate({**fields, "steps": steps})])
+    assert await bench.make(flight("fast")) is None
+    assert not bench.tool.is_asked.is_set()

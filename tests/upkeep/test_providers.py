@@ -23,6 +23,7 @@ from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.roles import session_for
 
 _LONG_AGO = datetime(2026, 3, 26, tzinfo=UTC)
+_EARLIER = datetime.now(UTC) - timedelta(hours=1)
 _SESSION = "session-12345678"
 _FIRST, _LATE = "call-of-the-first-launch", "call-of-the-late-launch"
 _UNAUTHORIZED, _UNPAID, _BUSY, _BROKEN = (
@@ -111,7 +112,9 @@ async def stage(database: Database) -> Stage:
     return Stage(provider, ProviderSweep(groups, sessions, calls, events, provider, provider.listed), sessions, calls, events)
 
 
-async def test_a_group_that_never_had_a_session_is_not_asked_for(stage: Stage) -> None:
+async def test_a_group_that_had_no_session_lately_is_not_asked_for(stage: Stage) -> None:
+    assert not await stage.compared(_running(_FIRST))
+    await stage.session(SessionState.STOPPED, _LONG_AGO)
     assert not await stage.compared(_running(_FIRST))
     assert not stage.provider.asked
 
@@ -124,7 +127,7 @@ async def test_what_a_living_session_has_is_left_alone(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "ended_at"), [(SessionState.STOPPED, _LONG_AGO), (SessionState.FAILED, _LONG_AGO), (SessionState.READY, None)]
+    ("state", "ended_at"), [(SessionState.STOPPED, _EARLIER), (SessionState.FAILED, _EARLIER), (SessionState.READY, None)]
 )
 async def test_a_launch_that_no_session_has_any_more_is_stopped_by_a_session_of_its_own(
     stage: Stage, state: SessionState, ended_at: datetime | None
@@ -148,7 +151,7 @@ async def test_an_adopted_launch_that_its_session_has_no_more_is_stopped(stage: 
     adopting = session_for("servers", _LATE)
     await stage.launched(_LATE, workflow_id=_LATE)
     request = OpenSession(session_id=adopting, group=group_of())
-    view = SessionView(session_id=adopting, group_id="servers", state=SessionState.FAILED, opened_at=_LONG_AGO, ended_at=_LONG_AGO)
+    view = SessionView(session_id=adopting, group_id="servers", state=SessionState.FAILED, opened_at=_LONG_AGO, ended_at=_EARLIER)
     await stage.sessions.open(request, view, None)
     await stage.compared(_running(_LATE))
     assert [life.request.session_id for life in stage.provider.lives] == [session_for("servers", _LATE, 0)]
@@ -162,7 +165,7 @@ async def test_what_was_stopped_a_moment_ago_may_be_listed_still(stage: Stage) -
 
 
 async def test_what_others_launched_is_told_once_and_never_stopped(stage: Stage) -> None:
-    await stage.session(SessionState.STOPPED, _LONG_AGO)
+    await stage.session(SessionState.STOPPED, _EARLIER)
     await stage.launched("call-of-another-tool", tool_id="echo")
     listed: JsonValue = [
         {"server_id": "1", "launched_by": "call-of-another-tool", "up_s": 3},
@@ -185,7 +188,7 @@ async def test_what_others_launched_is_told_once_and_never_stopped(stage: Stage)
 async def test_a_provider_that_gives_no_list_has_nothing_stopped_and_is_told_of_once_an_hour(
     stage: Stage, answer: JsonValue | ToolError
 ) -> None:
-    await stage.session(SessionState.STOPPED, _LONG_AGO)
+    await stage.session(SessionState.STOPPED, _EARLIER)
     await stage.launched(_FIRST)
     told = await stage.compared(answer)
     assert len({event.event_id for event in told}) == len(told) <= 2  # the hour may change between two rounds
@@ -195,11 +198,11 @@ async def test_a_provider_that_gives_no_list_has_nothing_stopped_and_is_told_of_
 
 
 async def test_what_is_still_there_after_three_stops_is_for_a_person(stage: Stage) -> None:
-    await stage.session(SessionState.STOPPED, _LONG_AGO)
+    await stage.session(SessionState.STOPPED, _EARLIER)
     await stage.launched(_FIRST)
     for number in range(3):
         session_id = session_for("servers", _FIRST, number)
-        view = SessionView(session_id=session_id, group_id="servers", state=SessionState.STOPPED, opened_at=_LONG_AGO, ended_at=_LONG_AGO)
+        view = SessionView(session_id=session_id, group_id="servers", state=SessionState.STOPPED, opened_at=_LONG_AGO, ended_at=_EARLIER)
         await stage.sessions.open(OpenSession(session_id=session_id, group=group_of()), view, None)
     (told,) = await stage.compared(_running(_FIRST))
     assert isinstance(told.details, dict)

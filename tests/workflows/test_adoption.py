@@ -108,6 +108,22 @@ async def test_who_launches_and_cancels_stops_what_was_launched(temporal: Client
     assert (view.end, caller.provider.launched, caller.provider.stopped) == (SessionEnd.CANCELLED, ["server-0"], ["server-0"])
 
 
+async def test_a_stop_that_is_cancelled_goes_on(temporal: Client) -> None:
+    async with alone(temporal, Provider(stops=[BUSY])) as caller:
+        launch = await caller.begin("launch")
+        await result_of(launch)
+        stop = await caller.begin("stop", server_id="server-0", slow=True)
+        while not caller.provider.views[-1].end:  # noqa: ASYNC110 - it happens on the server
+            await asyncio.sleep(0.05)
+        await stop.cancel()
+        result = await result_of(stop)
+        view = await caller.ended(launch)
+        events = [event async for event in stop.fetch_history_events()]
+    assert result.metadata["session_id"] == view.session_id
+    assert (view.state, caller.provider.stopped) == (SessionState.STOPPED, ["server-0"])
+    assert len(events) < 60, "it asks now and then"
+
+
 async def test_a_session_that_is_terminated_while_it_launches_looks_for_what_it_launched(temporal: Client) -> None:
     async with alone(temporal, Provider()) as caller:
         launch = await caller.begin("launch", waits=True)

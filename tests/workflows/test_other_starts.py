@@ -22,8 +22,10 @@ from temporalio.common import RawValue
 from temporalio.worker import Worker
 from temporalio.workflow import _Definition as Definition
 
-from tests.workflows.session_paths import group_of, life_of
+from tests.workflows.session_paths import Provider, group_of, life_of
+from tests.workflows.stage import Stage
 from toolagent.client import names
+from toolagent.contracts.calls import ToolResult
 from toolagent_service import step_names
 from workers.temporal.connection import connect
 from workers.temporal.host_workers import WORKFLOWS
@@ -142,7 +144,7 @@ async def test_a_lane_that_is_told_nonsense_goes_on(temporal: Client, queue: str
     await asyncio.wait_for(lane.result(), PATIENCE_S)
 
 
-@pytest.mark.parametrize("name", [name for name in HANDLERS if name != step_names.CALL_LANE])
+@pytest.mark.parametrize("name", [name for name in HANDLERS if name not in {step_names.CALL_LANE, names.INVOKE_TOOL}])
 async def test_a_workflow_that_is_told_nonsense_goes_on(temporal: Client, queue: str, name: str) -> None:
     kind = {names.CREATE_TOOL: "create", names.REPAIR_TOOL: "repair"}.get(name, "other")
     workflow_id = f"{kind}_{uuid.uuid4().hex[:8]}"
@@ -150,7 +152,9 @@ async def test_a_workflow_that_is_told_nonsense_goes_on(temporal: Client, queue:
         name, valid(name, workflow_id), id=workflow_id, task_queue=queue, execution_timeout=LIFE
     )
     definition = DEFINITIONS[name]
-    assert {*definition.updates} <= TOLD | {names.SESSION, names.STOP_SESSION}, "An update that takes something is told nonsense here too."
+    assert {*definition.updates} <= TOLD | {names.SESSION, names.RENEW_SESSION, names.STOP_SESSION}, (
+        "An update that takes something is told nonsense here too."
+    )
     for what, inputs in NONSENSE.items():
         for update in TOLD.intersection(filter(None, definition.updates)) if what != "an empty object" else ():
             with pytest.raises(WorkflowUpdateFailedError):
@@ -165,6 +169,19 @@ async def test_a_workflow_that_is_told_nonsense_goes_on(temporal: Client, queue:
     assert await failed_tasks(handle) == []
     assert (await handle.describe()).close_time is None
     await handle.terminate()
+
+
+async def test_a_call_that_is_told_nonsense_goes_on(temporal: Client) -> None:
+    stage, provider = Stage(temporal, f"told-{uuid.uuid4().hex[:8]}"), Provider()
+    async with stage.workers(provider.steps):
+        launch: JsonValue = {"tool_id": "launch", "params": {"waits": True}}
+        handle = await stage.start(names.INVOKE_TOOL, launch, workflow_id=f"call-{stage.queue}")
+        await asyncio.wait_for(provider.works.wait(), PATIENCE_S)
+        for inputs in NONSENSE.values():
+            await handle.signal(step_names.ANSWERED, args=inputs)
+        provider.may_work.set()
+        assert ToolResult.model_validate(await asyncio.wait_for(handle.result(), PATIENCE_S)).status == "success"
+        assert await failed_tasks(handle) == []
 
 
 async def asked(handle: WorkflowHandle[object, object], query: str, inputs: Sequence[object]) -> None:

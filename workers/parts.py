@@ -8,6 +8,7 @@ from activities.call_tool import CallTool
 from activities.control_tool import ControlTool
 from activities.deliver_callback import DeliverCallback
 from activities.group_sessions import GroupSessions
+from activities.maintain import Maintain
 from activities.settle import Settle
 from api.ports import Calls, Check, Dependencies, Limits
 from engine.callbacks.deliveries import Deliveries
@@ -63,6 +64,7 @@ from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
 from engine.upkeep.loop_watch import LoopWatch
+from engine.upkeep.maintenance import HostMaintenance, ServiceMaintenance
 from toolagent.contracts.lanes import LaneCounts
 from workers.failures import CannotRun
 from workers.settings.environment import environment
@@ -215,6 +217,7 @@ def activities_of(
         callbacks=DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events)),
         lane=making.lane,
         sessions=GroupSessions(SessionAccounts(store.groups, store.sessions, store.events)),
+        maintain=Maintain(HostMaintenance(supervisor, state.host), ServiceMaintenance(store.hosts)),
     )
 
 

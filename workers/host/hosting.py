@@ -39,6 +39,7 @@ from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.state.shared_files import require_shared_files
 from workers.temporal.host_workers import WorkerPool, running_workers
+from workers.temporal.maintain_schedule import MaintainSchedule, kept_schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ async def running_host(
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.calls.bucket_limits, activities, making, grace)
         )
+        await stack.enter_async_context(kept_schedule(MaintainSchedule(client, settings.keeping.health_check_interval_s)))
         yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, activities.queued)
 
 

@@ -9,7 +9,7 @@ from pydantic_settings import SettingsError
 
 from toolagent.core.suggestions import nearest
 from workers.settings.front import FrontSettings, LimitSettings, LogSettings
-from workers.settings.hosts import CallSettings, HostSettings, RunningSettings
+from workers.settings.hosts import CallSettings, HostSettings, KeepingSettings, RunningSettings
 from workers.settings.kept import ContentSettings, DatabaseSettings, RetentionSettings, StateSettings
 from workers.settings.making import CodingSettings, ModelSettings, RepositorySettings
 from workers.settings.part import PREFIX, Part
@@ -35,6 +35,7 @@ class Settings:
     host: HostSettings = field(default_factory=HostSettings)
     calls: CallSettings = field(default_factory=CallSettings)
     running: RunningSettings = field(default_factory=RunningSettings)
+    keeping: KeepingSettings = field(default_factory=KeepingSettings)
     catalog: CatalogSettings = field(default_factory=CatalogSettings)
     environments: EnvironmentSettings = field(default_factory=EnvironmentSettings)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)

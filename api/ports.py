@@ -24,6 +24,7 @@ from toolagent.contracts.lanes import Lane, LaneCounts
 from toolagent.contracts.making import Evidence, Guidance, MakeRequest, MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolGroup
+from toolagent.contracts.quarantine import QuarantinedInput
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
@@ -116,6 +117,11 @@ class VersionEvidence(Protocol):
     async def of_tool(self, tool_id: str) -> dict[str, Evidence]: ...
 
 
+class QuarantinedInputs(Protocol):
+    async def of_tool(self, tool_id: str) -> tuple[QuarantinedInput, ...]: ...
+    async def lift(self, tool_id: str, given: str | None = None) -> int: ...
+
+
 class Events(Protocol):
     async def of_call(self, call_id: str) -> tuple[Event, ...]: ...
 
@@ -200,6 +206,7 @@ class Dependencies:
     tasks: Tasks
     notes: TaskNotes
     evidence: VersionEvidence
+    quarantine: QuarantinedInputs
     files: Files
     hosts: Hosts
     lanes: Lanes

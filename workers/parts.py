@@ -1,6 +1,6 @@
 """The engine's parts, made from settings and given to each other."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from activities.admit import Admit
@@ -29,6 +29,7 @@ from engine.calls.lookup import ToolLookup
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
+from engine.calls.troubles import CachedTroubles
 from engine.calls.usual_durations import UsualDurations
 from engine.groups.account import SessionAccounts
 from engine.registry.archives import ProjectArchives
@@ -57,6 +58,8 @@ from engine.store.hosts import HostTable
 from engine.store.lost_steps import LostStepTable
 from engine.store.messages import MessageTable
 from engine.store.model_turns import ModelTurnTable
+from engine.store.production_repairs import ProductionRepairs
+from engine.store.quarantine import QuarantineTable
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
 from engine.store.task_notes import TaskNoteTable
@@ -64,7 +67,7 @@ from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
 from engine.upkeep.loop_watch import LoopWatch
-from engine.upkeep.maintenance import HostMaintenance, ServiceMaintenance
+from engine.upkeep.maintenance import HostMaintenance, Round, ServiceMaintenance
 from toolagent.contracts.lanes import LaneCounts
 from workers.failures import CannotRun
 from workers.settings.environment import environment
@@ -108,6 +111,9 @@ class Store:
         self.placements = Placements(state.host or None, frozenset(settings.calls.bucket_limits), self.hosts, self.routes)
         self.registry = ToolRegistry(self.tools, self.routes, ALIASES)
         self.cached_tools = CachedTools(self.registry, CatalogState(database))
+        self.repairs = ProductionRepairs(database)
+        self.quarantine = QuarantineTable(database)
+        self.troubles = CachedTroubles(self.repairs, self.quarantine, self.cached_tools)
         self.durations = UsualDurations()
         self.settled = SettledCalls()
         self.lost_steps = LostStepTable(database)
@@ -178,10 +184,11 @@ class CallMaking:
             max_bytes=sizes.max_result_bytes,
             max_values=sizes.max_result_values,
         )
-        places = Places(store.calls, store.settled, store.durations)
+        places = Places(store.calls, store.settled, store.durations, store.quarantine.note_crash)
 
         def admissions(lookup: ToolLookup) -> Admissions:
-            return Admissions(Sources(lookup, store.calls, files, limits, store.claims, store.doors), store.placements, places)
+            sources = Sources(lookup, store.calls, files, limits, store.claims, store.doors, store.troubles)
+            return Admissions(sources, store.placements, places)
 
         recent = RenewedTools(store.cached_tools, _RECENT_S)
         exchange, self.settlements = Exchange(supervisor, files, results, folders), Settlements(recent, places)
@@ -201,9 +208,15 @@ class CallMaking:
 
 
 def activities_of(
-    store: Store, supervisor: Supervisor, executable: frozenset[str], settings: Settings, state: StateDirectory, folders: CallFolders
+    store: Store,
+    supervisor: Supervisor,
+    executable: frozenset[str],
+    settings: Settings,
+    state: StateDirectory,
+    folders: CallFolders,
+    rounds: Sequence[Round] = (),
 ) -> Activities:
-    """What this host can do."""
+    """What this host can do. `rounds` are of the maintenance of the service."""
     making = CallMaking(store, supervisor, executable, settings, state.host, folders)
     steps = Steps(StepTrace(state.steps), store.lost_steps)
     return Activities(
@@ -217,7 +230,7 @@ def activities_of(
         callbacks=DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events)),
         lane=making.lane,
         sessions=GroupSessions(SessionAccounts(store.groups, store.sessions, store.events)),
-        maintain=Maintain(HostMaintenance(supervisor, state.host), ServiceMaintenance(store.hosts)),
+        maintain=Maintain(HostMaintenance(supervisor, state.host), ServiceMaintenance(store.hosts, rounds)),
     )
 
 
@@ -245,6 +258,7 @@ def doors_of(
         tasks=store.tasks,
         notes=store.notes,
         evidence=store.evidence,
+        quarantine=store.quarantine,
         files=store.files,
         hosts=store.hosts,
         lanes=store.doors,

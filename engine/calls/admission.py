@@ -81,4 +81,6 @@ class Admissions:
             queue_timeout_s=limits.queue_timeout_s,
             priority=asked.call.priority,
             caller=asked.call.caller,
+            instead_of=asked.instead_of,
+            repair=asked.repair,
         )

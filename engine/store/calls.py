@@ -48,8 +48,10 @@ class CallTable:
         return await self._latest(calls.c.tool_id == tool_id, calls.c.is_success.is_(True), most=most)
 
     async def latest_failed(self, tool_id: str, kinds: Collection[ErrorType], most: int) -> tuple[CallRecord, ...]:
-        """Calls of a tool that ended with an error of these kinds, the newest first."""
-        return await self._latest(calls.c.tool_id == tool_id, calls.c.error_type.in_([kind.value for kind in kinds]), most=most)
+        """Calls of a tool that ended with an error of these kinds, the newest first; not those that were refused before it was asked."""
+        return await self._latest(
+            calls.c.tool_id == tool_id, calls.c.version != "", calls.c.error_type.in_([kind.value for kind in kinds]), most=most
+        )
 
     async def mark_sent(self, record: CallRecord, *, again: bool = False, claim: Claim | None = None) -> int:
         """Commit that the request is about to leave; how often it has by then, as far as is known.

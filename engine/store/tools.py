@@ -130,17 +130,19 @@ class ToolTable:
             active = await connection.scalar(_known(tool_id))
             if leaving not in {None, active}:
                 return active
-            query = select(tool_versions.c.version, tool_versions.c.manifest).where(tool_versions.c.tool_id == tool_id)
-            query = query.where(tool_versions.c.version != active, tool_versions.c.activated_at.is_not(None))
-            rows = (await connection.execute(query.order_by(tool_versions.c.activated_at.desc(), tool_versions.c.created_at.desc()))).all()
-            earlier = (manifest for _, text in rows if (manifest := ToolManifest.model_validate_json(text)).status is ToolStatus.ACTIVE)
-            target = next(earlier, None)
+            target = await _before(connection, tool_id, active)
             if active is None or target is None:
                 return None
             await _set_status(connection, tool_id, active, ToolStatus.INACTIVE)
             # When it became active stays as it was: it must not come to stand after those that it was active before.
             await make_active(connection, target, before=active, rolled_back=True)
             return target.version
+
+    async def before_active(self, tool_id: str) -> str | None:
+        """The version that `roll_back` would return to."""
+        async with self._database.read() as connection:
+            found = await _before(connection, tool_id, await connection.scalar(_known(tool_id)))
+        return found.version if found is not None else None
 
     async def deactivate(self, tool_id: str, version: str) -> bool:
         """Make a version one that cannot be called; False when there is none."""
@@ -206,6 +208,15 @@ def _manifest(tool_id: str, version: str) -> Select[str]:
         .join(tools, tools.c.tool_id == tool_versions.c.tool_id)
         .where(tools.c.tool_id == tool_id, tool_versions.c.version == version, tools.c.removed_at.is_(None))
     )
+
+
+async def _before(connection: AsyncConnection, tool_id: str, active: str | None) -> ToolManifest | None:
+    """Of the versions that can be called the one that was active last, before this one."""
+    query = select(tool_versions.c.manifest).where(tool_versions.c.tool_id == tool_id)
+    query = query.where(tool_versions.c.version != active, tool_versions.c.activated_at.is_not(None))
+    texts = await connection.scalars(query.order_by(tool_versions.c.activated_at.desc(), tool_versions.c.created_at.desc()))
+    manifests = map(ToolManifest.model_validate_json, texts.all())
+    return next((manifest for manifest in manifests if manifest.status is ToolStatus.ACTIVE), None)
 
 
 async def _set_status(connection: AsyncConnection, tool_id: str, version: str, status: ToolStatus) -> ToolManifest | None:

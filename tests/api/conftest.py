@@ -25,6 +25,7 @@ from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
+from engine.store.quarantine import QuarantineTable
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
 from engine.store.task_notes import TaskNoteTable
@@ -109,6 +110,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         tasks=TaskTable(database),
         notes=TaskNoteTable(database),
         evidence=EvidenceTable(database),
+        quarantine=QuarantineTable(database),
         files=files,
         hosts=HostTable(database, 10),
         lanes=DoorTable(database, 10),

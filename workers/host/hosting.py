@@ -31,7 +31,7 @@ from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
 from workers.grace import Grace
 from workers.host.containers import engine_check
-from workers.host.making import running_making
+from workers.host.making import repairs_of, running_making
 from workers.host.runtimes import running_runtimes
 from workers.parts import Store, activities_of, builtins_of, catalog_of
 from workers.settings.kept import ContentSettings
@@ -106,7 +106,9 @@ async def running_host(
         making = await stack.enter_async_context(running_making(store, settings, state, client, runs, builds))
         folders = CallFolders(state.calls)
         await stack.enter_async_context(sweeping_leftovers(folders))
-        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders)
+        activities = activities_of(
+            store, supervisor, frozenset(runtimes), settings, state, folders, (repairs_of(store, settings, client).run,)
+        )
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.calls.bucket_limits, activities, making, grace)
         )

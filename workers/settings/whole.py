@@ -11,7 +11,7 @@ from toolagent.core.suggestions import nearest
 from workers.settings.front import FrontSettings, LimitSettings, LogSettings
 from workers.settings.hosts import CallSettings, HostSettings, KeepingSettings, RunningSettings
 from workers.settings.kept import ContentSettings, DatabaseSettings, RetentionSettings, StateSettings
-from workers.settings.making import CodingSettings, ModelSettings, RepositorySettings
+from workers.settings.making import CodingSettings, ModelSettings, RepairSettings, RepositorySettings
 from workers.settings.part import PREFIX, Part
 from workers.settings.temporal import TemporalSettings
 from workers.settings.tools import CatalogSettings, ContainerSettings, EnvironmentSettings, SandboxSettings
@@ -42,6 +42,7 @@ class Settings:
     containers: ContainerSettings = field(default_factory=ContainerSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     coding: CodingSettings = field(default_factory=CodingSettings)
+    repairs: RepairSettings = field(default_factory=RepairSettings)
     repositories: RepositorySettings = field(default_factory=RepositorySettings)
 
 

@@ -39,6 +39,15 @@ class SettledCalls:
                 future.set_result(result)
 
 
+NoteCrash: TypeAlias = Callable[[CallRecord, str], Awaitable[bool]]
+"""Told of a call during which the tool's process ended, and how; whether its input is quarantined."""
+
+
+async def no_note(_record: CallRecord, _told: str) -> bool:
+    """Where nothing is quarantined."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """Where effects write, and who is told."""
@@ -46,6 +55,7 @@ class Places:
     calls: CallTable
     settled: SettledCalls
     durations: UsualDurations = field(default_factory=UsualDurations)
+    note_crash: NoteCrash = no_note
 
 
 @dataclass(frozen=True, slots=True)

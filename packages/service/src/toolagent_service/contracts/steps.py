@@ -55,6 +55,10 @@ class CallPlan(Contract):
     """What waiting for a slot may take."""
     priority: int = 3
     caller: Caller = Caller()
+    instead_of: Blank = None
+    """The version under repair that this one stands in for."""
+    repair: Blank = None
+    """The task of that repair."""
 
 
 class AdmitRequest(Contract):

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from api.documentation import problem_responses
+from api.forms import INPUT_HASH
 from api.ports import Injected
 from api.problems import ProblemKind
 from api.views.found_tools import found_tool
@@ -27,7 +28,7 @@ async def list_quarantine(tool_id: str, dependencies: Injected) -> Quarantine:
 async def lift_quarantine(
     tool_id: str,
     dependencies: Injected,
-    given: Annotated[str | None, Query(alias="input", pattern="^[0-9a-f]{64}$", description="Only this one; without it, all.")] = None,
+    given: Annotated[str | None, Query(alias="input", pattern=INPUT_HASH, description="Only this one; without it, all.")] = None,
 ) -> LiftedQuarantine:
     """An input that ends the process again twice is quarantined again."""
     await found_tool(dependencies, tool_id, dependencies.registry.get)

@@ -1,6 +1,7 @@
 """The engine's parts, made from settings and given to each other."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from activities.admit import Admit
@@ -43,6 +44,7 @@ from engine.runtimes.auditing.audit import AuditLog
 from engine.runtimes.builtin import ALIASES, builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
+from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
@@ -66,12 +68,14 @@ from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
+from engine.upkeep.hot_tools import HotTools
 from engine.upkeep.loop_watch import LoopWatch
-from engine.upkeep.maintenance import HostMaintenance, Round, ServiceMaintenance
+from engine.upkeep.maintenance import HostMaintenance, HostParts
+from engine.upkeep.scheduling import EVICTION, KeepingLimits, Modes, tools_of_sessions
 from toolagent.contracts.lanes import LaneCounts
 from workers.failures import CannotRun
 from workers.settings.environment import environment
-from workers.settings.hosts import CallSettings
+from workers.settings.hosts import CallSettings, KeepingSettings
 from workers.settings.kept import DatabaseSettings
 from workers.settings.tools import SHIPPED_DATA, CatalogSettings
 from workers.settings.whole import Settings
@@ -207,6 +211,17 @@ class CallMaking:
         )
 
 
+def maintenance_of(
+    store: Store, supervisor: Supervisor, settings: KeepingSettings, host: str, builds: BuildContainers | None
+) -> HostMaintenance:
+    """What looks after the tools that run on this host, and after containers that tools are built in."""
+    modes = Modes(store.tools, CatalogState(store.database))
+    hot = HotTools(supervisor, store.registry, store.routes, store.calls, host)
+    limits = KeepingLimits(settings.cold_tool_idle_timeout_s, settings.hot_tool_max_containers, EVICTION[settings.eviction_policy])
+    parts = HostParts(host, supervisor.keeping, modes, hot, limits, tools_of_sessions(store.sessions, host))
+    return HostMaintenance(parts if builds is None else replace(parts, destroy_unused=builds.destroy_unused))
+
+
 def activities_of(
     store: Store,
     supervisor: Supervisor,
@@ -214,9 +229,9 @@ def activities_of(
     settings: Settings,
     state: StateDirectory,
     folders: CallFolders,
-    rounds: Sequence[Round] = (),
+    maintain: Maintain,
 ) -> Activities:
-    """What this host can do. `rounds` are of the maintenance of the service."""
+    """What this host can do."""
     making = CallMaking(store, supervisor, executable, settings, state.host, folders)
     steps = Steps(StepTrace(state.steps), store.lost_steps)
     return Activities(
@@ -230,7 +245,7 @@ def activities_of(
         callbacks=DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events)),
         lane=making.lane,
         sessions=GroupSessions(SessionAccounts(store.groups, store.sessions, store.events)),
-        maintain=Maintain(HostMaintenance(supervisor, state.host), ServiceMaintenance(store.hosts, rounds)),
+        maintain=maintain,
     )
 
 

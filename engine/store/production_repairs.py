@@ -18,6 +18,9 @@ from toolagent.contracts.tasks import TaskState
 from toolagent_service.contracts.repairs import Meanwhile
 from toolagent_service.making.repair_rule import DAY, Earlier
 
+_LOOKED_AT = 100
+"""Of a tool: the newest."""
+
 _LOST_AFTER = timedelta(days=1)
 """A repair whose task is not known by then was forgotten by Temporal."""
 
@@ -38,11 +41,10 @@ class NewRepair:
 
 @dataclass(frozen=True, slots=True)
 class RepairHistory:
-    """`earlier` are those of a tool within a day, and the newest, the newest first; `attempts` all of the version. `now` is their clock."""
+    """Those of a tool within a day, and the newest; the newest first. `now` is by their clock."""
 
     now: datetime
     earlier: tuple[Earlier, ...]
-    attempts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +62,21 @@ class ProductionRepairs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def history(self, tool_id: str, version: str) -> RepairHistory:
-        await self._redate(tool_id)
-        async with self._database.read() as connection:
-            now = datetime.fromisoformat((await connection.execute(select(database_time(connection)))).scalar_one())
-            of_it = production_repairs.c.tool_id == tool_id
-            columns = (production_repairs.c.opened_at, production_repairs.c.ended_at, production_repairs.c.task_id)
-            rows = await connection.execute(select(*columns).where(of_it).order_by(production_repairs.c.opened_at.desc()).limit(100))
-            found = [_earlier(opened, ended, task_id) for opened, ended, task_id in rows]
-            highest = select(func.max(production_repairs.c.attempt)).where(of_it, production_repairs.c.version == version)
-            attempts = await connection.scalar(highest) or 0
-        earlier = tuple(one for place, one in enumerate(found) if place == 0 or one.ended_at is None or one.opened_at > now - DAY)
-        return RepairHistory(now, earlier, attempts)
+    async def history(self, tool_id: str) -> RepairHistory:
+        found = await self._history(tool_id)
+        if all(one.opened_at <= found.now and (one.ended_at or found.now) <= found.now for one in found.earlier):
+            return found
+        # A clock was set back, and the pause would last until it has caught up.
+        async with self._database.write(alone=_lock_of(tool_id)) as connection:
+            for time in (production_repairs.c.opened_at, production_repairs.c.ended_at):
+                late = and_(production_repairs.c.tool_id == tool_id, time > database_time(connection))
+                await connection.execute(update(production_repairs).where(late).values({time: database_time(connection)}))
+        return await self._history(tool_id)
+
+    async def attempts(self, tool_id: str, version: str) -> int:
+        """How many there were of this version."""
+        this = (production_repairs.c.tool_id == tool_id, production_repairs.c.version == version)
+        return await self._database.scalar(select(func.max(production_repairs.c.attempt)).where(*this)) or 0
 
     async def open(self, new: NewRepair) -> bool:
         """Write it down; False when one of the tool is under way, or somebody was quicker."""
@@ -110,13 +115,19 @@ class ProductionRepairs:
         return tuple(MakeRequest.model_validate_json(text) for text in await self._database.scalars(query) if text)
 
     async def give_up(self, task_id: str | None = None) -> None:
-        """End the repair whose id belongs to another task; without an id those whose tasks were never heard of, or are forgotten."""
+        """End the repair whose id belongs to another task.
+
+        Without an id those whose tasks have ended before, or were never heard of.
+        """
         async with self._database.write() as connection:
             if task_id is not None:
                 await end_repair(connection, task_id, TaskState.FAILED)
                 return
-            unknown = production_repairs.c.task_id.not_in(select(tasks.c.task_id))
-            old = and_(_IS_OPEN, unknown, production_repairs.c.opened_at < database_time(connection, -_LOST_AFTER))
+            task_id_of = production_repairs.c.task_id
+            over = task_id_of.in_(select(tasks.c.task_id).where(tasks.c.ended_at.is_not(None)))
+            unknown = task_id_of.not_in(select(tasks.c.task_id))
+            lost = and_(unknown, production_repairs.c.opened_at < database_time(connection, -_LOST_AFTER))
+            old = and_(_IS_OPEN, or_(over, lost))
             ended = {"ended_at": database_time(connection), "outcome": TaskState.FAILED.value}
             if (await connection.execute(select(literal(1)).where(old).limit(1))).first() is not None:
                 await connection.execute(update(production_repairs).where(old).values(**ended))
@@ -127,18 +138,16 @@ class ProductionRepairs:
         rows = await self._database.rows(select(*columns).where(_IS_OPEN))
         return tuple(OpenRepair(tool, version, task, Meanwhile(meanwhile), previous) for tool, version, task, meanwhile, previous in rows)
 
-    async def _redate(self, tool_id: str) -> None:
-        """Times of the future become now: a clock was set back, and the pause would last until it has caught up."""
-        of_it = production_repairs.c.tool_id == tool_id
-        times = (production_repairs.c.opened_at, production_repairs.c.ended_at)
+    async def _history(self, tool_id: str) -> RepairHistory:
+        columns = (production_repairs.c.opened_at, production_repairs.c.ended_at, production_repairs.c.task_id)
+        of_it = select(*columns).where(production_repairs.c.tool_id == tool_id)
         async with self._database.read() as connection:
-            late = or_(*(time > database_time(connection) for time in times))
-            if (await connection.execute(select(literal(1)).where(of_it, late).limit(1))).first() is None:
-                return
-        async with self._database.write(alone=_lock_of(tool_id)) as connection:
-            for time in times:
-                late = time > database_time(connection)
-                await connection.execute(update(production_repairs).where(of_it, late).values({time: database_time(connection)}))
+            rows = (await connection.execute(of_it.order_by(production_repairs.c.opened_at.desc()).limit(_LOOKED_AT))).all()
+            now = datetime.fromisoformat((await connection.execute(select(database_time(connection)))).scalar_one())
+        found = [_earlier(opened, ended, task_id) for opened, ended, task_id in rows]
+        return RepairHistory(
+            now, tuple(one for place, one in enumerate(found) if place == 0 or one.ended_at is None or one.opened_at > now - DAY)
+        )
 
 
 async def end_repair(connection: AsyncConnection, task_id: str, outcome: TaskState) -> None:

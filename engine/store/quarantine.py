@@ -82,9 +82,9 @@ class QuarantineTable:
         rows = await self._database.rows(select(*columns).where(_IS_QUARANTINED))
         return tuple((tool_id, version, given) for tool_id, version, given in rows)
 
-    async def versions(self) -> tuple[tuple[str, str], ...]:
+    async def versions(self) -> frozenset[tuple[str, str]]:
         """Tools and versions of which something is quarantined."""
-        return tuple(sorted({(tool_id, version) for tool_id, version, _ in await self.all_inputs()}))
+        return frozenset((tool_id, version) for tool_id, version, _ in await self.all_inputs())
 
     async def lift(self, tool_id: str, given: str | None = None) -> int:
         """Let calls with this input (all of them without one) reach the tool again. How many were quarantined."""

@@ -56,6 +56,13 @@ class RouteTable:
             rows = (await connection.execute(loads.where(routes.c.state.in_(_UP)).group_by(routes.c.host))).mappings().all()
         return tuple(HostLoad(host=row["host"], tools=row["tools"], has_it=bool(row["has_it"])) for row in rows)
 
+    async def up_elsewhere(self, host: str) -> frozenset[str]:
+        """The tools that are up on other hosts which are alive."""
+        async with self._database.read() as connection:
+            others = select(routes.c.tool_id).outerjoin(hosts, hosts.c.host == routes.c.host).where(routes.c.host != host)
+            rows = await connection.execute(others.where(routes.c.state.in_(_UP), ~self._is_dead(connection)))
+            return frozenset(rows.scalars())
+
     async def reset(self, host: str) -> None:
         """Forget the routes of a host that starts: its processes ended with its last worker."""
         async with self._database.write() as connection:

@@ -19,7 +19,7 @@ from engine.store.upserts import insert_new, upsert
 from engine.store.version_rows import NewVersion, make_active, mark_activated, say, tool_event, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Evidence
-from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
+from toolagent.contracts.manifest import SchedulingMode, ToolGroup, ToolManifest, ToolStatus
 from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.versions import ToolVersion
@@ -58,6 +58,16 @@ class ToolTable:
         if origin is not None:
             query = query.where(tools.c.origin == origin)
         return tuple(await self._database.scalars(query))
+
+    async def scheduling_modes(self) -> dict[str, SchedulingMode]:
+        """Of the tools that can be called and name one in their active version."""
+        # Most name none, and reading a thousand manifests takes a second.
+        names_one = tool_versions.c.manifest.like('%"scheduling_mode":"%')
+        columns = select(tools.c.tool_id, tool_versions.c.manifest).join(tools, tools.c.tool_id == tool_versions.c.tool_id)
+        query = columns.where(tools.c.removed_at.is_(None), tool_versions.c.version == tools.c.active_version, names_one)
+        rows = [(tool_id, ToolManifest.model_validate_json(manifest)) for tool_id, manifest in await self._database.rows(query)]
+        callable_ones = {tool_id: manifest for tool_id, manifest in rows if manifest.status is ToolStatus.ACTIVE}
+        return {tool_id: manifest.scheduling_mode for tool_id, manifest in callable_ones.items() if manifest.scheduling_mode}
 
     async def put(self, entry: ToolEntry, origin: str) -> None:
         """Write a version with its sources and make it the active one. Revives a removed tool."""

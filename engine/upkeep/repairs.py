@@ -73,19 +73,21 @@ class RepairsFromProduction:
         await self._tables.quarantine.forget()
         await self._tables.repairs.give_up()
         failing = await self._tables.outcomes.failing(_LATELY)
-        for tool_id, version in sorted({*failing, *await self._tables.quarantine.versions()}):
-            await self._decide(tool_id, version)
+        poisoned = await self._tables.quarantine.versions()
+        for tool_id, version in sorted({*failing, *poisoned}):
+            await self._decide(tool_id, version, is_poisoned=(tool_id, version) in poisoned)
         return tuple([f"repair: {request.task_id}" for request in await self._tables.repairs.unstarted() if await self._started(request)])
 
-    async def _decide(self, tool_id: str, version: str) -> None:
+    async def _decide(self, tool_id: str, version: str, *, is_poisoned: bool) -> None:
         entry = await self._tables.registry.entry(tool_id)
         if entry is None or entry.manifest.version != version or entry.manifest.status is not ToolStatus.ACTIVE:
             return  # another version has taken over
-        history = await self._tables.repairs.history(tool_id, version)
+        history = await self._tables.repairs.history(tool_id)
         since = max((one.ended_at for one in history.earlier if one.ended_at is not None), default=history.now - DAY)
         outcomes = await self._tables.outcomes.of(tool_id, version, since, 2 * self._policy.rules.after_failures)
         hindrance = unmendable(entry) or ("" if self._policy.has_model else _NO_MODEL)
-        poisonous = [one for one in await self._tables.quarantine.of_tool(tool_id, version) if one.quarantined_at > since]
+        inputs = await self._tables.quarantine.of_tool(tool_id, version) if is_poisoned else ()
+        poisonous = [one for one in inputs if one.quarantined_at > since]
         health = Health(history.now, outcomes.outcomes, len(poisonous), history.earlier, hindrance)
         decision = decide(health, self._policy.rules)
         # A person who has asked for its repair is before us.
@@ -93,7 +95,8 @@ class RepairsFromProduction:
             await self._open(entry, decision, history, outcomes)
 
     async def _open(self, entry: ToolEntry, due: Due, history: RepairHistory, outcomes: Outcomes) -> None:
-        tool_id, version, attempt = entry.manifest.tool_id, entry.manifest.version, history.attempts + 1
+        tool_id, version = entry.manifest.tool_id, entry.manifest.version
+        attempt = await self._tables.repairs.attempts(tool_id, version) + 1
         reason = _told(version, due, outcomes)
         request = None if due.only_told else _request(tool_id, version, attempt, reason)
         holds = due.holds and request is not None

@@ -33,8 +33,9 @@ async def test_of_many_hosts_one_opens_a_repair_and_says_so_once(database: Datab
     assert not await repairs.open(new(2)), "one is under way"
     assert await repairs.under_way() == (OpenRepair("t", "1.0.0", "repair_00000001", Meanwhile.REFUSE, "0.9.0"),)
     assert [event.event_id for event in await EventTable(database).of_tool("t")] == ["repair:1"]
-    history = await repairs.history("t", "1.0.0")
-    assert (history.attempts, [one.ended_at for one in history.earlier]) == (1, [None])
+    history = await repairs.history("t")
+    assert [one.ended_at for one in history.earlier] == [None]
+    assert (await repairs.attempts("t", "1.0.0"), await repairs.attempts("t", "2.0.0")) == (1, 0)
 
 
 async def test_it_is_started_until_its_task_is_known_and_ends_with_it(database: Database) -> None:
@@ -46,7 +47,7 @@ async def test_it_is_started_until_its_task_is_known_and_ends_with_it(database: 
     assert await repairs.unstarted() == ()
     await tasks.settle(request.task_id, TaskState.FAILED, "It could not be mended.")
     assert await repairs.under_way() == ()
-    history = await repairs.history("t", "1.0.0")
+    history = await repairs.history("t")
     assert [one.ended_at is not None and one.is_repair for one in history.earlier] == [True]
     assert await repairs.open(new(2)), "another attempt has an id of its own"
 
@@ -55,7 +56,7 @@ async def test_an_alert_is_a_repair_that_has_ended_and_that_nobody_starts(databa
     repairs = ProductionRepairs(database)
     assert await repairs.open(new(is_alert=True))
     assert (await repairs.under_way(), await repairs.unstarted()) == ((), ())
-    (told,) = (await repairs.history("t", "1.0.0")).earlier
+    (told,) = (await repairs.history("t")).earlier
     assert (told.is_repair, told.opened_at) == (False, told.ended_at)
     assert not await repairs.open(new(is_alert=True)), "of this attempt there is one"
 
@@ -66,11 +67,22 @@ async def test_times_of_the_future_become_now(database: Database) -> None:
     far = "2126-01-01T00:00:00.000000+00:00"
     async with database.write() as connection:
         await connection.execute(update(production_repairs).values(opened_at=far, ended_at=far))
-    history = await repairs.history("t", "1.0.0")
+    history = await repairs.history("t")
     (told,) = history.earlier
     assert told.ended_at is not None
     assert abs(history.now - told.opened_at) < timedelta(minutes=1)
     assert abs(history.now - told.ended_at) < timedelta(minutes=1)
+
+
+async def test_a_repair_whose_id_is_that_of_a_task_of_before_holds_nobody(database: Database) -> None:
+    """A database was brought back, or a tool was removed and came again."""
+    repairs, tasks, request = ProductionRepairs(database), TaskTable(database), new().request
+    assert request is not None
+    await tasks.create(begun(request, AT))
+    await tasks.settle(request.task_id, TaskState.FAILED)
+    assert await repairs.open(new())
+    await repairs.give_up()
+    assert await repairs.under_way() == ()
 
 
 async def test_a_repair_whose_task_nobody_knows_is_given_up_after_a_day_and_one_whose_id_is_taken_at_once(database: Database) -> None:

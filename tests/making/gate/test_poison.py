@@ -45,8 +45,8 @@ async def test_one_that_answers_or_refuses_them_as_wrong_passes(court: Court, sp
 
 
 def test_secrets_files_examples_and_what_was_too_large_are_left_out() -> None:
-    inputs = [quarantined(params) for params in (None, {"numbers": "***"}, {"numbers": ["file_" + "0" * 32]}, ZERO)]
-    poison = poison_of(PRESENT, inputs, (Example(input=ZERO, expected_output={"result": 0}),))
+    secret, file = quarantined({"numbers": "***"}), quarantined({"numbers": ["file_" + "0" * 32]})
+    poison = poison_of(PRESENT, (quarantined(None), secret, file, quarantined(ZERO)), (Example(input=ZERO, expected_output={"result": 0}),))
     assert poison.inputs == ()
     assert poison.left_out is not None
     assert sum(poison.left_out.values()) == 4

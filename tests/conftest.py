@@ -43,6 +43,7 @@ _ON_BOTH = tuple(
         "registry/test_versions.py",
         "making/test_registration.py",
         "making/test_repairs.py",
+        "upkeep/test_repairs.py",
         "workers/test_host_lease.py",
     )
 )

@@ -4,14 +4,18 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import update
 
 from engine.store.call_outcomes import CallOutcomes
 from engine.store.calls import CallTable
 from engine.store.database import Database
 from engine.store.events import EventTable
+from engine.store.hosts import HostTable
 from engine.store.production_repairs import ProductionRepairs
 from engine.store.quarantine import QuarantineTable
+from engine.store.repair_tables import production_repairs
 from engine.store.tasks import TaskTable
+from engine.upkeep.maintenance import ServiceMaintenance
 from engine.upkeep.repairs import RepairPolicy, RepairsFromProduction, RepairTables, repair_task_id
 from tests.parts import tool_registry
 from toolagent.client.failures import MakingUnreachableError
@@ -23,6 +27,7 @@ from toolagent.contracts.sources import LocalSource, RemoteSource, ToolSource
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import TaskConflictError
+from toolagent_service.contracts.maintenance import ServiceRound
 from toolagent_service.contracts.repairs import Meanwhile
 from toolagent_service.making.repair_rule import RepairRules
 from toolagent_service.making.task_views import begun
@@ -192,3 +197,46 @@ async def test_a_quarantined_input_opens_a_repair_that_leaves_the_tool_in_use(pr
     assert await production.host().run() == (f"repair: {FIRST}",)
     (repair,) = await production.repairs.under_way()
     assert repair.meanwhile is Meanwhile.SERVE
+
+
+@pytest.mark.parametrize("is_set_back", [False, True])
+async def test_a_tool_that_flaps_is_repaired_as_often_as_it_may_and_then_told_of(production: Production, is_set_back: bool) -> None:
+    """Also while the clock is set back again and again: then all that was written is of the future."""
+    await production.register()
+    rules, started = RepairRules(2, pause_s=0.001, per_day=2), set[str]()
+    for _ in range(6):
+        for error in (FAULT, None, FAULT):
+            await production.call(error)
+        await production.host(rules).run()
+        for task_id in production.workflows.started.keys() - started:
+            await production.tasks.create(begun(production.workflows.started[task_id], datetime.now(UTC)))
+            await production.tasks.settle(task_id, TaskState.FAILED)
+            started.add(task_id)
+        if is_set_back:
+            late = "2126-01-01T00:00:00.000000+00:00"
+            async with production.database.write() as connection:
+                await connection.execute(update(production_repairs).values(opened_at=late))
+                await connection.execute(update(production_repairs).where(production_repairs.c.ended_at.is_not(None)).values(ended_at=late))
+            await production.host(rules).run()
+    assert started == {repair_task_id("t", "1.0.0", attempt) for attempt in (1, 2)}
+    assert len(await production.alerts()) > len(started)
+    assert await production.repairs.under_way() == ()
+
+
+async def test_a_round_of_the_service_that_fails_keeps_no_other_from_its_own(database: Database) -> None:
+    done: list[str] = []
+
+    async def fails() -> tuple[str, ...]:
+        await asyncio.sleep(0)
+        raise MakingUnreachableError("Temporal is away.")
+
+    async def works() -> tuple[str, ...]:
+        await asyncio.sleep(0)
+        done.append("it")
+        return ("it was done",)
+
+    hosts = HostTable(database, 10)
+    with pytest.raises(MakingUnreachableError):
+        await ServiceMaintenance(hosts, (fails, works)).round()
+    assert done == ["it"]
+    assert await ServiceMaintenance(hosts, (works,)).round() == ServiceRound(done=("it was done",))

@@ -20,7 +20,7 @@ _STEPS = ("step_lost", "step_faulty")
 _OF_THE_OPERATOR = frozenset({"secret", "dependencies", "content", "missing"})
 """In details of a tool that cannot start: something else than its files is not there."""
 
-_WHILE_STARTING = frozenset({"exit_code", "last_answer", "ended"})
+_WHILE_STARTING = frozenset({"exit_code", "last_answer", "ended", "stderr"})
 """In details of a tool that was started and did not come up."""
 
 

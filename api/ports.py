@@ -29,6 +29,7 @@ from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredF
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
 from toolagent.contracts.tasks import TaskState, TaskView
+from toolagent.contracts.usage import ToolUsage
 from toolagent_service.calls.lanes import Elsewhere
 
 Check = Callable[[], Awaitable[None]]
@@ -172,6 +173,10 @@ class HostChoice(Protocol):
     async def host_for(self, entry: ToolEntry) -> str | None: ...
 
 
+class Usage(Protocol):
+    async def of_tool(self, tool_id: str, since: datetime | None = None) -> ToolUsage: ...
+
+
 class Routes(Protocol):
     async def list_all(self) -> tuple[ToolRoute, ...]: ...
     async def get(self, tool_id: str) -> ToolRoute | None: ...
@@ -202,6 +207,7 @@ class Dependencies:
     catalog: Catalog
     faults: Faults
     calls: CallRecords
+    usage: Usage
     events: Events
     tasks: Tasks
     notes: TaskNotes

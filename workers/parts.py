@@ -68,6 +68,7 @@ from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
+from engine.store.usage import UsageTable
 from engine.upkeep.hot_tools import HotTools
 from engine.upkeep.loop_watch import LoopWatch
 from engine.upkeep.maintenance import HostMaintenance, HostParts
@@ -269,6 +270,7 @@ def doors_of(
         catalog=CatalogExport(store.database),
         faults=store.faults,
         calls=store.calls,
+        usage=UsageTable(store.database),
         events=store.events,
         tasks=store.tasks,
         notes=store.notes,

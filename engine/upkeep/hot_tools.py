@@ -17,6 +17,8 @@ from toolagent.core.failures import StoreUnavailableError
 
 _FIRST_PAUSE_S = 60.0
 _LONGEST_PAUSE_S = 3600.0
+_STARTS_AT_ONCE = 4
+"""More only make each other late, and calls too."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -36,6 +38,7 @@ class HotTools:
         self._failed: dict[str, _Failed] = {}
         self._stops: dict[str, int] = {}
         self._catalog = -1
+        self._room = asyncio.Semaphore(_STARTS_AT_ONCE)
 
     async def start(self, hot: frozenset[str], running: Collection[str], room: int, catalog: int) -> tuple[str, ...]:
         """Begin to start hot tools that run nowhere, those that were used last before others, as far as there is room.
@@ -88,7 +91,8 @@ class HotTools:
 
     async def _started(self, tool_id: str, entry: ToolEntry) -> None:
         try:
-            await self._supervisor.start(entry, lambda _: None)
+            async with self._room:
+                await self._supervisor.start(entry, lambda _: None)
         except (NotSent, StoreUnavailableError) as failure:
             before = self._failed.get(tool_id)
             pause = min(before.pause_s * 2, _LONGEST_PAUSE_S) if before else _FIRST_PAUSE_S

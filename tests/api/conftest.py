@@ -31,6 +31,7 @@ from engine.store.sessions import SessionTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
+from engine.store.usage import UsageTable
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
 from toolagent.testing.fake_client import FakeToolAgentClient
@@ -106,6 +107,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         catalog=CatalogExport(database),
         faults=FaultTable(database),
         calls=CallTable(database),
+        usage=UsageTable(database),
         events=EventTable(database),
         tasks=TaskTable(database),
         notes=TaskNoteTable(database),

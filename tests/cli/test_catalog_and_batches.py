@@ -81,6 +81,11 @@ def test_versions_are_listed_and_changed(toolagent: Invoke) -> None:
     assert changed["active_version"] == "1.0.0"
 
 
+def test_the_use_of_a_tool_is_shown(toolagent: Invoke) -> None:
+    assert toolagent("usage", "echo").stdout.splitlines()[1].split()[:8] == ["echo", "2,000", "25.0%", "timeout", "1", "—", "0.123", "s"]
+    assert json.loads(toolagent("usage", "echo", "--hours", "1", "--json").stdout)["calls"] == 3
+
+
 def test_hosts_are_listed_with_those_that_are_gone(toolagent: Invoke) -> None:
     lines = toolagent("hosts").stdout.splitlines()
     assert [line.split()[:2] for line in lines[1:]] == [["host-1", "running"], ["host-2", "gone"]]

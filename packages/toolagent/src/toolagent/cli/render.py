@@ -31,6 +31,7 @@ __all__ = [
     "as_json",
     "cell",
     "describe_error",
+    "moment",
     "show_audit",
     "show_batch",
     "show_contract",
@@ -151,7 +152,7 @@ def show_routes(routes: tuple[ToolRoute, ...]) -> None:
                 str(route.pid or "—"),
                 str(route.port or "—"),
                 route.host or "—",
-                _moment(route.started_at),
+                moment(route.started_at),
                 route.last_error or "",
             )
             for route in routes
@@ -160,7 +161,7 @@ def show_routes(routes: tuple[ToolRoute, ...]) -> None:
 
 
 def show_task(task: TaskView) -> None:
-    moments = (_moment(task.started_at), _moment(task.ended_at))
+    moments = (moment(task.started_at), moment(task.ended_at))
     row = (cell(task.task_id, "bold"), task.tool_id or "—", task.status.value, task.progress or "", *moments)
     show_rows(("task", "tool", "state", "progress", "started", "ended"), (row,))
 
@@ -200,7 +201,7 @@ def show_versions(found: ToolVersions) -> None:
                 cell(version.version, "bold"),
                 version.status.value,
                 "yes" if version.is_active else "",
-                _moment(version.created_at),
+                moment(version.created_at),
                 summary(version.evidence),
             )
             for version in found.versions
@@ -253,14 +254,14 @@ def _ended_call(result: ToolResult) -> Sequence[Cell]:
 def _host(host: Host) -> Sequence[Cell]:
     slots = ", ".join(f"{bucket}: {count}" for bucket, count in host.buckets.items())
     state = cell("running", "green") if host.is_alive else cell("gone", "red")
-    return (cell(host.host, "bold"), state, slots, _moment(host.started_at), _moment(host.seen_at))
+    return (cell(host.host, "bold"), state, slots, moment(host.started_at), moment(host.seen_at))
 
 
 def _run(entry: AuditEntry) -> Sequence[Cell]:
     remarks = [*filter(None, [entry.message]), *entry.refusals, *entry.advisories, *(f"{name} cut" for name in entry.truncated)]
     remarks += [f"installed {', '.join(entry.installs)}"] if entry.installs else []
     return (
-        _moment(entry.at),
+        moment(entry.at),
         f"{entry.tool_id} {entry.version}",
         entry.action,
         entry.outcome,
@@ -271,8 +272,8 @@ def _run(entry: AuditEntry) -> Sequence[Cell]:
     )
 
 
-def _moment(moment: datetime | None) -> str:
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment else "—"
+def moment(at: datetime | None) -> str:
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else "—"
 
 
 def _parameters(tool: ToolDetail) -> Iterator[Sequence[Cell]]:

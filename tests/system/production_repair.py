@@ -22,7 +22,7 @@ from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.making_views import MakingTask
 
-__all__ = ["SCENARIO", "SETTINGS", "Traffic", "add_tools", "break_source", "broken_under_traffic"]
+__all__ = ["BROKEN", "SCENARIO", "SETTINGS", "Traffic", "add_tools", "break_source", "broken_under_traffic"]
 
 SCENARIO = "repaired_from_production"
 SETTINGS = {"REPAIR_AFTER_FAILURES": "3", "HEALTH_CHECK_INTERVAL_S": "2", "CODING_ROUNDS": "2"}

@@ -1,5 +1,6 @@
 """A tool whose calls fail is repaired without a person; an input that ends its process does not take it down."""
 
+import json
 from collections.abc import Generator
 from pathlib import Path
 
@@ -7,8 +8,8 @@ import httpx
 import pytest
 
 from tests.system.catalog import make_catalog
-from tests.system.making_tasks import ended, evidence, serving
-from tests.system.production_repair import SCENARIO, SETTINGS, Traffic, add_tools, broken_under_traffic
+from tests.system.making_tasks import ended, evidence, rows, serving
+from tests.system.production_repair import BROKEN, SCENARIO, SETTINGS, Traffic, add_tools, break_source, broken_under_traffic
 from tests.system.service_process import ServiceProcess
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType
@@ -67,3 +68,34 @@ def test_an_input_that_ends_the_process_is_quarantined_and_is_the_first_that_its
     assert [check.check for check in proof.checks].index("quarantined input") == 1
     status, mended = traffic.call([0])
     assert (status, mended.metadata["version"]) == (httpx.codes.OK, "1.0.1")
+
+
+def test_without_a_model_there_is_an_alert_and_calls_go_on_and_an_input_that_ends_a_tool_that_acts_is_sent_twice(tmp_path: Path) -> None:
+    data = make_catalog(tmp_path)
+    add_tools(data)
+    registry = json.loads((data / "registry.json").read_text("utf-8"))
+    for tool in registry["tools"]:
+        if tool["tool_id"] == "abacus":
+            tool |= {"side_effect_scope": "local_state", "idempotent": False}
+    (data / "registry.json").write_text(json.dumps(registry), "utf-8")
+    break_source(data, "reckoner", BROKEN)
+    service = ServiceProcess(tmp_path / "service", data, **SETTINGS)
+    service.start()
+    try:
+        abacus, reckoner = Traffic(service, "abacus"), Traffic(service, "reckoner")
+        answers = [abacus.call([0])[0] for _ in range(3)]
+        assert answers == [httpx.codes.BAD_GATEWAY, httpx.codes.BAD_GATEWAY, httpx.codes.CONFLICT]
+        assert abacus.call()[0] == httpx.codes.OK
+        for tool_id, traffic in (("reckoner", reckoner), ("abacus", abacus)):
+            alerts = "SELECT details FROM events WHERE event_id LIKE 'repair:%' AND tool_id = ?"
+            wait_until(lambda: traffic.call() and rows(service, alerts, tool_id), f"an alert of {tool_id}", 60)  # noqa: B023
+            ((told,),) = rows(service, alerts, tool_id)
+            assert "TOOL_AGENT_MODEL" in str(told)
+        assert set(reckoner.seen) == {"502 execution_error"}, "calls go on"
+        assert abacus.call()[0] == httpx.codes.OK
+        assert service.http.get("/tasks").json()["tasks"] == []
+        assert service.http.delete("/tools/abacus/quarantine").json() == {"lifted": 1}
+        assert abacus.call([0])[0] == httpx.codes.BAD_GATEWAY
+    finally:
+        service.end()
+        service.wait_until_nothing_is_left()

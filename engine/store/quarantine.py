@@ -40,8 +40,10 @@ class QuarantineTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def note_crash(self, record: CallRecord, error: str) -> bool:
+    async def note_crash(self, record: CallRecord, error: str, *, alone: bool = True) -> bool:
         """The tool's process has ended during this call, which is recorded. Whether its input is quarantined now.
+
+        A call that was `alone` in the process counts as often as it was sent: a repeatable one was asked again after each end.
 
         Only a row of crashes counts: where the same input was answered after the first one, it was another call's that ended the process.
         """
@@ -54,7 +56,7 @@ class QuarantineTable:
             if row is not None and await _was_answered(connection, record, key["input"], row["first_at"]):
                 row = None
             crashes: dict[str, int] = json.loads(row["crashes"]) if row is not None else {}
-            crashes[record.call_id] = await _sends(connection, record.call_id)
+            crashes[record.call_id] = await _sends(connection, record.call_id) if alone else 1
             at = (await connection.execute(select(database_time(connection)))).scalar_one()
             is_poison = sum(crashes.values()) >= CRASHES and await _has_room(connection, record)
             params = json.dumps(record.params, ensure_ascii=True)
@@ -108,7 +110,6 @@ _IS_QUARANTINED = poisonous_inputs.c.quarantined_at.is_not(None)
 
 
 async def _sends(connection: AsyncConnection, call_id: str) -> int:
-    """A call that may be repeated was asked again after each end of the process, and none of them gave an answer."""
     return max(1, await connection.scalar(select(calls.c.sends).where(calls.c.call_id == call_id)) or 0)
 
 

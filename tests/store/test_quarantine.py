@@ -49,6 +49,15 @@ async def test_a_call_that_asked_again_after_each_crash_is_enough(database: Data
     assert (await table.of_tool("t"))[0].crashes == 3
 
 
+async def test_a_call_that_had_others_beside_it_counts_once_however_often_it_was_sent(database: Database) -> None:
+    """What ends the process is asked again together with it."""
+    table, calls = QuarantineTable(database), CallTable(database)
+    for _ in range(3):
+        await calls.mark_sent(record(1), again=True)
+    assert not await table.note_crash(record(1), ENDED, alone=False)
+    assert await table.note_crash(record(2), ENDED, alone=False)
+
+
 async def test_an_input_that_is_answered_in_between_was_not_to_blame(database: Database) -> None:
     """Another call had ended the process that both were in."""
     table, calls = QuarantineTable(database), CallTable(database)

@@ -166,13 +166,15 @@ class Instances:
         return was_up
 
     async def explain(self, instance: Instance, failure: RuntimeFailure) -> None:
-        """Add to the failure of a call how the process ended, if it has."""
+        """Add to the failure of a call how the process ended, if it has, and whether other calls were in it."""
         if instance.watcher is None:
             return
+        runtime = instance.runtime
+        others = instance.in_flight > 1 or (isinstance(runtime, SharedProcesses) and runtime.serves_others(instance.running))
         await asyncio.wait([instance.watcher], timeout=_SEEN_ENDED_S)
         if instance.watcher.done():
             route = self._board.route(instance.key[0])
-            failure.explain(tool_ended=route.last_error if route else None)
+            failure.explain(tool_ended=route.last_error if route else None, **({"other_calls": True} if others else {}))
 
     async def stop_tool(self, tool_id: str) -> None:
         """Take down all versions of a tool, and end what is starting. Calls that wait for it do not start it again."""

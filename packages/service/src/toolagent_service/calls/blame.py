@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from toolagent.contracts.calls import ErrorType, ToolError
 
-__all__ = ["BLAMED", "is_own_fault", "process_end"]
+__all__ = ["BLAMED", "is_own_fault", "process_end", "was_alone"]
 
 BLAMED = (ErrorType.EXECUTION_ERROR, ErrorType.OUTPUT_VALIDATION_ERROR, ErrorType.DEPENDENCY_ERROR, ErrorType.UNAVAILABLE)
 """Types of errors among which are a tool's own faults."""
@@ -44,6 +44,11 @@ def process_end(error: ToolError) -> str | None:
     """How the tool's process ended during the call, by itself; None when it did not."""
     told = _details(error).get("tool_ended")
     return told if isinstance(told, str) and told else None
+
+
+def was_alone(error: ToolError) -> bool:
+    """Whether no other call was in the process that has ended."""
+    return not _details(error).get("other_calls")
 
 
 def _is_our_end(details: Mapping[str, JsonValue]) -> bool:

@@ -70,6 +70,7 @@ async def test_a_run_that_is_not_over_keeps_later_ones_from_starting(client: Cli
             await asyncio.sleep(0.2)
     info = (await described()).info
     assert info.num_actions == 1
-    [running] = info.running_actions
     await handle_of(client).pause()
-    await client.get_workflow_handle(running.workflow_id).terminate()
+    running = [found.id async for found in client.list_workflows(f"WorkflowType = '{names.MAINTAIN}' AND ExecutionStatus = 'Running'")]
+    assert len(running) == 1
+    await client.get_workflow_handle(running[0]).terminate()

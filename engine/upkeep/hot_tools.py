@@ -36,6 +36,8 @@ class HotTools:
         self._supervisor, self._registry, self._routes, self._calls, self._host = supervisor, registry, routes, calls, host
         self._starts: dict[str, asyncio.Task[None]] = {}
         self._failed: dict[str, _Failed] = {}
+        self._needless: set[str] = set()
+        """Those that need no process."""
         self._stops: dict[str, int] = {}
         self._catalog = -1
         self._room = asyncio.Semaphore(_STARTS_AT_ONCE)
@@ -47,17 +49,20 @@ class HotTools:
         Raises StoreUnavailableError.
         """
         if catalog != self._catalog:
-            self._failed, self._catalog = {}, catalog
+            self._failed, self._needless, self._catalog = {}, set(), catalog
         self._stops |= {tool_id: self._supervisor.keeping.stops(tool_id) for tool_id in running}
         room -= len(self._starts)
-        lacking = [tool_id for tool_id in hot.difference(running) if self._may_start(tool_id)]
+        lacking = [tool_id for tool_id in hot.difference(running, self._needless) if self._may_start(tool_id)]
         if room <= 0 or not lacking:
             return ()
         elsewhere = await self._routes.up_elsewhere(self._host)
         begun: list[str] = []
         for tool_id in await self._by_use([one for one in lacking if one not in elsewhere]):
             entry = await self._registry.entry(tool_id)
-            if entry is None or self._supervisor.is_ready(entry):
+            if entry is None:
+                continue
+            if self._supervisor.is_ready(entry):
+                self._needless |= set() if self._supervisor.is_running(tool_id, entry.manifest.version) else {tool_id}
                 continue
             if len(begun) == room:
                 break

@@ -126,7 +126,7 @@ class HostMaintenance:
             idle_s = idle_s_of(self._parts.modes.of(kept), kept, self._parts.limits)
             if idle_s is None or kept.unused_s <= idle_s or not self._is_free(kept, vitals, held):
                 return
-            if await self._retired(kept, f"stopped: it was not called for {idle_s:g} s"):
+            if await self._retired(kept, f"it was not called for {idle_s:g} s"):
                 done.stopped.extend(kept.tool_ids)
 
         await asyncio.gather(*map(end, found))
@@ -138,7 +138,7 @@ class HostMaintenance:
         for kept in hot:
             if surplus <= 0:
                 return
-            if self._is_free(kept, vitals, held) and await self._retired(kept, "stopped: there are too many hot tools"):
+            if self._is_free(kept, vitals, held) and await self._retired(kept, "there are too many hot tools"):
                 done.evicted.extend(kept.tool_ids)
                 surplus -= 1
 
@@ -154,7 +154,7 @@ class HostMaintenance:
 
     async def _retired(self, kept: Kept, why: str) -> bool:
         try:
-            retired = await self._parts.keeping.retire(kept, why)
+            retired = await self._parts.keeping.retire(kept)
         except StoreUnavailableError as error:  # its process has ended all the same
             _log.warning("end_of_tool_not_noted", tools=kept.tool_ids, reason=str(error))
             return True

@@ -196,11 +196,11 @@ async def test_an_unused_container_is_stopped_after_its_time(make_runtime: Make,
     (kept,) = supervisor.keeping.all()
     assert idle_s_of(SchedulingMode.COLD, kept, KeepingLimits(300.0, 5, EVICTION["lru"])) == 1.0
     assert (await kept.vitals(5.0)).holds == 1
-    assert not await supervisor.keeping.retire(kept, "unused")
+    assert not await supervisor.keeping.retire(kept)
     await asyncio.to_thread(begun.with_name("now").touch)
     await call
     assert await kept.vitals(5.0) == Vitals(is_well=True)
-    assert await supervisor.keeping.retire(kept, "unused")
+    assert await supervisor.keeping.retire(kept)
     assert await containers_of(engine, settings) == []
     await supervisor.close()
 

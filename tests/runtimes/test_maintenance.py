@@ -31,6 +31,7 @@ from toolagent.contracts.groups import GroupStep, ToolGroup
 from toolagent.contracts.manifest import SchedulingMode
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
+from toolagent.contracts.sources import BuiltinSource
 from toolagent_service.contracts.maintenance import HostRound
 
 LONG = KeepingLimits(300.0, 5, EVICTION["lru"])
@@ -99,7 +100,7 @@ async def test_an_idle_cold_tool_is_stopped_and_its_next_call_starts_it(host: Ho
     assert await host.round() == HostRound(host="here", checked=2)
     assert (await host.round(SOON)).stopped == ("cold", "other")
     assert is_gone(pid)
-    assert host.state(cold) == (RunState.STOPPED, "stopped: it was not called for 0 s")
+    assert host.state(cold) == (RunState.STOPPED, None)
     assert (await host.call(cold, x=1)).active_source == 0
     assert host.state(cold) == (RunState.RUNNING, None)
 
@@ -293,3 +294,9 @@ async def test_rounds_wait_for_each_other(host: Host) -> None:
     maintenance = host.maintenance(SOON)
     rounds = await asyncio.gather(*(maintenance.round() for _ in range(3)))
     assert sorted(one.stopped for one in rounds) == [(), (), ("cold",)]
+
+
+async def test_hot_tools_that_need_no_process_are_looked_at_once(host: Host) -> None:
+    echo = entry_of(BuiltinSource(handler="echo"), tool_id="echo")
+    await host.register(echo.model_copy(update={"manifest": echo.manifest.model_copy(update={"scheduling_mode": HOT})}))
+    assert [await host.round() for _ in range(2)] == [HostRound(host="here")] * 2

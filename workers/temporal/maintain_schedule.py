@@ -75,7 +75,7 @@ class MaintainSchedule:
 
 
 @asynccontextmanager
-async def kept_schedule(schedule: MaintainSchedule) -> AsyncGenerator[None]:
+async def kept_schedule(schedule: MaintainSchedule, look_s: float = _LOOK_S) -> AsyncGenerator[None]:
     """Bring it about, and create it again where somebody has deleted it, until the block ends."""
     try:
         await schedule.upsert()
@@ -89,5 +89,5 @@ async def kept_schedule(schedule: MaintainSchedule) -> AsyncGenerator[None]:
         except RPCError as error:
             _log.info("maintain_not_scheduled", reason=str(error), then="it is tried again")
 
-    async with repeated(look, _LOOK_S, "schedule of maintenance", at_once=False):
+    async with repeated(look, look_s, "schedule of maintenance", at_once=False):
         yield

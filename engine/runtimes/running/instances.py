@@ -35,7 +35,7 @@ def key_of(entry: ToolEntry) -> Key:
 class Instance:
     """One tool that was brought up, by the source with this index.
 
-    `is_out`: it is being stopped, and takes no more calls. `used` and `answered` are by the monotonic clock.
+    `is_out`: it is being stopped, and takes no more calls. `used` is by the monotonic clock.
     """
 
     def __init__(self, key: Key, index: int, source: ToolSource, runtime: AnyRuntime, running: Running) -> None:
@@ -43,7 +43,7 @@ class Instance:
         self.in_flight = 0
         self.is_retired = False
         self.is_out = False
-        self.used = self.answered = time.monotonic()
+        self.used = time.monotonic()
         self.failed_checks = 0
         self.watcher: asyncio.Task[None] | None = None
 
@@ -143,11 +143,11 @@ class Instances:
         """Take it down; the next call starts it anew."""
         await self._discard((instance,), state, why)
 
-    async def retire(self, life: Life, why: str) -> bool:
+    async def retire(self, life: Life) -> bool:
         """Stop what nobody uses, unless a call has come by now; the next one starts it anew."""
         if any(self.serves(instance) or self.is_starting(instance.key[0]) for instance in life):
             return False
-        await self._discard(life, RunState.STOPPED, why)
+        await self._discard(life, RunState.STOPPED, None)
         return True
 
     async def _discard(self, life: Life, state: RunState, why: str | None) -> None:

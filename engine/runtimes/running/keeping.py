@@ -30,11 +30,6 @@ class Kept:
         return time.monotonic() - self.used
 
     @property
-    def silent_s(self) -> float:
-        """Since it answered a call or a check."""
-        return time.monotonic() - max(instance.answered for instance in self.life)
-
-    @property
     def ttl_s(self) -> float:
         """For how long its kind is kept without use; infinity: as long as anything is."""
         runtime = self._first.runtime
@@ -64,7 +59,6 @@ class Kept:
             found = Vitals(is_well=True)
         for instance in self.life:
             instance.failed_checks = 0 if found.is_well else instance.failed_checks + 1
-            instance.answered = time.monotonic() if found.is_well else instance.answered
         return found
 
 
@@ -93,9 +87,9 @@ class Keeping:
         for tool_id in kept.tool_ids:
             self._board.answered(tool_id)
 
-    async def retire(self, kept: Kept, why: str) -> bool:
+    async def retire(self, kept: Kept) -> bool:
         """Stop it because it is unused. Whether that was so: not when a call came meanwhile. Raises StoreUnavailableError."""
-        return await self._instances.retire(kept.life, why)
+        return await self._instances.retire(kept.life)
 
     async def give_up(self, kept: Kept, why: str) -> bool:
         """End it because it is not well, which is an alert. Whether that was done: not while it serves calls."""

@@ -221,7 +221,6 @@ class Supervisor:
                     await self._instances.explain(instance, failure)
                 raise
             self._board.answered(dispatch.entry.manifest.tool_id)
-            instance.answered = time.monotonic()
             return Reply(output, instance.index, time.monotonic() - sent)
 
     def _order(self, entry: ToolEntry) -> list[int]:

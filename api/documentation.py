@@ -13,7 +13,7 @@ from api.problems import MEDIA_TYPE, Kind, ProblemKind
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import Problem
-from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, KEY_CONFLICT, TOO_LARGE, failed, succeeded
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, KEY_CONFLICT, QUARANTINED, TOO_LARGE, failed, succeeded
 
 Responses = dict[int | str, dict[str, Any]]
 """As FastAPI declares its parameter `responses`."""
@@ -100,6 +100,7 @@ _ERRORS: Mapping[Kind, JsonValue] = {
 _REASONS = {
     TOO_LARGE: "The parameters are 1050000 bytes of JSON; at most 1048576 are taken. POST /files takes files.",
     IDEMPOTENCY_CONFLICT: KEY_CONFLICT,
+    QUARANTINED: "Version 1.0.0 of tool 'image_compress_api' is not asked this any more: its process ended each time.",
 }
 _ISSUE = ValidationIssue(path="$.quality", message="101 is greater than the maximum of 100", keyword="maximum")
 

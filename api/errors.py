@@ -29,7 +29,7 @@ from api.problems import MEDIA_TYPE, Kind, ProblemKind
 from toolagent.client.failures import ControlFailedError, MakingUnreachableError, ToolAgentError
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.http import Problem, ProblemField
-from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, QUARANTINED, TOO_LARGE, reason_of
 from toolagent.core.failures import (
     ContentDamagedError,
     ContentUnavailableError,
@@ -86,6 +86,7 @@ STATUS: Mapping[Kind, HTTPStatus] = {
 REASON_STATUS: Mapping[tuple[ErrorType, str], HTTPStatus] = {
     (ErrorType.VALIDATION_ERROR, TOO_LARGE): HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     (ErrorType.REJECTED, IDEMPOTENCY_CONFLICT): HTTPStatus.CONFLICT,
+    (ErrorType.REJECTED, QUARANTINED): HTTPStatus.CONFLICT,
 }
 """Where the reason inside an error type has a status of its own."""
 

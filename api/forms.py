@@ -13,11 +13,13 @@ from toolagent.contracts.task_specs import TASK_ID_PATTERN
 NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
 NO_NUL = r"^[^\x00]*$"
 SOMETHING = r"^[^\x00]*\S[^\x00]*$"
+INPUT_HASH = r"^[0-9a-f]{64}$"
 
 FORMS: Mapping[str, str] = {
     NO_CONTROLS: "It must hold no control characters, such as line breaks.",
     NO_NUL: "It must hold no NUL character.",
     SOMETHING: "It must say something, and hold no NUL character.",
+    INPUT_HASH: "It must be the `input` of a quarantined one, as GET /tools/{tool_id}/quarantine shows it: 64 hex digits.",
     TOOL_ID_PATTERN: "It must be the id of a tool, such as word_counter or acme:word_counter: small letters, digits, _ and -, beginning "
     "with a letter.",
     CALL_ID_PATTERN: "It must be the id of a call: call- and 8 to 80 letters, digits, _ and -.",

@@ -24,10 +24,12 @@ from toolagent.contracts.lanes import Lane, LaneCounts
 from toolagent.contracts.making import Evidence, Guidance, MakeRequest, MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolGroup
+from toolagent.contracts.quarantine import QuarantinedInput
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
 from toolagent.contracts.tasks import TaskState, TaskView
+from toolagent.contracts.usage import ToolUsage
 from toolagent_service.calls.lanes import Elsewhere
 
 Check = Callable[[], Awaitable[None]]
@@ -116,6 +118,11 @@ class VersionEvidence(Protocol):
     async def of_tool(self, tool_id: str) -> dict[str, Evidence]: ...
 
 
+class QuarantinedInputs(Protocol):
+    async def of_tool(self, tool_id: str) -> tuple[QuarantinedInput, ...]: ...
+    async def lift(self, tool_id: str, given: str | None = None) -> int: ...
+
+
 class Events(Protocol):
     async def of_call(self, call_id: str) -> tuple[Event, ...]: ...
 
@@ -175,6 +182,10 @@ class HostChoice(Protocol):
     async def host_for(self, entry: ToolEntry) -> str | None: ...
 
 
+class Usage(Protocol):
+    async def of_tool(self, tool_id: str, since: datetime | None = None) -> ToolUsage: ...
+
+
 class Routes(Protocol):
     async def list_all(self) -> tuple[ToolRoute, ...]: ...
     async def get(self, tool_id: str) -> ToolRoute | None: ...
@@ -205,10 +216,12 @@ class Dependencies:
     catalog: Catalog
     faults: Faults
     calls: CallRecords
+    usage: Usage
     events: Events
     tasks: Tasks
     notes: TaskNotes
     evidence: VersionEvidence
+    quarantine: QuarantinedInputs
     files: Files
     hosts: Hosts
     lanes: Lanes

@@ -19,6 +19,7 @@ from bench.bounds import judge
 from bench.cold_start import measure_cold_starts
 from bench.generator import Generator, WrongAnswersError
 from bench.isolation import EngineMissingError, measure_commands, measure_launches, measure_scripts
+from bench.keeping import measure_keeping
 from bench.lanes.calls import PEERS as PEERS_OF_LANES
 from bench.lanes.calls import calls_of_lanes
 from bench.lanes.doors import measure_doors
@@ -38,11 +39,12 @@ from bench.service import ROOT, Tree
 from bench.stage import OURS, PEERS, THEN, Stage, side_by_side
 from bench.starts import measure_starts
 
-PIECES = ("calls", "lanes", "cold", "isolation", "making", "starts", "scale", "memory", "profile")
+PIECES = ("calls", "lanes", "cold", "isolation", "making", "starts", "scale", "memory", "keeping", "profile")
 _WITH_IT = {"lanes": ("scale", "memory")}
 """What a piece is not whole without."""
 
 _CALLERS = (1, 16, 64)
+_KEPT = 50
 
 
 _UNMEASURED = (WrongAnswersError, NotReadyError, EngineMissingError, NotMadeError, NoProfilerError, TimeoutError)
@@ -63,14 +65,15 @@ class Extent:
     kills: int
     lane_rounds: int
     profile_s: float
+    keeping_s: float
 
     @property
     def plan_of_lanes(self) -> Plan:
         return replace(self.plan, rounds=self.lane_rounds)
 
 
-_FULL = Extent(Plan(5, 3.0, _CALLERS, 0.5), 9, 100, 3, 200, Sizes(10_000, 1_000_000), 100_000, 10.0, 3, 3, 10.0)
-_QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, 10, 1, 20, Sizes(1_000, 50_000), 4_000, 2.0, 1, 1, 3.0)
+_FULL = Extent(Plan(5, 3.0, _CALLERS, 0.5), 9, 100, 3, 200, Sizes(10_000, 1_000_000), 100_000, 10.0, 3, 3, 10.0, 120.0)
+_QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, 10, 1, 20, Sizes(1_000, 50_000), 4_000, 2.0, 1, 1, 3.0, 30.0)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -144,6 +147,7 @@ class Run:
             ("lanes", self._lanes),
             ("scale", self._scale),
             ("memory", self._memory),
+            ("keeping", self._keeping),
             ("profile", self._profile),
         ):
             if piece in pieces:
@@ -208,6 +212,9 @@ class Run:
 
     def _memory(self) -> None:
         self.results.singles += measure_memory(self.generator, self.folder, self.extent.memory_calls, self.extent.rest_s)
+
+    def _keeping(self) -> None:
+        self.results.singles += measure_keeping(self.folder, _KEPT, self.extent.keeping_s)
 
     def _take(self, made: Measurements) -> None:
         self.results.rows += made.rows

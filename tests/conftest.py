@@ -44,6 +44,7 @@ _ON_BOTH = tuple(
         "making/test_registration.py",
         "making/test_repairs.py",
         "upkeep/test_lease.py",
+        "upkeep/test_repairs.py",
     )
 )
 """Tests of what the two kinds of database could do differently: statements, transactions, texts, clocks. The others see SQLite alone."""

@@ -1,6 +1,7 @@
 """The engine's parts, made from settings and given to each other."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from activities.admit import Admit
@@ -8,6 +9,7 @@ from activities.call_tool import CallTool
 from activities.control_tool import ControlTool
 from activities.deliver_callback import DeliverCallback
 from activities.group_sessions import GroupSessions
+from activities.maintain import Maintain
 from activities.settle import Settle
 from api.ports import Calls, Check, Dependencies, Limits
 from engine.callbacks.deliveries import Deliveries
@@ -30,6 +32,7 @@ from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
+from engine.calls.troubles import CachedTroubles
 from engine.calls.usual_durations import UsualDurations
 from engine.groups.account import SessionAccounts
 from engine.registry.archives import ProjectArchives
@@ -43,6 +46,7 @@ from engine.runtimes.auditing.audit import AuditLog
 from engine.runtimes.builtin import ALIASES, builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
+from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
@@ -58,19 +62,25 @@ from engine.store.hosts import HostTable
 from engine.store.lost_steps import LostStepTable
 from engine.store.messages import MessageTable
 from engine.store.model_turns import ModelTurnTable
+from engine.store.production_repairs import ProductionRepairs
+from engine.store.quarantine import QuarantineTable
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
+from engine.store.usage import UsageTable
 from engine.upkeep.draining import Hosts
+from engine.upkeep.hot_tools import HotTools
 from engine.upkeep.loop_watch import LoopWatch
+from engine.upkeep.maintenance import HostMaintenance, HostParts
 from engine.upkeep.residents import Residents
+from engine.upkeep.scheduling import EVICTION, KeepingLimits, Modes, tools_of_sessions
 from toolagent.contracts.lanes import LaneCounts
 from workers.failures import CannotRun
 from workers.settings.environment import environment
-from workers.settings.hosts import CallSettings
+from workers.settings.hosts import CallSettings, KeepingSettings
 from workers.settings.kept import DatabaseSettings
 from workers.settings.tools import SHIPPED_DATA, CatalogSettings
 from workers.settings.whole import Settings
@@ -112,6 +122,9 @@ class Store:
         self.registry = ToolRegistry(self.tools, self.routes, ALIASES)
         self.residents = Residents(self.sessions, self.registry)
         self.cached_tools = CachedTools(self.registry, CatalogState(database))
+        self.repairs = ProductionRepairs(database)
+        self.quarantine = QuarantineTable(database)
+        self.troubles = CachedTroubles(self.repairs, self.quarantine, self.cached_tools)
         self.durations = UsualDurations()
         self.settled = SettledCalls()
         self.lost_steps = LostStepTable(database)
@@ -189,10 +202,10 @@ class CallMaking:
             max_bytes=sizes.max_result_bytes,
             max_values=sizes.max_result_values,
         )
-        places = Places(store.calls, store.settled, store.durations)
+        places = Places(store.calls, store.settled, store.durations, store.quarantine.note_crash)
 
         def admissions(lookup: ToolLookup) -> Admissions:
-            sources = Sources(lookup, store.calls, files, limits, store.claims, store.doors)
+            sources = Sources(lookup, store.calls, files, limits, store.claims, store.doors, store.troubles)
             return Admissions(sources, store.placements, places, store.memberships)
 
         recent = RenewedTools(store.cached_tools, _RECENT_S)
@@ -213,6 +226,17 @@ class CallMaking:
         )
 
 
+def maintenance_of(
+    store: Store, supervisor: Supervisor, settings: KeepingSettings, host: str, builds: BuildContainers | None
+) -> HostMaintenance:
+    """What looks after the tools that run on this host, and after containers that tools are built in."""
+    modes = Modes(store.tools, CatalogState(store.database))
+    hot = HotTools(supervisor, store.registry, store.routes, store.calls, host)
+    limits = KeepingLimits(settings.cold_tool_idle_timeout_s, settings.hot_tool_max_containers, EVICTION[settings.eviction_policy])
+    parts = HostParts(host, supervisor.keeping, modes, hot, limits, tools_of_sessions(store.sessions, host))
+    return HostMaintenance(parts if builds is None else replace(parts, destroy_unused=builds.destroy_unused))
+
+
 def activities_of(
     store: Store,
     supervisor: Supervisor,
@@ -221,6 +245,7 @@ def activities_of(
     state: StateDirectory,
     folders: CallFolders,
     intake: Intake,
+    maintain: Maintain,
 ) -> Activities:
     """What this host can do."""
     making = CallMaking(store, supervisor, executable, settings, state.host, folders, intake)
@@ -236,6 +261,7 @@ def activities_of(
         callbacks=DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events)),
         lane=making.lane,
         sessions=GroupSessions(SessionAccounts(store.groups, store.sessions, store.events)),
+        maintain=maintain,
     )
 
 
@@ -259,10 +285,12 @@ def doors_of(
         catalog=CatalogExport(store.database),
         faults=store.faults,
         calls=store.calls,
+        usage=UsageTable(store.database),
         events=store.events,
         tasks=store.tasks,
         notes=store.notes,
         evidence=store.evidence,
+        quarantine=store.quarantine,
         files=store.files,
         hosts=Hosts(store.hosts, store.routes, store.tasks, store.residents),
         lanes=store.doors,

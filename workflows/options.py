@@ -26,6 +26,9 @@ CALLBACK_PATIENCE = timedelta(hours=24)
 _HEARTBEAT = timedelta(seconds=10)
 """A worker that was killed is noticed after this long."""
 
+_MAINTAIN_PATIENCE = timedelta(seconds=10)
+"""A host that is alive takes it at once, unless it is busy with orders."""
+
 _GRACE = timedelta(seconds=60)
 """What an attempt may take on top of starting and calling the tool: waiting for one of its own slots, taking in files. The activity
 keeps all these times itself; this one is for an activity that does not."""
@@ -190,4 +193,39 @@ def control(control: ToolControl, queue: str) -> ActivityOptions:
         "heartbeat_timeout": _HEARTBEAT,
         "retry_policy": RetryPolicy(maximum_attempts=3),
         "summary": f"{control.action.value} {control.tool_id}",
+    }
+
+
+def list_live_hosts() -> LocalOptions:
+    """Reads; the next run of the schedule comes anyway."""
+    return {
+        "start_to_close_timeout": timedelta(seconds=10),
+        "schedule_to_close_timeout": timedelta(seconds=30),
+        "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_attempts=3),
+        "local_retry_threshold": _LONG_PAUSE,
+        "summary": "hosts that are alive",
+    }
+
+
+def maintain_host(host: str, queue: str) -> ActivityOptions:
+    """One attempt: the next run of the schedule is the next one. The host bounds each of its checks and stops itself."""
+    return {
+        "task_queue": queue,
+        "schedule_to_start_timeout": _MAINTAIN_PATIENCE,
+        "start_to_close_timeout": timedelta(minutes=3),
+        "heartbeat_timeout": _HEARTBEAT,
+        "retry_policy": RetryPolicy(maximum_attempts=1),
+        "summary": f"maintain {host}",
+    }
+
+
+def maintain_service() -> ActivityOptions:
+    """One attempt, as of a host."""
+    return {
+        "task_queue": step_names.MAINTAIN_QUEUE,
+        "schedule_to_start_timeout": _MAINTAIN_PATIENCE,
+        "start_to_close_timeout": timedelta(minutes=1),
+        "heartbeat_timeout": _HEARTBEAT,
+        "retry_policy": RetryPolicy(maximum_attempts=1),
+        "summary": "maintain the service",
     }

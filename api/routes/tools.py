@@ -7,16 +7,18 @@ from fastapi import APIRouter, Query
 from api.documentation import problem_responses
 from api.ports import Injected
 from api.problems import ProblemKind
-from api.views.tools import control, states_of_tools, table_of_tools, tool_detail
+from api.views.tools import control, states_of_tools, table_of_tools, tool_detail, usage_of_tool
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.http import StoppedTool, ToolDestroyed, ToolDetail, ToolListing, ToolStarted, ToolStates
 from toolagent.contracts.routes import ControlAction
+from toolagent.contracts.usage import ToolUsage
 
 router = APIRouter(tags=["tools"])
 
 _UNAVAILABLE = problem_responses(ErrorType.UNAVAILABLE)
 _LISTED = problem_responses(ProblemKind.INVALID_REQUEST, ErrorType.UNAVAILABLE)
 _ONE_TOOL = problem_responses(ErrorType.TOOL_NOT_FOUND, ErrorType.UNAVAILABLE)
+_USED = problem_responses(ProblemKind.INVALID_REQUEST, ErrorType.TOOL_NOT_FOUND, ErrorType.UNAVAILABLE)
 _CONTROLLED = problem_responses(
     ErrorType.TOOL_NOT_FOUND,
     ErrorType.UNAVAILABLE,
@@ -29,6 +31,8 @@ _CONTROLLED = problem_responses(
 
 Namespace = Annotated[str | None, Query(max_length=128, description="Only tools whose ids begin with it and a colon.")]
 Tag = Annotated[str | None, Query(max_length=64, description="Only tools that have this tag.")]
+
+Hours = Annotated[float | None, Query(gt=0, le=87_600, description="Only calls of the last so many hours.")]
 
 
 @router.get("/tools", summary="All tools, by backend runtime and group", responses=_LISTED)
@@ -45,6 +49,12 @@ async def list_states(dependencies: Injected) -> ToolStates:
 @router.get("/tools/{tool_id}", summary="One tool: manifest, sources, running state", responses=_ONE_TOOL)
 async def get_tool(tool_id: str, dependencies: Injected) -> ToolDetail:
     return await tool_detail(dependencies, tool_id)
+
+
+@router.get("/tools/{tool_id}/usage", summary="How often a tool is called, how long it takes, how often it fails", responses=_USED)
+async def get_usage(tool_id: str, dependencies: Injected, hours: Hours = None) -> ToolUsage:
+    """From the records of its calls; those of lanes, batches and sessions count too."""
+    return await usage_of_tool(dependencies, tool_id, hours)
 
 
 @router.post("/tools/{tool_id}/start", summary="Start a tool", responses=_CONTROLLED)

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 
 import structlog
 from pydantic import JsonValue
@@ -19,6 +20,7 @@ from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.http import FoundTool, ListedTool, Matches, Parameter, RuntimeCount, ToolDetail, ToolListing, ToolStates
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sources import HttpSource
+from toolagent.contracts.usage import ToolUsage
 from toolagent.core.catalog.namespaces import is_among
 from toolagent_service.calls.reachability import port_of
 
@@ -61,6 +63,13 @@ async def tool_detail(dependencies: Dependencies, tool_id: str) -> ToolDetail:
     route = await dependencies.routes.get(tool_id)
     shown = _with_sources(route, entry) if route else _stopped(entry)
     return ToolDetail(**dict(entry.manifest), sources=entry.sources, route=shown)
+
+
+async def usage_of_tool(dependencies: Dependencies, tool_id: str, hours: float | None = None) -> ToolUsage:
+    """Raises Refusal for a tool that is not there."""
+    await found_tool(dependencies, tool_id, dependencies.registry.entry)
+    since = datetime.now(UTC) - timedelta(hours=hours) if hours is not None else None
+    return await dependencies.usage.of_tool(tool_id, since)
 
 
 async def matches_for(dependencies: Dependencies, wanted: SearchToolsBody) -> Matches:

@@ -120,4 +120,6 @@ class Admissions:
             priority=asked.call.priority,
             caller=asked.call.caller,
             session=session,
+            instead_of=asked.instead_of,
+            repair=asked.repair,
         )

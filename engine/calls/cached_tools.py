@@ -25,6 +25,11 @@ class CachedTools:
         self._asking: dict[tuple[int, str, str | None], asyncio.Task[ToolEntry | NoSuchVersion | None]] = {}
 
     @property
+    def number(self) -> int:
+        """Of the catalog when it was renewed last."""
+        return self._number
+
+    @property
     def age_s(self) -> float:
         """Of what is remembered."""
         return time.monotonic() - self._renewed_at

@@ -28,13 +28,14 @@ async def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: 
         fingerprint=plan.fingerprint,
         workflow_id=workflow_id,
         run_id=run_id,
-        params=await _masked(manifest.input_schema, plan.params) if manifest else {},
+        params=await masked_of(manifest.input_schema, plan.params) if manifest else {},
         caller=plan.caller,
         created_at=now(),
     )
 
 
-async def _masked(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
+async def masked_of(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The parameters as the record of a call has them."""
     return await walked(params, partial(mask_secrets, schema, params)) if mentions_secrets(schema) else params
 
 

@@ -86,6 +86,8 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
         "fast": plan.fast,
         "way": plan.way.value,
     }
+    if plan.instead_of:
+        metadata |= {"instead_of": plan.instead_of, "repair": plan.repair}
     if outcome.left_behind:
         metadata[LEFT_BEHIND] = outcome.left_behind
     if plan.session is not None:

@@ -12,7 +12,7 @@ from engine.making.building.builds import Built
 from engine.making.candidates import Candidates
 from engine.making.evidence import Accounts
 from engine.making.failures import BuildFailed
-from engine.making.gate import CHECKS, with_check
+from engine.making.gate import CHECKS, with_checks
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
 from engine.making.gate.keys import keys_of_others, wants_key
@@ -211,7 +211,8 @@ class Maker:
         # The first author is not known, and a repair need not add what tools of others may lack.
         mended = candidate.model_copy(update={"entries": (own,), "written_by_us": False})
         replay = await self._parts.repairs.replay(step.spec, step.mends)
-        return mended, with_check(replay)
+        poison = await self._parts.repairs.poison(step.spec, step.mends)
+        return mended, with_checks(first=poison, before_withheld=replay)
 
     async def _built(self, step: BuildStep, progress: Progress) -> Built:
         repository = await asyncio.to_thread(self._clone_of, step.task_id, step.spec)

@@ -77,6 +77,10 @@ class ToolRegistry:
         """
         return await self._tools.roll_back(tool_id, leaving)
 
+    async def before_active(self, tool_id: str) -> str | None:
+        """The version that a rollback would return to; None when there is none."""
+        return await self._tools.before_active(tool_id)
+
     async def deactivate(self, tool_id: str, version: str) -> bool:
         """The version cannot be called until it is activated; False when there is no such version."""
         return await self._tools.deactivate(tool_id, version)

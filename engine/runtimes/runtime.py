@@ -64,6 +64,15 @@ class Retired(str):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    """How a tool answered when its health was asked. `said` is why it is not well; `holds` counts what it says that it is in use by."""
+
+    is_well: bool
+    said: str = ""
+    holds: int = 0
+
+
 class Runtime(Protocol[S_contra]):
     """One module a source type. Stateless towards the caller: what runs is remembered by the supervisor."""
 
@@ -108,6 +117,23 @@ class Mortal(Protocol):
     async def ended(self, running: Running) -> str:
         """Wait until it has ended, by itself or stopped, and say how: `exited with code 1`."""
         ...
+
+
+@runtime_checkable
+class Examined(Protocol):
+    """A runtime whose tools can be asked how they are."""
+
+    async def vitals(self, running: Running, source: Any, timeout_s: float) -> Vitals:
+        """Ask once, for at most so many seconds."""
+        ...
+
+
+@runtime_checkable
+class Expiring(Protocol):
+    """A runtime whose unused tools are not kept for longer than this."""
+
+    @property
+    def ttl_s(self) -> float: ...
 
 
 @runtime_checkable

@@ -47,9 +47,16 @@ class CallTable:
         """Calls of a tool that succeeded, the newest first."""
         return await self._latest(calls.c.tool_id == tool_id, calls.c.is_success.is_(True), most=most)
 
+    async def last_used(self, tool_ids: Collection[str]) -> dict[str, str]:
+        """When each of the tools was called last, if it ever was, as text that sorts."""
+        query = select(calls.c.tool_id, func.max(calls.c.created_at)).where(calls.c.tool_id.in_(tool_ids)).group_by(calls.c.tool_id)
+        return dict(map(tuple, await self._database.rows(query)))
+
     async def latest_failed(self, tool_id: str, kinds: Collection[ErrorType], most: int) -> tuple[CallRecord, ...]:
-        """Calls of a tool that ended with an error of these kinds, the newest first."""
-        return await self._latest(calls.c.tool_id == tool_id, calls.c.error_type.in_([kind.value for kind in kinds]), most=most)
+        """Calls of a tool that ended with an error of these kinds, the newest first; not those that were refused before it was asked."""
+        return await self._latest(
+            calls.c.tool_id == tool_id, calls.c.version != "", calls.c.error_type.in_([kind.value for kind in kinds]), most=most
+        )
 
     async def mark_sent(self, record: CallRecord, *, again: bool = False, claim: Claim | None = None) -> int:
         """Commit that the request is about to leave; how often it has by then, as far as is known.

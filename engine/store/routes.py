@@ -61,6 +61,13 @@ class RouteTable:
         query = select(routes.c.host, func.count()).where(routes.c.state.in_(_UP)).group_by(routes.c.host)
         return {host: number for host, number in await self._database.rows(query)}
 
+    async def up_elsewhere(self, host: str) -> frozenset[str]:
+        """The tools that are up on other hosts which are alive."""
+        async with self._database.read() as connection:
+            others = select(routes.c.tool_id).outerjoin(hosts, hosts.c.host == routes.c.host).where(routes.c.host != host)
+            rows = await connection.execute(others.where(routes.c.state.in_(_UP), ~self._is_dead(connection)))
+            return frozenset(rows.scalars())
+
     async def reset(self, host: str) -> None:
         """Forget the routes of a host that starts: its processes ended with its last worker."""
         async with self._database.write() as connection:

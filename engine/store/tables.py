@@ -1,6 +1,6 @@
 """The tables. Times are UTC ISO 8601 text with six digits of seconds, so that they sort; documents are JSON text as on the wire."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text, text
 
 METADATA = MetaData(
     naming_convention={"pk": "pk_%(table_name)s", "ix": "ix_%(column_0_label)s", "uq": "uq_%(table_name)s_%(column_0_name)s"},
@@ -127,6 +127,8 @@ calls = Table(
     Column("result", Text),
     Index("ix_calls_tool_id_created_at", "tool_id", "created_at"),
     Index("ix_calls_conversation_id", "conversation_id"),
+    # Few calls fail: which tools had such ones lately is asked again and again.
+    Index("ix_calls_failed_at", "created_at", sqlite_where=text("error_type IS NOT NULL"), postgresql_where=text("error_type IS NOT NULL")),
 )
 
 claims = Table(

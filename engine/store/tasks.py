@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.file_references import holder_of_candidates, release_files
+from engine.store.production_repairs import end_repair
 from engine.store.tables import model_turns, tasks
 from engine.store.task_announcements import ended, requested, tried_notes
 from engine.store.task_notes import lock_of_conversation, read_note, write_notes
@@ -149,6 +150,7 @@ class TaskTable:
             }
             await connection.execute(_of(task_id).values(**columns))
             await release_files(connection, holder_of_candidates(task_id))
+            await end_repair(connection, task_id, status)
             well, cost = status is TaskState.COMPLETED, await _cost(connection, task)
             announced = ended(task, well=well, reason=reason, tool_ids=tool_ids, cost_usd=cost, at=at)
             await write_notes(connection, task_id, (*_said_of(stages), *tried_notes(tried, at), *announced))

@@ -19,7 +19,7 @@ from engine.store.upserts import insert_new, upsert
 from engine.store.version_rows import NewVersion, make_active, mark_activated, say, tool_event, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Evidence
-from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
+from toolagent.contracts.manifest import SchedulingMode, ToolGroup, ToolManifest, ToolStatus
 from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.versions import ToolVersion
@@ -58,6 +58,16 @@ class ToolTable:
         if origin is not None:
             query = query.where(tools.c.origin == origin)
         return tuple(await self._database.scalars(query))
+
+    async def scheduling_modes(self) -> dict[str, SchedulingMode]:
+        """Of the tools that can be called and name one in their active version."""
+        # Most name none, and reading a thousand manifests takes a second.
+        names_one = tool_versions.c.manifest.like('%"scheduling_mode":"%')
+        columns = select(tools.c.tool_id, tool_versions.c.manifest).join(tools, tools.c.tool_id == tool_versions.c.tool_id)
+        query = columns.where(tools.c.removed_at.is_(None), tool_versions.c.version == tools.c.active_version, names_one)
+        rows = [(tool_id, ToolManifest.model_validate_json(manifest)) for tool_id, manifest in await self._database.rows(query)]
+        callable_ones = {tool_id: manifest for tool_id, manifest in rows if manifest.status is ToolStatus.ACTIVE}
+        return {tool_id: manifest.scheduling_mode for tool_id, manifest in callable_ones.items() if manifest.scheduling_mode}
 
     async def put(self, entry: ToolEntry, origin: str) -> None:
         """Write a version with its sources and make it the active one. Revives a removed tool."""
@@ -130,17 +140,19 @@ class ToolTable:
             active = await connection.scalar(_known(tool_id))
             if leaving not in {None, active}:
                 return active
-            query = select(tool_versions.c.version, tool_versions.c.manifest).where(tool_versions.c.tool_id == tool_id)
-            query = query.where(tool_versions.c.version != active, tool_versions.c.activated_at.is_not(None))
-            rows = (await connection.execute(query.order_by(tool_versions.c.activated_at.desc(), tool_versions.c.created_at.desc()))).all()
-            earlier = (manifest for _, text in rows if (manifest := ToolManifest.model_validate_json(text)).status is ToolStatus.ACTIVE)
-            target = next(earlier, None)
+            target = await _before(connection, tool_id, active)
             if active is None or target is None:
                 return None
             await _set_status(connection, tool_id, active, ToolStatus.INACTIVE)
             # When it became active stays as it was: it must not come to stand after those that it was active before.
             await make_active(connection, target, before=active, rolled_back=True)
             return target.version
+
+    async def before_active(self, tool_id: str) -> str | None:
+        """The version that `roll_back` would return to."""
+        async with self._database.read() as connection:
+            found = await _before(connection, tool_id, await connection.scalar(_known(tool_id)))
+        return found.version if found is not None else None
 
     async def deactivate(self, tool_id: str, version: str) -> bool:
         """Make a version one that cannot be called; False when there is none."""
@@ -206,6 +218,15 @@ def _manifest(tool_id: str, version: str) -> Select[str]:
         .join(tools, tools.c.tool_id == tool_versions.c.tool_id)
         .where(tools.c.tool_id == tool_id, tool_versions.c.version == version, tools.c.removed_at.is_(None))
     )
+
+
+async def _before(connection: AsyncConnection, tool_id: str, active: str | None) -> ToolManifest | None:
+    """Of the versions that can be called the one that was active last, before this one."""
+    query = select(tool_versions.c.manifest).where(tool_versions.c.tool_id == tool_id)
+    query = query.where(tool_versions.c.version != active, tool_versions.c.activated_at.is_not(None))
+    texts = await connection.scalars(query.order_by(tool_versions.c.activated_at.desc(), tool_versions.c.created_at.desc()))
+    manifests = map(ToolManifest.model_validate_json, texts.all())
+    return next((manifest for manifest in manifests if manifest.status is ToolStatus.ACTIVE), None)
 
 
 async def _set_status(connection: AsyncConnection, tool_id: str, version: str, status: ToolStatus) -> ToolManifest | None:

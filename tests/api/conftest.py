@@ -25,11 +25,13 @@ from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
+from engine.store.quarantine import QuarantineTable
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
+from engine.store.usage import UsageTable
 from engine.upkeep.draining import Hosts
 from engine.upkeep.residents import Residents
 from toolagent.contracts.manifest import ToolManifest
@@ -107,10 +109,12 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         catalog=CatalogExport(database),
         faults=FaultTable(database),
         calls=CallTable(database),
+        usage=UsageTable(database),
         events=EventTable(database),
         tasks=TaskTable(database),
         notes=TaskNoteTable(database),
         evidence=EvidenceTable(database),
+        quarantine=QuarantineTable(database),
         files=files,
         hosts=Hosts(HostTable(database, 10), routes, TaskTable(database), Residents(SessionTable(database), registry)),
         lanes=DoorTable(database, 10),

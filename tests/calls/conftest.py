@@ -8,13 +8,17 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.calls.admission import Admissions
+from engine.calls.cached_tools import CachedTools
 from engine.calls.checks.asked import CallLimits, Sources
 from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
+from engine.calls.troubles import CachedTroubles
+from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
+from engine.store.catalog_state import CatalogState
 from engine.store.claims import ClaimTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
@@ -22,6 +26,8 @@ from engine.store.doors import DoorTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
+from engine.store.production_repairs import ProductionRepairs
+from engine.store.quarantine import QuarantineTable
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
 from tests.parts import tool_registry
@@ -60,6 +66,9 @@ class Desk:
     parameters: FileParameters
     root: Path
     admit: Callable[..., Awaitable[Admission]]
+    registry: ToolRegistry
+    repairs: ProductionRepairs
+    quarantine: QuarantineTable
 
 
 @pytest_asyncio.fixture
@@ -83,9 +92,11 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
     parameters = FileParameters(files, root)
     limits = CallLimits(("local", "builtin", "remote"), 2000, 60.0, 600.0, max_values=500)
     placements = Placements("h1", {"default": 1}, HostTable(database, 10), RouteTable(database))
+    quarantine, repairs = QuarantineTable(database), ProductionRepairs(database)
+    troubles = CachedTroubles(repairs, quarantine, CachedTools(registry, CatalogState(database)))
     sources, places = (
-        Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10)),
-        Places(calls, SettledCalls()),
+        Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10), troubles),
+        Places(calls, SettledCalls(), note_crash=quarantine.note_crash),
     )
     admissions = Admissions(sources, placements, places, Memberships(GroupTable(database), SessionTable(database), calls))
 
@@ -96,4 +107,4 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
         request = AdmitRequest(call=call, call_id=call_id, workflow_id="w", run_id="r")
         return (await admissions.admit(request)).admission
 
-    return Desk(admissions, Settlements(registry, places), calls, files, parameters, root, admit)
+    return Desk(admissions, Settlements(registry, places), calls, files, parameters, root, admit, registry, repairs, quarantine)

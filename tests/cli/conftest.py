@@ -193,6 +193,10 @@ class Service:
     async def show_versions(self, tool_id: str) -> Response:
         return JSONResponse(versions_of(tool_id, "1.1.0"))
 
+    async def show_usage(self, tool_id: str, hours: float | None = None) -> Response:
+        calls = 3 if hours else 2_000
+        return JSONResponse({"tool_id": tool_id, "calls": calls, "error_rate": 0.25, "errors": {"timeout": 1}, "p95_s": 0.1234})
+
     async def activate(self, tool_id: str, version: str) -> Response:
         return JSONResponse(versions_of(tool_id, version))
 
@@ -294,6 +298,7 @@ def build(service: Service) -> FastAPI:
     app.add_api_route("/files/{file_id}", service.fetch)
     app.add_api_route("/run_tools", service.run_tools, methods=["POST"])
     app.add_api_route("/tools/{tool_id}/versions", service.show_versions)
+    app.add_api_route("/tools/{tool_id}/usage", service.show_usage)
     app.add_api_route("/tools/{tool_id}/versions/{version}/activate", service.activate, methods=["POST"])
     app.add_api_route("/hosts", service.list_hosts)
     app.add_api_route("/hosts/{host}/drain", service.drain, methods=["GET", "POST", "DELETE"])

@@ -81,6 +81,11 @@ def test_versions_are_listed_and_changed(toolagent: Invoke) -> None:
     assert changed["active_version"] == "1.0.0"
 
 
+def test_the_use_of_a_tool_is_shown(toolagent: Invoke) -> None:
+    assert toolagent("usage", "echo").stdout.splitlines()[1].split()[:8] == ["echo", "2,000", "25.0%", "timeout", "1", "—", "0.123", "s"]
+    assert json.loads(toolagent("usage", "echo", "--hours", "1", "--json").stdout)["calls"] == 3
+
+
 def test_the_catalog_is_written_as_files(toolagent: Invoke, service: "Service", tmp_path: Path) -> None:
     service.documents["tools/a.b@1.0.0.tool.json"] = {"toolId": "a:b"}
     assert toolagent("export", str(tmp_path / "out")).exit_code == 0

@@ -256,7 +256,8 @@ async def test_one_that_is_not_used_goes_after_its_time(
     containers = make(ttl_s=1.0)
     await containers.create(PLAIN, silent)
     async with asyncio.timeout(30):
-        while await containers_of(engine, settings):  # noqa: ASYNC110 - it happens elsewhere
+        while await containers_of(engine, settings):
+            await containers.destroy_unused()
             await asyncio.sleep(0.1)
 
 
@@ -266,7 +267,8 @@ async def test_a_command_in_the_background_keeps_it(make: Callable[..., BuildCon
     await containers.run_in_background(made.container_id, ["sh", "-c", "sleep 5; echo done > /out/end"])
     await eventually((settings.state / "volumes" / place_of_volumes("flask_api") / "out" / "end").exists)
     async with asyncio.timeout(30):
-        while await containers_of(engine, settings):  # noqa: ASYNC110 - it happens elsewhere
+        while await containers_of(engine, settings):
+            await containers.destroy_unused()
             await asyncio.sleep(0.1)
 
 
@@ -277,7 +279,8 @@ async def test_it_goes_later_when_it_could_not_be_written_down(
     made = await containers.create(PLAIN, silent)
     book.away = 2
     async with asyncio.timeout(30):
-        while await containers_of(engine, settings):  # noqa: ASYNC110 - it happens elsewhere
+        while await containers_of(engine, settings):
+            await containers.destroy_unused()
             await asyncio.sleep(0.1)
     assert (book.away, book.noted[0], book.noted[-1].status) == (0, made, ContainerStatus.DESTROYED)
 

@@ -14,13 +14,19 @@ from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.docker_engine.engine import Document, Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
-from engine.runtimes.failures import NotSent, RuntimeFailure, StartFailed
+from engine.runtimes.failures import RuntimeFailure, StartFailed
 from engine.runtimes.http.exchange import HttpExchange
-from engine.runtimes.runtime import Retired
+from engine.runtimes.running.dispatch import Dispatch
+from engine.runtimes.running.door_supervisor import NoRoutes
+from engine.runtimes.running.supervisor import Supervisor
+from engine.runtimes.runtime import Vitals
 from engine.runtimes.sandbox.egress import Egress
+from engine.upkeep.scheduling import EVICTION, KeepingLimits, idle_s_of
 from tests.docker.conftest import TOOL, Book, containers_of, eventually, request_of, silent
 from tests.docker.subject import docker_subject, versatile
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import SchedulingMode
 from toolagent.contracts.sources import DockerSource
 from toolagent_service.calls.shared_processes import place_of_volumes
 from workers.host.containers import engine_check
@@ -182,19 +188,21 @@ async def test_a_tool_that_takes_all_memory_is_ended_and_it_is_said_why(
 
 
 async def test_an_unused_container_is_stopped_after_its_time(make_runtime: Make, engine: Engine, settings: DockerSettings) -> None:
-    runtime = make_runtime(ttl_s=1.0)
-    running = await runtime.start(TOOL, versatile(), silent)
-    ended = asyncio.create_task(runtime.ended(running))
-    # One call that takes longer than that.
-    call = asyncio.create_task(runtime.call(running, versatile(), request_of(mode="slow", until="now")))
-    assert (await asyncio.wait({ended}, timeout=2.5))[0] == set()
-    await asyncio.to_thread((settings.state / "volumes" / place_of_volumes("versatile") / "home/now").touch)
+    supervisor = Supervisor({"docker": make_runtime(ttl_s=1.0)}, NoRoutes(), "here")
+    entry = ToolEntry(manifest=TOOL, sources=(versatile(),))
+    call = asyncio.create_task(supervisor.call(Dispatch(entry, request_of(mode="slow", until="now"))))
+    begun = settings.state / "volumes" / place_of_volumes("versatile") / "home/hanging"
+    await eventually(begun.exists)
+    (kept,) = supervisor.keeping.all()
+    assert idle_s_of(SchedulingMode.COLD, kept, KeepingLimits(300.0, 5, EVICTION["lru"])) == 1.0
+    assert (await kept.vitals(5.0)).holds == 1
+    assert not await supervisor.keeping.retire(kept)
+    await asyncio.to_thread(begun.with_name("now").touch)
     await call
-    assert isinstance(await asyncio.wait_for(ended, 30), Retired)
-    with pytest.raises(NotSent):
-        await runtime.call(running, versatile(), request_of())
-    await runtime.stop(running)
+    assert await kept.vitals(5.0) == Vitals(is_well=True)
+    assert await supervisor.keeping.retire(kept)
     assert await containers_of(engine, settings) == []
+    await supervisor.close()
 
 
 async def test_a_container_that_somebody_made_and_the_policy_names_serves_and_is_left_there(

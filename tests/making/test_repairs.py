@@ -13,6 +13,7 @@ from engine.making.mending.repairs import Mended, NotASuccessor, Repairs, succes
 from engine.store.calls import CallTable
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
+from engine.store.quarantine import QuarantineTable
 from tests.parts import tool_registry
 from tests.registry.importing import importer_of, write_catalog
 from toolagent.contracts.catalog import ToolEntry
@@ -61,7 +62,7 @@ def evidence(task_id: str) -> Evidence:
 
 @pytest_asyncio.fixture
 async def repairs(database: Database) -> AsyncGenerator[Repairs]:
-    made = Repairs(tool_registry(database), CallTable(database), EvidenceTable(database))
+    made = Repairs(tool_registry(database), CallTable(database), EvidenceTable(database), QuarantineTable(database))
     await made.registry.register(MANIFEST, PRESENT.sources)
     yield made
 

@@ -129,8 +129,16 @@ async def test_a_tool_that_ends_during_a_call_has_an_unknown_outcome(supervisor:
         await call(supervisor, entry_of(), mode="exit")
     assert (caught.value.error_type, caught.value.outcome) == (ErrorType.EXECUTION_ERROR, "unknown")
     assert caught.value.details["tool_ended"] == "exited with code 3"
+    assert "other_calls" not in caught.value.details
     assert routes.states[-1] is RunState.ERROR
     assert await pid_of(supervisor, entry_of())
+
+
+async def test_calls_that_were_in_the_process_together_are_told_so(supervisor: Supervisor, state: Path) -> None:
+    other = asyncio.create_task(call(supervisor, entry_of(), mode="hang"))
+    await eventually((home_of(state) / "hanging").exists)
+    failures = await asyncio.gather(other, call(supervisor, entry_of(), mode="exit"), return_exceptions=True)
+    assert [failure.details.get("other_calls") for failure in failures if isinstance(failure, CallFailed)] == [True, True]
 
 
 async def test_a_tool_that_lives_but_takes_no_connections_is_replaced(supervisor: Supervisor) -> None:

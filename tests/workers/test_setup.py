@@ -17,7 +17,7 @@ from workers.failures import CannotRun
 from workers.front.door import bound_socket
 from workers.ports import listen
 from workers.settings.front import FrontSettings
-from workers.settings.hosts import CallSettings, HostSettings
+from workers.settings.hosts import CallSettings, HostSettings, KeepingSettings
 from workers.settings.tools import ContainerSettings
 from workers.settings.whole import PARTS, Settings, unread, unusable
 from workers.state.directory import owned_state
@@ -35,6 +35,15 @@ def test_the_defaults_are_those_of_the_specification() -> None:
         "docker_mem_limit": "1g",
         "docker_nano_cpus": 1_000_000_000,
         "docker_ttl_seconds": 1800,
+    }
+
+
+def test_the_defaults_for_keeping_tools_are_those_of_the_specification() -> None:
+    assert KeepingSettings().model_dump() == {
+        "health_check_interval_s": 60.0,
+        "cold_tool_idle_timeout_s": 300.0,
+        "hot_tool_max_containers": 5,
+        "eviction_policy": "lru",
     }
 
 
@@ -93,6 +102,15 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
         ("BUCKET_LIMITS", '{"http": 2}'),
         ("BUCKET_LIMITS", '{"default": 1, "control": 2}'),
         ("HOST_LEASE_S", "5.9"),
+        ("HEALTH_CHECK_INTERVAL_S", "0.5"),
+        ("HEALTH_CHECK_INTERVAL_S", "nan"),
+        ("HEALTH_CHECK_INTERVAL_S", "often"),
+        ("COLD_TOOL_IDLE_TIMEOUT_S", "0"),
+        ("COLD_TOOL_IDLE_TIMEOUT_S", "-300"),
+        ("HOT_TOOL_MAX_CONTAINERS", "-1"),
+        ("HOT_TOOL_MAX_CONTAINERS", "2.5"),
+        ("EVICTION_POLICY", "fifo"),
+        ("DOCKER_TTL_SECONDS", "0"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:

@@ -14,6 +14,7 @@ from tests.workflows import (
     control_paths,
     create_paths,
     lane_paths,
+    maintain_paths,
     repair_paths,
     session_paths,
 )
@@ -25,7 +26,7 @@ from toolagent_service import step_names
 
 __all__ = ["SCENARIOS", "Scenario", "play"]
 
-SLOW = frozenset({"placed-elsewhere"})
+SLOW = frozenset({"placed-elsewhere", "one-is-silent"})
 """These take as long as our patience with a silent host (half a minute)."""
 
 AT_ONCE = 12
@@ -60,6 +61,7 @@ _PATHS = {
     names.CODING_AGENT: agent_paths.PATHS,
     names.TOOL_GROUP: session_paths.PATHS,
     names.USE_GROUP: session_paths.USES,
+    names.MAINTAIN: maintain_paths.PATHS,
 }
 
 SCENARIOS = tuple(Scenario(workflow, path, walk) for workflow, paths in _PATHS.items() for path, walk in paths.items())
@@ -74,6 +76,6 @@ async def play(client: Client, scenarios: Iterable[Scenario]) -> dict[str, Workf
             handle = await scenario.walk.play(Stage(client, scenario.name.lower()))
             return scenario.name, await handle.fetch_history()
 
-    async with batch_paths.children(client), slots(client), asyncio.TaskGroup() as group:
+    async with batch_paths.children(client), slots(client), maintain_paths.served(client), asyncio.TaskGroup() as group:
         playing = [group.create_task(one(scenario)) for scenario in scenarios]
     return dict(task.result() for task in playing)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from temporalio.client import Client
 
+from activities.maintain import Maintain
 from api.ports import Check, NotReadyError
 from engine.calling.intake import Intake
 from engine.calling.lane_call import LaneMaking
@@ -28,19 +29,21 @@ from engine.upkeep.departures import ending_after, ending_departed
 from engine.upkeep.draining import OwnDrain, draining
 from engine.upkeep.lease import HostLease, NotTheHostError, held_host
 from engine.upkeep.leftovers import sweeping_leftovers
+from engine.upkeep.maintenance import ServiceMaintenance, begun_maintenance
 from engine.upkeep.projects import sweep_projects
 from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
 from workers.grace import Grace
 from workers.host.containers import engine_check
-from workers.host.making import running_making
+from workers.host.making import repairs_of, running_making
 from workers.host.runtimes import running_runtimes
-from workers.parts import Store, activities_of, builtins_of, catalog_of
+from workers.parts import Store, activities_of, builtins_of, catalog_of, maintenance_of
 from workers.settings.kept import ContentSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.state.shared_files import require_shared_files
 from workers.temporal.host_workers import WorkerPool, running_workers
+from workers.temporal.maintain_schedule import MaintainSchedule, kept_schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +112,14 @@ async def running_host(
         await stack.enter_async_context(draining(OwnDrain(state.host, intake, supervisor, store.routes, store.residents)))
         folders = CallFolders(state.calls)
         await stack.enter_async_context(sweeping_leftovers(folders))
-        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake)
+        maintenance = maintenance_of(store, supervisor, settings.keeping, state.host, builds)
+        maintain = Maintain(maintenance, ServiceMaintenance(store.hosts, (repairs_of(store, settings, client).run,)))
+        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain)
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.calls.bucket_limits, activities, making, grace, intake)
         )
+        await stack.enter_async_context(begun_maintenance(maintenance))
+        await stack.enter_async_context(kept_schedule(MaintainSchedule(client, settings.keeping.health_check_interval_s)))
         yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, activities.queued)
 
 

@@ -40,14 +40,18 @@ from engine.roles.provider import ModelProvider
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers import PROVIDERS
 from engine.runtimes.docker.building.containers import BuildContainers
+from engine.store.call_outcomes import CallOutcomes
 from engine.tasks.log import TaskLog
 from engine.tasks.states import TaskStates
 from engine.tasks.subjects import Subjects
 from engine.tasks.transcript import Transcript
 from engine.upkeep.providers import ProviderSweep, sweeping_providers
+from engine.upkeep.repairs import RepairPolicy, RepairsFromProduction, RepairTables
 from engine.upkeep.sessions import SessionSweep, sweeping_sessions
 from engine.upkeep.tasks import TaskSweep, sweeping_tasks
+from toolagent.client.making import Making
 from toolagent_service.contracts.agent import AgentLimits
+from toolagent_service.making.repair_rule import RepairRules
 from workers.failures import CannotRun
 from workers.host.cloning import cloner_of
 from workers.host.dependencies import dependency_policy_of
@@ -110,8 +114,10 @@ async def running_making(
                 registration=registration,
                 files=FileParameters(store.files, settings.state.files_folder.absolute()),
                 benches=benches,
-                diagnoses=Diagnoses(DiagnosisParts(store.registry, store.routes, store.calls, benches, parts.projects, state.root)),
-                repairs=Repairs(store.registry, store.calls, store.evidence),
+                diagnoses=Diagnoses(
+                    DiagnosisParts(store.registry, store.routes, store.calls, store.quarantine, benches, parts.projects, state.root)
+                ),
+                repairs=Repairs(store.registry, store.calls, store.evidence, store.quarantine),
                 accounts=Accounts(store.tasks, store.turns),
             )
         )
@@ -130,6 +136,20 @@ async def running_making(
             AskModel(models, transcript, (coding,)),
             UseTool(transcript, (coding,)),
         )
+
+
+def repairs_of(store: Store, settings: Settings, client: Client) -> RepairsFromProduction:
+    """What sends tools to repair whose calls fail."""
+    of = settings.repairs
+    return RepairsFromProduction(
+        RepairTables(CallOutcomes(store.database), store.quarantine, store.repairs, store.registry, store.tasks),
+        Making(client),
+        RepairPolicy(
+            RepairRules(of.repair_after_failures, of.repair_pause_s, of.repairs_per_day),
+            of.repair_meanwhile,
+            has_model=settings.model.model is not None,
+        ),
+    )
 
 
 def _provider(settings: ModelSettings) -> ModelProvider | None:

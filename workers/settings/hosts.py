@@ -1,7 +1,7 @@
 """Hosts, the calls that they take, and the tools that they run."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -77,6 +77,22 @@ class CallSettings(Part):
         if wrong:
             raise ValueError(f"these cannot be names of buckets: {', '.join(wrong)}")
         return value
+
+
+class KeepingSettings(Part):
+    """Keeping tools."""
+
+    health_check_interval_s: Annotated[float, Field(ge=1, le=86_400)] = 60.0
+    """Seconds between two looks at the tools that run on all hosts; the host that started last decides."""
+
+    cold_tool_idle_timeout_s: Seconds = 300.0
+    """Seconds after which an unused cold tool is stopped, at the next look."""
+
+    hot_tool_max_containers: Annotated[int, Field(ge=0)] = 5
+    """The most processes and containers of hot tools that a host keeps; more are stopped when they are unused."""
+
+    eviction_policy: Literal["lru"] = "lru"
+    """Which hot tool goes when there are too many: `lru`, the one that was used longest ago."""
 
 
 class RunningSettings(Part):

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
+from toolagent_service.contracts.repairs import Meanwhile
 from workers.settings.part import CommaSeparated, Part, Seconds
 
 
@@ -47,6 +48,22 @@ class CodingSettings(Part):
 
     dependency_policy: Path | None = None
     """File (YAML or JSON) with the packages that machine-written code may depend on."""
+
+
+class RepairSettings(Part):
+    """Repairs from production."""
+
+    repair_after_failures: Annotated[int, Field(ge=1, le=100)] = 5
+    """Failures among twice as many newest calls of a version that open its repair; only failures of the tool's own count."""
+
+    repair_pause_s: Seconds = 1_800.0
+    """Seconds after a repair before the tool is repaired again; doubles with each repair of the day."""
+
+    repairs_per_day: Annotated[int, Field(ge=0)] = 3
+    """Repairs of a tool within 24 hours; 0: alerts only."""
+
+    repair_meanwhile: Meanwhile = Meanwhile.REFUSE
+    """What calls of a failing version get while it is repaired: `refuse` (`unavailable`), `previous` (the version before) or `serve`."""
 
 
 class RepositorySettings(Part):

@@ -100,4 +100,4 @@ class ContainerSettings(Part):
     """CPU of a container, in billionths of a core."""
 
     docker_ttl_seconds: Annotated[int, Field(ge=1)] = 1800
-    """Seconds after which an unused container is removed."""
+    """Seconds after which an unused container is removed, at the next look at running tools."""

@@ -9,9 +9,9 @@ from pydantic_settings import SettingsError
 
 from toolagent.core.suggestions import nearest
 from workers.settings.front import FrontSettings, LimitSettings, LogSettings
-from workers.settings.hosts import CallSettings, HostSettings, RunningSettings
+from workers.settings.hosts import CallSettings, HostSettings, KeepingSettings, RunningSettings
 from workers.settings.kept import ContentSettings, DatabaseSettings, RetentionSettings, StateSettings
-from workers.settings.making import CodingSettings, ModelSettings, RepositorySettings
+from workers.settings.making import CodingSettings, ModelSettings, RepairSettings, RepositorySettings
 from workers.settings.part import PREFIX, Part
 from workers.settings.temporal import TemporalSettings
 from workers.settings.tools import CatalogSettings, ContainerSettings, EnvironmentSettings, SandboxSettings
@@ -35,12 +35,14 @@ class Settings:
     host: HostSettings = field(default_factory=HostSettings)
     calls: CallSettings = field(default_factory=CallSettings)
     running: RunningSettings = field(default_factory=RunningSettings)
+    keeping: KeepingSettings = field(default_factory=KeepingSettings)
     catalog: CatalogSettings = field(default_factory=CatalogSettings)
     environments: EnvironmentSettings = field(default_factory=EnvironmentSettings)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     containers: ContainerSettings = field(default_factory=ContainerSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     coding: CodingSettings = field(default_factory=CodingSettings)
+    repairs: RepairSettings = field(default_factory=RepairSettings)
     repositories: RepositorySettings = field(default_factory=RepositorySettings)
 
 

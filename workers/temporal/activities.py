@@ -7,6 +7,7 @@ from activities.call_tool import CallTool
 from activities.control_tool import ControlTool
 from activities.deliver_callback import DeliverCallback
 from activities.group_sessions import GroupSessions
+from activities.maintain import Maintain
 from activities.settle import Settle
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
@@ -24,3 +25,4 @@ class Activities:
     lane: LaneMaking
     queued: QueuedCall
     sessions: GroupSessions
+    maintain: Maintain

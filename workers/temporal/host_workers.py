@@ -31,13 +31,14 @@ from workflows.control_tool import ControlTool
 from workflows.create_tool import CreateTool
 from workflows.deliver_callback import DeliverCallback
 from workflows.invoke_tool import InvokeTool
+from workflows.maintain import Maintain
 from workflows.outcome import OutcomeInterceptor
 from workflows.repair_tool import RepairTool
 from workflows.run_tools import RunTools
 from workflows.tool_group import ToolGroup
 from workflows.use_group import UseGroup
 
-HOST_WORKFLOWS = (InvokeTool, ControlTool, RunTools, ToolGroup, UseGroup, DeliverCallback, CreateTool, RepairTool, CodingAgent)
+HOST_WORKFLOWS = (InvokeTool, ControlTool, RunTools, ToolGroup, UseGroup, Maintain, DeliverCallback, CreateTool, RepairTool, CodingAgent)
 WORKFLOWS = (*HOST_WORKFLOWS, CallLane)
 
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
@@ -51,6 +52,7 @@ _CALLS_AT_ONCE = 256
 
 _CONTROL_SLOTS = 8
 _LOOK_SLOTS = 16
+_MAINTAIN_SLOTS = 2
 _CALLBACK_SLOTS = 16
 _SLOT_ASKERS = 4
 _MAKING_SLOTS = 16
@@ -98,6 +100,7 @@ async def running_workers(
     call = [activities.call.call_tool]
     notes = [making.follow.enter_stage, making.follow.end_task, making.follow.find_host]
     groups = activities.sessions
+    maintain = activities.maintain
     sessions = [groups.open_session, groups.note_session, groups.list_launches, groups.find_group]
     make = making.make
     steps = [
@@ -118,7 +121,16 @@ async def running_workers(
                 client,
                 task_queue=names.TASK_QUEUE,
                 workflows=HOST_WORKFLOWS,
-                activities=[activities.admit.admit, activities.admit.place, activities.settle.settle, look, *call, *notes, *sessions],
+                activities=[
+                    activities.admit.admit,
+                    activities.admit.place,
+                    activities.settle.settle,
+                    look,
+                    *call,
+                    *notes,
+                    *sessions,
+                    maintain.list_live_hosts,
+                ],
                 workflow_task_executor=executor,
                 max_concurrent_workflow_tasks=_CALLS_AT_ONCE,
                 max_concurrent_local_activities=_CALLS_AT_ONCE,
@@ -134,7 +146,10 @@ async def running_workers(
                 _CALLBACK_SLOTS,
                 grace,
             ),
-            _activity_worker(client, step_names.control_queue(host), [activities.control.control_tool], _CONTROL_SLOTS, grace),
+            _activity_worker(
+                client, step_names.control_queue(host), [activities.control.control_tool, maintain.maintain_host], _CONTROL_SLOTS, grace
+            ),
+            _activity_worker(client, step_names.MAINTAIN_QUEUE, [maintain.maintain_service], _MAINTAIN_SLOTS),
             _activity_worker(client, names.MAKING_QUEUE, [making.follow.await_slot], _SLOT_ASKERS),
             _activity_worker(client, step_names.making_queue(host), steps, _MAKING_SLOTS, grace),
             *(_activity_worker(client, bucket, call, tuner_of(slots, intake), grace) for bucket, slots in buckets.items()),

@@ -8,6 +8,8 @@ from engine.calls.checks import (
     executor,
     file_names,
     parameters,
+    quarantine,
+    repair,
     size,
     status,
     streaming,
@@ -23,14 +25,16 @@ CHECKS: tuple[Check, ...] = (
     size.CHECK,
     tool.CHECK,
     status.CHECK,
+    repair.CHECK,
     confirmation.CHECK,
     streaming.CHECK,
     executor.CHECK,
     dependencies.CHECK,
     parameters.CHECK,
+    quarantine.CHECK,
     file_names.CHECK,
 )
-"""An earlier answer is given again whatever has changed since. After `tool` it is known which version is called."""
+"""An earlier answer is given again whatever has changed since. After `repair` it is known which version is called."""
 
 CHECKS_OF_ID: tuple[Check, ...] = (earlier_result.CHECK, claim.CHECK)
 """Of a call that is not to be made."""

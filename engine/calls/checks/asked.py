@@ -1,13 +1,14 @@
 """A call during admission, and the checks that decide about it, each a file of this folder."""
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pydantic import JsonValue
 
 from engine.calls.file_parameters import FileParameters
 from engine.calls.lookup import ToolLookup
+from engine.calls.troubles import NoTroubles, Troubles
 from engine.store.calls import CallTable
 from engine.store.claims import ClaimTable
 from engine.store.doors import DoorTable
@@ -38,6 +39,7 @@ class Sources:
     limits: CallLimits
     claims: ClaimTable
     doors: DoorTable
+    troubles: Troubles = field(default_factory=NoTroubles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,10 @@ class Asked:
     entry: ToolEntry | None = None
     is_new: bool = False
     """No earlier call has this id."""
+    instead_of: str | None = None
+    """The version that is under repair; the one before it is called."""
+    repair: str | None = None
+    """The task of that repair."""
 
     @property
     def found(self) -> ToolEntry:

@@ -1,9 +1,9 @@
 """What follows when a call has ended: one module an effect and one line here, in their order."""
 
-from engine.calls.effects import recording, telling, timing
+from engine.calls.effects import crashes, recording, telling, timing
 from engine.calls.effects.ended import Effect
 
 __all__ = ["EFFECTS"]
 
-EFFECTS: tuple[Effect, ...] = (recording.EFFECT, telling.EFFECT, timing.EFFECT)
+EFFECTS: tuple[Effect, ...] = (recording.EFFECT, crashes.EFFECT, telling.EFFECT, timing.EFFECT)
 """Record before telling."""

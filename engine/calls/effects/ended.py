@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
@@ -39,6 +39,17 @@ class SettledCalls:
                 future.set_result(result)
 
 
+class NoteCrash(Protocol):
+    """Told of a call during which the tool's process ended, how, and whether it was `alone` in it. Whether its input is quarantined."""
+
+    async def __call__(self, record: CallRecord, error: str, *, alone: bool) -> bool: ...
+
+
+async def no_note(record: CallRecord, error: str, *, alone: bool) -> bool:  # noqa: ARG001 - as the protocol
+    """Where nothing is quarantined."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """Where effects write, and who is told."""
@@ -46,6 +57,7 @@ class Places:
     calls: CallTable
     settled: SettledCalls
     durations: UsualDurations = field(default_factory=UsualDurations)
+    note_crash: NoteCrash = no_note
 
 
 @dataclass(frozen=True, slots=True)

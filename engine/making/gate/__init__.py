@@ -16,7 +16,7 @@ CHECKS: tuple[Check, ...] = (
 """Without the first nothing else is asked. The last looks back on all the others, and what is withheld is told after all that is not."""
 
 
-def with_check(check: Check) -> tuple[Check, ...]:
-    """One more, that may quote what the tool says: asked before the tool is told anything that its maker must not learn."""
+def with_checks(first: Check, before_withheld: Check) -> tuple[Check, ...]:
+    """Two more, that may quote what the tool says: one once it has started, one before it is told what its maker must not learn."""
     place = CHECKS.index(withheld_examples.check)
-    return (*CHECKS[:place], check, *CHECKS[place:])
+    return (CHECKS[0], first, *CHECKS[1:place], before_withheld, *CHECKS[place:])

@@ -17,6 +17,7 @@ from engine.runtimes.given_secrets import without_given
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import Progress
 from engine.store.calls import CallTable
+from engine.store.quarantine import QuarantineTable
 from engine.store.routes import RouteTable
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
@@ -54,6 +55,7 @@ class DiagnosisParts:
     registry: ToolRegistry
     routes: RouteTable
     calls: CallTable
+    quarantine: QuarantineTable
     benches: Workbenches
     projects: Projects | None
     state: Path
@@ -89,13 +91,21 @@ class Diagnoses:
 
     async def _failed(self, entry: ToolEntry, withheld: Sequence[Example]) -> tuple[FailedCall, ...]:
         tool_id, calls = entry.manifest.tool_id, self._parts.calls
+        poison = await self._poison(entry)
         doubted = await calls.latest_failed(tool_id, (ErrorType.VALIDATION_ERROR,), _LOOKED_AT)
-        # What was refused before the tool was asked has no version.
-        records = (*await calls.latest_failed(tool_id, _ITS_OWN, _LOOKED_AT), *(record for record in doubted if record.version))
+        failed = await calls.latest_failed(tool_id, _ITS_OWN, _LOOKED_AT)
+        others = [record for record in failed if record.call_id not in {one.call_id for one in poison}]
+        records = (*poison, *others, *doubted)
         schema = entry.manifest.input_schema
         hidden = [as_recorded(schema, example.input) for example in withheld]
         shown = (record for record in records if as_recorded(schema, record.params) not in hidden)
         return tuple(_told(schema, record) for record, _ in zip(shown, range(_MOST_CALLS), strict=False))
+
+    async def _poison(self, entry: ToolEntry) -> list[CallRecord]:
+        """Of each quarantined input its last call that is still known: they are told first."""
+        inputs = await self._parts.quarantine.of_tool(entry.manifest.tool_id, entry.manifest.version)
+        known = [await self._parts.calls.get(one.call_ids[-1]) for one in inputs[:_MOST_CALLS] if one.call_ids]
+        return [record for record in known if record is not None]
 
     async def _laid_out(self, task_id: str, entry: ToolEntry, found: Diagnosis, progress: Progress) -> Diagnosis:
         try:

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 from engine.making.evidence import evidence_for
 from engine.making.gate.subject import Check
+from engine.making.mending.poison import poison_of
 from engine.making.mending.replay import ReplayLimits, recorded_calls
 from engine.making.schema_rights import more_files, unmasked
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
 from engine.store.evidence import EvidenceTable
+from engine.store.quarantine import QuarantineTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate, Evidence
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
@@ -45,6 +47,7 @@ class Repairs:
     registry: ToolRegistry
     calls: CallTable
     evidence: EvidenceTable
+    quarantine: QuarantineTable
 
     async def successor(self, task_id: str, tool_id: str, mends: str, candidate: Candidate) -> ToolEntry:
         """Raises NotASuccessor."""
@@ -65,6 +68,13 @@ class Repairs:
         major = mends.partition(".")[0]
         counted = [one for one in trusted if one.partition(".")[0] == major]
         return await asyncio.to_thread(recorded_calls, present, records, counted, task.examples, limits)
+
+    async def poison(self, task: RepairTool, mends: str) -> Check:
+        """The check that asks the candidate what ended the process of the version that it mends."""
+        present = await self.registry.get(task.tool_id, mends)
+        if present is None:
+            raise NotASuccessor(f"{task.tool_id!r} has no version {mends} any more: somebody removed it.")
+        return await asyncio.to_thread(poison_of, present, await self.quarantine.of_tool(task.tool_id, mends), task.examples)
 
     async def register(self, task_id: str, mended: Mended, candidate: Candidate, evidence: Evidence) -> Registered:
         """Make it the active version. Calls that run go on with theirs, and the old version stays."""

@@ -114,13 +114,13 @@ def recorded_calls(
     that acts get the parameters of its test mode.
     """
     limits, schema = limits or ReplayLimits(), present.input_schema
-    hidden = [_as_asked(present, as_recorded(schema, example.input)) for example in examples]
+    hidden = [as_asked(present, as_recorded(schema, example.input)) for example in examples]
     omitted: Counter[str] = Counter()
     found: dict[str, list[CallRecord]] = {}
     for record in records:
         if record.version not in versions or record.result is None:
             continue
-        asked = _as_asked(present, record.params)
+        asked = as_asked(present, record.params)
         why = _EXAMPLE if as_recorded(schema, asked) in hidden else _unusable(present, record, asked)
         if why:
             omitted[why] += 1
@@ -139,13 +139,13 @@ def _acts(present: ToolManifest) -> bool:
     return present.side_effect_scope is not SideEffectScope.NONE
 
 
-def _as_asked(present: ToolManifest, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def as_asked(present: ToolManifest, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """With the test mode laid over where a call would change something."""
     return {**params, **(present.test_mode or {})} if _acts(present) else params
 
 
 def _of(present: ToolManifest, records: Sequence[CallRecord]) -> Recorded:
-    asked = _as_asked(present, records[0].params)
+    asked = as_asked(present, records[0].params)
     made = [record for record in records if _key(record.params) == _key(asked)]
     same = made or records
     own = [record for record in same if record.version == present.version] or same
@@ -157,7 +157,7 @@ def _unusable(present: ToolManifest, record: CallRecord, asked: dict[str, JsonVa
     result = record.result
     if result is None or result.is_reference:
         return _LARGE
-    if _is_masked(record.params) or holds_secret(present.output_schema, result.result):
+    if is_masked(record.params) or holds_secret(present.output_schema, result.result):
         return _SECRET
     names_files = (
         any(values_of_format(present.input_schema, record.params, FILE_PATH))
@@ -169,12 +169,13 @@ def _unusable(present: ToolManifest, record: CallRecord, asked: dict[str, JsonVa
     return _UNFIT if asked != record.params and any(issues_of(present.input_schema, asked)) else ""
 
 
-def _is_masked(value: JsonValue) -> bool:
+def is_masked(value: JsonValue) -> bool:
+    """Whether a secret was taken out of it."""
     match value:
         case dict():
-            return any(map(_is_masked, value.values()))
+            return any(map(is_masked, value.values()))
         case list():
-            return any(map(_is_masked, value))
+            return any(map(is_masked, value))
         case _:
             return value == MASK
 

@@ -54,10 +54,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What a health path answered. `active` is the number of requests in work, where the tool says it."""
+    """What a health path answered. `active` is the number of requests in work, `sessions` of what it holds open, where the tool says it."""
 
     status: int
     active: int | None
+    sessions: int | None = None
 
 
 class HttpExchange:
@@ -206,13 +207,17 @@ async def _health(response: httpx.Response) -> Health:
         received = await read(response, _MAX_HEALTH_BYTES)
     except CallFailed:
         return Health(response.status_code, None)
-    return Health(received.status, _active(received.body))
+    return Health(received.status, *_counts(received.body))
 
 
-def _active(body: bytes) -> int | None:
+def _counts(body: bytes) -> tuple[int | None, int | None]:
+    """Of requests in work, and of sessions."""
     try:
         told: JsonValue = json.loads(body)
     except (ValueError, RecursionError):
-        return None
-    active = told.get("active") if isinstance(told, dict) else None
-    return active if isinstance(active, int) and not isinstance(active, bool) else None
+        return None, None
+    return (_count(told.get("active")), _count(told.get("sessions"))) if isinstance(told, dict) else (None, None)
+
+
+def _count(told: JsonValue) -> int | None:
+    return told if isinstance(told, int) and not isinstance(told, bool) else None

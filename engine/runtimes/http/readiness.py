@@ -10,6 +10,7 @@ import httpx
 from engine.network.ports import listens
 from engine.runtimes.http.exchange import Health, HttpExchange
 from engine.runtimes.process.processes import Process
+from engine.runtimes.runtime import Vitals
 from toolagent.contracts.sources import HttpSource
 
 _FASTEST_LOOK_S = 0.01
@@ -78,6 +79,16 @@ async def serves(health: Health, path: str, endpoint: str, http: HttpExchange) -
         root = await http.health(endpoint, "/", _ASK_S)
         return root is not None and root.status < _SERVER_ERROR
     return health.status == _OK or (path in _UNDECLARED and health.status < _SERVER_ERROR)
+
+
+async def vitals_of(endpoint: str, path: str, http: HttpExchange, timeout_s: float) -> Vitals:
+    """How a tool is that serves already."""
+    health = await http.health(endpoint, path, timeout_s)
+    if health is None:
+        return Vitals(is_well=False, said=f"{path} did not answer within {timeout_s:g} s")
+    if not await serves(health, path, endpoint, http):
+        return Vitals(is_well=False, said=f"{path} answered {health.status}")
+    return Vitals(is_well=True, holds=(health.active or 0) + (health.sessions or 0))
 
 
 async def _whose(process: Process, endpoint: str) -> Readiness:

@@ -28,7 +28,11 @@ async def exited(process: Process, tool_id: str) -> StartFailed:
     return StartFailed(
         ErrorType.UNAVAILABLE,
         f"The tool {tool_id!r} {exit_text(code)} while it was starting{came_to(process)}.",
-        {"exit_code": code, "stderr": "\n".join(process.stderr.last_lines(_TOLD_LINES))},
+        {
+            "exit_code": code,
+            "stderr": "\n".join(process.stderr.last_lines(_TOLD_LINES)),
+            **({} if process.ending.was_set_up else {"missing": "sandbox"}),
+        },
     )
 
 

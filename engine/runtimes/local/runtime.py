@@ -11,7 +11,7 @@ from engine.network.ports import free_port
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.own_servers import own_target
-from engine.runtimes.http.readiness import Exited, NotOurs, Ready, Unhealthy, await_ready
+from engine.runtimes.http.readiness import Exited, NotOurs, Ready, Unhealthy, await_ready, vitals_of
 from engine.runtimes.http.remote_keys import Secrets
 from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
 from engine.runtimes.local.environments import local_program
@@ -19,7 +19,7 @@ from engine.runtimes.local.failures import came_to, exited, unhealthy
 from engine.runtimes.process.launching import launched
 from engine.runtimes.process.processes import Launcher, exit_text
 from engine.runtimes.projects import Projects
-from engine.runtimes.runtime import Progress, Running, ToolRequest
+from engine.runtimes.runtime import Progress, Running, ToolRequest, Vitals
 from engine.runtimes.variables import variables_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
@@ -87,6 +87,9 @@ class LocalRuntime:
         # A tool that does not say how much it works on may go on with what was cancelled: only a plain 0 counts.
         health = await self._http.health(running.endpoint, source.health_path, _IDLE_ASK_S)
         return health is not None and health.status == _OK and health.active == 0
+
+    async def vitals(self, running: Running, source: LocalSource, timeout_s: float) -> Vitals:
+        return await vitals_of(running.endpoint, source.health_path, self._http, timeout_s)
 
     async def call(self, running: Running, source: LocalSource, request: ToolRequest) -> JsonValue:
         target = own_target(running.endpoint, source, {"X-Output-Dir": request.written_to}, self._secrets)

@@ -17,7 +17,7 @@ from engine.runtimes.mcp.listing import Listing, listing_of
 from engine.runtimes.mcp.serving import Server, Up
 from engine.runtimes.mcp.session import Session
 from engine.runtimes.mcp.web import WebServer, over_web
-from engine.runtimes.runtime import Progress, Running, ToolRequest
+from engine.runtimes.runtime import Progress, Running, ToolRequest, Vitals
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import McpSource
@@ -60,6 +60,11 @@ class RemoteMcpRuntime:
             raise NotSent(ErrorType.UNAVAILABLE, "The server has ended.", {"endpoint": running.endpoint})
         with server.noted(request):
             return await self._answer(server, source, request)
+
+    async def vitals(self, running: Running, source: McpSource, timeout_s: float) -> Vitals:  # noqa: ARG002 - the connection is what is asked
+        session = _server_of(running).session
+        is_well = bool(session.open_calls) or await session.answers(timeout_s)
+        return Vitals(is_well=is_well, said="" if is_well else f"it did not answer a ping within {timeout_s:g} s", holds=session.open_calls)
 
     async def stop(self, running: Running) -> None:
         server = _server_of(running)

@@ -1,6 +1,7 @@
 """The tools that are up on this host: at most one process for each version of a tool, one for several that share it."""
 
 import asyncio
+import time
 from collections.abc import Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -32,13 +33,23 @@ def key_of(entry: ToolEntry) -> Key:
 
 
 class Instance:
-    """One tool that was brought up, by the source with this index."""
+    """One tool that was brought up, by the source with this index.
+
+    `is_out`: it is being stopped, and takes no more calls. `used` is by the monotonic clock.
+    """
 
     def __init__(self, key: Key, index: int, source: ToolSource, runtime: AnyRuntime, running: Running) -> None:
         self.key, self.index, self.source, self.runtime, self.running = key, index, source, runtime, running
         self.in_flight = 0
         self.is_retired = False
+        self.is_out = False
+        self.used = time.monotonic()
+        self.failed_checks = 0
         self.watcher: asyncio.Task[None] | None = None
+
+
+Life: TypeAlias = tuple[Instance, ...]
+"""Tools that live and end together: those of one process. Never empty."""
 
 
 class Instances:
@@ -55,6 +66,19 @@ class Instances:
 
     def get(self, key: Key) -> Instance | None:
         return self._up.get(key)
+
+    def lives(self) -> tuple[Life, ...]:
+        """What is up here as processes, or by connections that may end: those that share one together."""
+        found: dict[object, list[Instance]] = {}
+        for instance in self._up.values():
+            if isinstance(instance.runtime, SharedProcesses):
+                found.setdefault(instance.runtime.process_of(instance.running), []).append(instance)
+            elif isinstance(instance.runtime, Mortal):
+                found[instance] = [instance]
+        return tuple(map(tuple, found.values()))
+
+    def is_starting(self, tool_id: str) -> bool:
+        return any(key[0] == tool_id and not start.is_over for key, start in self._starts.items())
 
     def stops(self, tool_id: str) -> int:
         """How often the tool was stopped. Compared before and after a wait, it shows whether that happened meanwhile."""
@@ -93,12 +117,15 @@ class Instances:
 
     @contextmanager
     def using(self, instance: Instance) -> Generator[None, None, None]:
-        """While a call uses it. An instance that was replaced meanwhile ends with its last call."""
+        """While a call uses it. An instance that was replaced meanwhile ends with its last call. Raises NotSent for one that is out."""
+        if instance.is_out:
+            raise NotSent(ErrorType.UNAVAILABLE, "The tool was stopped a moment ago.")
         instance.in_flight += 1
         try:
             yield
         finally:
             instance.in_flight -= 1
+            instance.used = time.monotonic()
             self._end_if_done(instance)
 
     def serves(self, instance: Instance) -> bool:
@@ -114,20 +141,40 @@ class Instances:
 
     async def discard(self, instance: Instance, state: RunState, why: str | None) -> None:
         """Take it down; the next call starts it anew."""
+        await self._discard((instance,), state, why)
+
+    async def retire(self, life: Life) -> bool:
+        """Stop what nobody uses, unless a call has come by now; the next one starts it anew."""
+        if any(self.serves(instance) or self.is_starting(instance.key[0]) for instance in life):
+            return False
+        await self._discard(life, RunState.STOPPED, None)
+        return True
+
+    async def _discard(self, life: Life, state: RunState, why: str | None) -> None:
+        # All are out before the first await: a call that comes now starts another.
+        were_up = [self._take_out(instance) for instance in life]
+        ends = [self._spawn(self._end(one, state, why, tell=was_up)) for one, was_up in zip(life, were_up, strict=True)]
+        # A waiter may be cancelled; the stop may not.
+        await asyncio.shield(asyncio.gather(*ends))
+
+    def _take_out(self, instance: Instance) -> bool:
+        """Whether it was up."""
         was_up = self._up.get(instance.key) is instance
         if was_up:
             del self._up[instance.key]
-        # A waiter may be cancelled; the stop may not.
-        await asyncio.shield(self._spawn(self._end(instance, state, why, tell=was_up)))
+        instance.is_out = True
+        return was_up
 
     async def explain(self, instance: Instance, failure: RuntimeFailure) -> None:
-        """Add to the failure of a call how the process ended, if it has."""
+        """Add to the failure of a call how the process ended, if it has, and whether other calls were in it."""
         if instance.watcher is None:
             return
+        runtime = instance.runtime
+        others = instance.in_flight > 1 or (isinstance(runtime, SharedProcesses) and runtime.serves_others(instance.running))
         await asyncio.wait([instance.watcher], timeout=_SEEN_ENDED_S)
         if instance.watcher.done():
             route = self._board.route(instance.key[0])
-            failure.explain(tool_ended=route.last_error if route else None)
+            failure.explain(tool_ended=route.last_error if route else None, **({"other_calls": True} if others else {}))
 
     async def stop_tool(self, tool_id: str) -> None:
         """Take down all versions of a tool, and end what is starting. Calls that wait for it do not start it again."""

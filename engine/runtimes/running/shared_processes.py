@@ -1,6 +1,7 @@
 """Tools that share a process: it is started for the first of them, and ends with the last."""
 
 import asyncio
+import math
 from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent
 from engine.runtimes.running.shared_start import SharedStart
-from engine.runtimes.runtime import Mortal, Progress, Retired, Running, Runtime, ToolRequest
+from engine.runtimes.runtime import Examined, Expiring, Mortal, Progress, Retired, Running, Runtime, ToolRequest, Vitals
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import PackedSource
@@ -112,6 +113,19 @@ class SharedProcesses:
 
     async def ended(self, running: Running) -> str:
         return await asyncio.shield(_use_of(running)[0].over)
+
+    def process_of(self, running: Running) -> object:
+        """The same for all tools that are in it."""
+        return _use_of(running)[0].process
+
+    async def vitals(self, running: Running, source: PackedSource, timeout_s: float) -> Vitals:
+        if not isinstance(self._runtime, Examined):
+            return Vitals(is_well=True)
+        return await self._runtime.vitals(_use_of(running)[1], source, timeout_s)
+
+    @property
+    def ttl_s(self) -> float:
+        return self._runtime.ttl_s if isinstance(self._runtime, Expiring) else math.inf
 
     def serves_others(self, running: Running) -> bool:
         """Whether other tools than this one have calls in the process."""

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from engine.runtimes.failures import CallFailed, NoSlot, NotSent
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.instances import Instance, Instances, key_of
+from engine.runtimes.running.keeping import Keeping
 from engine.runtimes.running.route_board import Alert, RouteBoard, RouteStore, no_alert
 from engine.runtimes.running.start_budget import StartBudget
 from engine.runtimes.runtime import AnyRuntime, Installing, Mortal, PerCall, Progress
@@ -59,6 +60,7 @@ class Supervisor:
         self._runtimes, self._cancel_grace_s = runtimes, cancel_grace_s
         self._board = RouteBoard(routes, host, alert)
         self._instances = Instances(runtimes, self._board)
+        self._keeping = Keeping(self._instances, self._board)
         self._slots: dict[tuple[str, int], asyncio.Semaphore] = {}
 
     def is_running(self, tool_id: str, version: str) -> bool:
@@ -95,6 +97,11 @@ class Supervisor:
         """
         await self._instances.stop_tool(tool_id)
         return self._board.route(tool_id) or ToolRoute(tool_id=tool_id)
+
+    @property
+    def keeping(self) -> Keeping:
+        """For who looks after what runs here."""
+        return self._keeping
 
     def tool_ids(self) -> tuple[str, ...]:
         """The tools that run here, are started, or ran since this host was started."""
@@ -139,8 +146,11 @@ class Supervisor:
             for index in self._order(entry):
                 if not await self._is_up(entry, index):
                     raise NoSlot(entry.manifest.tool_id, None)
+                instance = await self._instances.ensure(entry, index, dispatch.request.progress, stops)
+                if instance.is_out:
+                    raise NoSlot(entry.manifest.tool_id, None)
                 try:
-                    return await self._send(await self._instances.ensure(entry, index, dispatch.request.progress, stops), dispatch, stops)
+                    return await self._send(instance, dispatch, stops)
                 except NotSent as failure:
                     self._instances.require_not_stopped(entry.manifest.tool_id, stops)
                     failures[index] = failure

@@ -14,6 +14,7 @@ from engine.making.mending.replay import NAME, ReplayLimits, recorded_calls
 from engine.store.calls import CallTable
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
+from engine.store.quarantine import QuarantineTable
 from tests.making.gate.conftest import INPUT, Court, entry_of, failed_checks
 from tests.parts import tool_registry
 from toolagent.contracts.calls import ToolResult
@@ -68,7 +69,7 @@ def record(
 
 @pytest.fixture
 def repairs(database: Database) -> Repairs:
-    return Repairs(tool_registry(database), CallTable(database), EvidenceTable(database))
+    return Repairs(tool_registry(database), CallTable(database), EvidenceTable(database), QuarantineTable(database))
 
 
 async def judged(court: Court, repairs: Repairs, made: ToolEntry, *recorded: CallRecord, manifest: ToolManifest = PRESENT) -> Judgement:

@@ -19,6 +19,7 @@ from engine.store.calls import CallTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
+from engine.store.quarantine import QuarantineTable
 from engine.store.routes import RouteTable
 from tests.parts import tool_registry
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
@@ -93,7 +94,7 @@ def clinic(database: Database, tmp_path: Path, benches: Workbenches) -> Clinic:
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 1 << 20)
     projects = Projects(state / "projects", StoredArchives(files, ProjectArchives(files)))
     registry, routes = tool_registry(database), RouteTable(database)
-    return Clinic(DiagnosisParts(registry, routes, CallTable(database), benches, projects, state), files)
+    return Clinic(DiagnosisParts(registry, routes, CallTable(database), QuarantineTable(database), benches, projects, state), files)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from pathlib import Path
 HOME = Path(os.environ["HOME"])  # noqa: TID251 - a tool has no settings of ours
 LOCK = threading.Lock()
 ACTIVE = 0
+HEALTH: dict[str, float] = {}
 
 
 def note(name: str, text: str) -> None:
@@ -37,7 +38,8 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        self.answer(200, {"status": "ok", "active": ACTIVE})
+        time.sleep(HEALTH.get("delay_s", 0))
+        self.answer(HEALTH.get("status", 200), {"status": "ok", "active": ACTIVE, "sessions": HEALTH.get("sessions", 0)})
 
     def do_POST(self) -> None:
         global ACTIVE
@@ -52,6 +54,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def ok(self, params: dict) -> None:
         self.answer(200, {"echo": params, "pid": os.getpid()})
+
+    def health(self, params: dict) -> None:
+        """What the health path says from now on: `status`, `sessions`, `delay_s`."""
+        HEALTH.update(params)
+        self.answer(200, {})
 
     def fail(self, _params: dict) -> None:
         self.answer(500, {"error": {"type": "execution_error", "message": "as you asked", "details": None}})

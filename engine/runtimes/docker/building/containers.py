@@ -19,7 +19,6 @@ from engine.runtimes.docker.building.images import Images, usable
 from engine.runtimes.docker.building.index_variables import index_variables
 from engine.runtimes.docker.building.wishes import Note, Notes, Wishes
 from engine.runtimes.docker.parts import DockerParts
-from engine.runtimes.docker.unused import UnusedTimer
 from engine.runtimes.docker_engine.binds import bind
 from engine.runtimes.docker_engine.carried import INSIDE, Carried
 from engine.runtimes.docker_engine.commands import Command, Executed, begin, run_within
@@ -65,7 +64,7 @@ class _Site:
 class BuildContainers:
     """Those of one state directory. Failures are StartFailed. To be closed with `close`, which leaves the containers.
 
-    One that was not used for the settings' `ttl_s` is destroyed. It is in use while a command runs in it, in the background too.
+    One that was not used for the settings' `ttl_s` is unused; it is in use while a command runs in it, in the background too.
     """
 
     def __init__(self, parts: DockerParts) -> None:
@@ -74,7 +73,6 @@ class BuildContainers:
         self._images = Images(parts)
         self._notes = Notes(parts.settings.state / "containers")
         self._sites: dict[str, _Site] = {}
-        self._timer = UnusedTimer(parts.settings.ttl_s, self._sites, self._is_unused, self._retire)
         self._count = itertools.count(1)
 
     @property
@@ -159,8 +157,19 @@ class BuildContainers:
                     await self._without_image(tag)
         return tuple(site.info for site in self._sites.values())
 
+    async def destroy_unused(self) -> Mapping[str, str]:
+        """Those that were not used for so long. What could not be destroyed, and why: it is tried again the next time."""
+        failed: dict[str, str] = {}
+        for site in [one for one in self._sites.values() if self._is_unused(one)]:
+            if self._sites.get(site.info.container_id) is not site:
+                continue
+            try:
+                await self._retire(site)
+            except Exception as error:  # noqa: BLE001 - whatever it was, all others must go in their time
+                failed[site.name] = f"{type(error).__name__}: {error}"
+        return failed
+
     async def close(self) -> None:
-        self._timer.stop()
         for site in self._sites.values():
             site.audited.rest()
             await site.way.aclose()
@@ -231,7 +240,6 @@ class BuildContainers:
 
     def _kept(self, site: _Site) -> _Site:
         self._sites[site.info.container_id] = site
-        self._timer.start()
         return site
 
     async def _opened(

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,6 @@ from engine.runtimes.docker.serving.account import account_of
 from engine.runtimes.docker.serving.given import GivenContainers
 from engine.runtimes.docker.serving.shaping import mounts_of, shape_of
 from engine.runtimes.docker.serving.users import user_of
-from engine.runtimes.docker.unused import UnusedTimer
 from engine.runtimes.docker_engine.carried import INSIDE, Carried
 from engine.runtimes.docker_engine.deaths import Deaths, ending_of
 from engine.runtimes.docker_engine.engine import EngineFailure, Missing
@@ -28,9 +26,9 @@ from engine.runtimes.docker_engine.serving_containers import TMP, Shape, contain
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.own_servers import own_target
-from engine.runtimes.http.readiness import serves
+from engine.runtimes.http.readiness import serves, vitals_of
 from engine.runtimes.projects import Projects
-from engine.runtimes.runtime import Progress, Retired, Running, ToolRequest
+from engine.runtimes.runtime import Progress, Running, ToolRequest, Vitals
 from engine.runtimes.sandbox.egress import Opening, SandboxNetwork
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.levels.watch import Watch
@@ -53,7 +51,7 @@ _TOLD_LINES = 40
 
 @dataclass(slots=True)
 class _Serving:
-    """A container that is up. `used` is by the monotonic clock; without `info` it was given to us, and is not removed.
+    """A container that is up. Without `info` it was given to us, and is not removed.
 
     `name` is that of its way in; the container itself goes by its id. `release` gives its user back.
     """
@@ -62,13 +60,11 @@ class _Serving:
     running: Running
     name: str
     place: str
-    used: float
     way: AsyncExitStack
     audited: Audited
     release: Callable[[], None]
     info: ContainerInfo | None = None
     sees_calls: bool = False
-    in_flight: int = 0
     is_retiring: bool = False
     is_buried: bool = False
     burial: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -85,7 +81,6 @@ class DockerRuntime:
         self._deaths = Deaths(parts.engine)
         self._up: dict[str, _Serving] = {}
         self._there: dict[str, ExitStack] = {}  # what is given back when a container is gone, by its name
-        self._timer = UnusedTimer(parts.settings.ttl_s, self._up, self._is_unused, self._retire)
 
     async def start(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> Running:
         try:
@@ -98,7 +93,6 @@ class DockerRuntime:
             raise StartFailed(ErrorType.UNAVAILABLE, f"The container of {tool.tool_id!r} cannot be started here: {error}") from error
         self._up[serving.running.endpoint] = serving
         serving.audited.started()
-        self._timer.start()
         return serving.running
 
     async def is_alive(self, running: Running) -> bool:
@@ -109,18 +103,16 @@ class DockerRuntime:
         health = await self._http.health(running.endpoint, source.health_path, _IDLE_ASK_S)
         return health is not None and health.status == _OK and health.active == 0
 
+    async def vitals(self, running: Running, source: DockerSource, timeout_s: float) -> Vitals:
+        return await vitals_of(running.endpoint, source.health_path, self._http, timeout_s)
+
     async def call(self, running: Running, source: DockerSource, request: ToolRequest) -> JsonValue:
         serving = self._up.get(running.endpoint)
         if serving is None or serving.is_retiring:
             raise NotSent(ErrorType.UNAVAILABLE, "The container has ended.", {"endpoint": running.endpoint})
-        serving.in_flight += 1
-        try:
-            headers = {"X-Output-Dir": request.written_to if serving.sees_calls else TMP}
-            with serving.audited.call(request):
-                return await self._http.call(own_target(running.endpoint, source, headers, self._parts.secrets), request)
-        finally:
-            serving.in_flight -= 1
-            serving.used = time.monotonic()
+        headers = {"X-Output-Dir": request.written_to if serving.sees_calls else TMP}
+        with serving.audited.call(request):
+            return await self._http.call(own_target(running.endpoint, source, headers, self._parts.secrets), request)
 
     async def stop(self, running: Running) -> None:
         serving = self._up.get(running.endpoint)
@@ -146,6 +138,10 @@ class DockerRuntime:
     def parts(self) -> DockerParts:
         return self._parts
 
+    @property
+    def ttl_s(self) -> float:
+        return self._settings.ttl_s
+
     async def found(self) -> tuple[Marks, ...]:
         """The serving containers that are up and that workers of this state directory have left. Raises EngineFailure."""
         return tuple(marks for _, marks, is_running in await self._left() if is_running)
@@ -163,7 +159,6 @@ class DockerRuntime:
         return await self._images.sweep(sources_of)
 
     async def close(self) -> None:
-        self._timer.stop()
         for serving in self._up.values():
             await serving.way.aclose()
             serving.release()
@@ -273,7 +268,7 @@ class DockerRuntime:
         await self._until_healthy(tool.tool_id, found.container, found.endpoint, source.health_path)
         running = Running(found.endpoint, datetime.now(UTC), found.pid, source.internal_port or None)
         place, audited = place_of(tool.tool_id, source), self._audited(tool, (), None)
-        return _Serving(found.container, running, "", place, time.monotonic(), AsyncExitStack(), audited, lambda: None)
+        return _Serving(found.container, running, "", place, AsyncExitStack(), audited, lambda: None)
 
     async def _serving(
         self, container: str, shape: Shape, audited: Audited, name: str, endpoint: str, way: AsyncExitStack, release: Callable[[], None]
@@ -289,7 +284,7 @@ class DockerRuntime:
             way.push_async_callback(watch.end)
         running = Running(endpoint, started, pid)
         sees_calls = shape.calls is not None
-        serving = _Serving(container, running, name, shape.place, time.monotonic(), way, audited, release, info, sees_calls=sees_calls)
+        serving = _Serving(container, running, name, shape.place, way, audited, release, info, sees_calls=sees_calls)
         return serving, info
 
     def _fill(self, container: str) -> None:
@@ -367,18 +362,6 @@ class DockerRuntime:
         """The user of the container of this name: not of one that may still run, but when the sweep has removed it."""
         there = self._there.get(name)
         release() if there is None else there.callback(release)
-
-    def _is_unused(self, serving: _Serving) -> bool:
-        return not serving.in_flight and not serving.is_retiring and time.monotonic() - serving.used > self._settings.ttl_s
-
-    async def _retire(self, serving: _Serving) -> None:
-        # Before anything is awaited: a call that comes now finds it gone, and starts another.
-        serving.is_retiring = True
-        self._deaths.say(serving.container, Retired(f"stopped: it was not called for {self._settings.ttl_s:g} s"))
-        try:
-            await self._stop(serving)
-        finally:
-            self._up.pop(serving.running.endpoint, None)
 
 
 def _write(path: Path, text: str) -> None:

@@ -29,8 +29,12 @@ __all__ = [
     "LANE_DRAINS",
     "LAY_OUT",
     "LIST_LAUNCHES",
+    "LIST_LIVE_HOSTS",
     "LOOKS_QUEUE",
     "LOOK_AT_CALL",
+    "MAINTAIN_HOST",
+    "MAINTAIN_QUEUE",
+    "MAINTAIN_SERVICE",
     "MAKE_BATCH",
     "MODEL_BUSY",
     "MODEL_REFUSED",
@@ -81,6 +85,9 @@ LOOKS_QUEUE = f"{TASK_QUEUE}:looks"
 CALLBACKS_QUEUE = f"{TASK_QUEUE}:callbacks"
 """Where deliveries of callbacks wait: receivers that hang keep nobody else waiting."""
 
+MAINTAIN_QUEUE = f"{TASK_QUEUE}:maintain"
+"""Where what is done once for all hosts waits for any of them."""
+
 CALL_LANE = "CallLane"
 TAKE = "take"
 """Update of a `CallLane`: a `LaneBatch`."""
@@ -125,6 +132,9 @@ OPEN_SESSION = "open_session"
 NOTE_SESSION = "note_session"
 LIST_LAUNCHES = "list_launches"
 FIND_GROUP = "find_group"
+LIST_LIVE_HOSTS = "list_live_hosts"
+MAINTAIN_HOST = "maintain_host"
+MAINTAIN_SERVICE = "maintain_service"
 
 
 def control_queue(host: str) -> str:

@@ -14,6 +14,7 @@ from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent_service import step_names
 from toolagent_service.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote, ToolNote, ToolRun
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
+from toolagent_service.contracts.maintenance import HostRound, HostTurn, ServiceRound
 from toolagent_service.contracts.making_steps import (
     Assessed,
     BriefStep,
@@ -60,7 +61,10 @@ __all__ = [
     "inspect_task",
     "lay_out",
     "list_launches",
+    "list_live_hosts",
     "look_at_call",
+    "maintain_host",
+    "maintain_service",
     "make_batch",
     "note_callback",
     "note_session",
@@ -246,4 +250,22 @@ async def list_launches(_step: SessionStep) -> tuple[JsonValue, ...]:
 @activity.defn(name=step_names.FIND_GROUP)
 async def find_group(_group_id: str) -> ToolGroup | None:
     """The group as the catalog has it now."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.LIST_LIVE_HOSTS)
+async def list_live_hosts() -> tuple[str, ...]:
+    """The hosts that are alive, by id."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.MAINTAIN_HOST)
+async def maintain_host(_turn: HostTurn) -> HostRound:
+    """Look after the tools on the host whose queue this is."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.MAINTAIN_SERVICE)
+async def maintain_service() -> ServiceRound:
+    """Do what is done once for all hosts."""
     _bodiless()

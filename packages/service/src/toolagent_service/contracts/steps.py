@@ -84,6 +84,10 @@ class CallPlan(Contract):
     priority: int = 3
     caller: Caller = Caller()
     session: OfSession | None = None
+    instead_of: Blank = None
+    """The version under repair that this one stands in for."""
+    repair: Blank = None
+    """The task of that repair."""
 
 
 class AdmitRequest(Contract):

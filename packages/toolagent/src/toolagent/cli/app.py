@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "start": ("control", "Start a tool before anybody calls it; a call starts it too."),
     "stop": ("control", "Stop a tool wherever it runs; its calls in flight fail, and the next call starts it again."),
     "remove": ("control", "Stop a tool and take it out of the registry, with all its versions and its files."),
+    "usage": ("usage", "Show how often a tool was called, how long it took, and how often it failed."),
     "versions": ("catalog", "List the versions of a tool; the active one is what calls get that name none."),
     "activate": ("catalog", "Make a version active: calls that name no version get it."),
     "deactivate": ("catalog", "Deactivate a version: no new call gets it; running calls finish on it."),

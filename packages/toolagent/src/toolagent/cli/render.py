@@ -299,6 +299,8 @@ def _limits(tool: ToolDetail) -> str:
         limits.append(f"{tool.concurrency} calls at once")
     if tool.cost_usd:
         limits.append(f"{tool.cost_usd:g} USD a call")
+    if tool.scheduling_mode:
+        limits.append(f"kept {tool.scheduling_mode.value}")
     if tool.requires_confirmation:
         limits.append("a person must confirm")
     return ", ".join(limits)

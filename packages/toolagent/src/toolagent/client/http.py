@@ -49,6 +49,7 @@ from toolagent.contracts.http import (
 from toolagent.contracts.records import StoredFile
 from toolagent.contracts.references import ResultReference
 from toolagent.contracts.routes import ToolRoute
+from toolagent.contracts.usage import ToolUsage
 from toolagent.contracts.versions import ToolVersions
 
 __all__ = [
@@ -210,6 +211,11 @@ class ToolAgentHttp(MakingRequests, GroupRequests, HostRequests):
             return _JSON.validate_json(content)
         except ValidationError as error:
             raise WrongContent(f"{reference.file} is not JSON.") from error
+
+    def usage(self, tool_id: str, hours: float | None = None) -> ToolUsage:
+        """Of the calls of the last so many hours, or of all that are recorded."""
+        wanted = f"?hours={hours:g}" if hours is not None else ""
+        return parsed(ToolUsage, self._ask("GET", f"/tools/{segment(tool_id)}/usage{wanted}"))
 
     def versions(self, tool_id: str) -> ToolVersions:
         return parsed(ToolVersions, self._ask("GET", f"/tools/{segment(tool_id)}/versions"))

@@ -12,6 +12,8 @@ __all__ = [
     "FINGERPRINT",
     "GUIDE",
     "INVOKE_TOOL",
+    "MAINTAIN",
+    "MAINTAIN_SCHEDULE",
     "MAKING_QUEUE",
     "NEW",
     "NO_SLOT",
@@ -50,6 +52,10 @@ CODING_AGENT = "CodingAgent"
 DELIVER_CALLBACK_WORKFLOW = "DeliverCallback"
 TOOL_GROUP = "ToolGroup"
 USE_GROUP = "UseGroup"
+MAINTAIN = "Maintain"
+
+MAINTAIN_SCHEDULE = "maintain"
+"""The schedule that starts a `Maintain` again and again, and the beginning of their ids."""
 
 SESSION = "session"
 """Query and update of a `ToolGroup`: the session as it is now; as an update, once it is launched or has ended."""

@@ -15,6 +15,7 @@ __all__ = [
     "FileAccess",
     "NetworkAccess",
     "PermissionClass",
+    "SchedulingMode",
     "SecurityContext",
     "SemVer",
     "SideEffectScope",
@@ -52,6 +53,17 @@ class SideEffectScope(StrEnum):
     LOCAL_STATE = "local_state"
     DB_WRITE = "db_write"
     NETWORK = "network"
+
+
+class SchedulingMode(StrEnum):
+    """How long a host keeps a tool running."""
+
+    HOT = "hot"
+    """From before its first call on, as far as there is room for hot ones."""
+    COLD = "cold"
+    """From a call on, until it was unused for a while."""
+    STATELESS = "stateless"
+    """From a call on, until it is unused."""
 
 
 class FileAccess(Contract):
@@ -146,6 +158,9 @@ class ToolManifest(Contract):
     concurrency: Annotated[int | None, Field(ge=1, description="Calls of this tool at once on one host; unset: no limit of its own.")] = (
         None
     )
+    scheduling_mode: Annotated[
+        SchedulingMode | None, Field(description="`hot`: runs before its first call; unset: `cold`, stopped when it is unused.")
+    ] = None
 
     dependencies: Annotated[tuple[ToolDependency, ...], Field(description="Tools without which a call is refused.")] = ()
 

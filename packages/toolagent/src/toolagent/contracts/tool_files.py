@@ -6,7 +6,15 @@ from pydantic import ConfigDict, Field
 
 from toolagent.contracts.contract import CAMEL_CASE, Contract, JsonSchema
 from toolagent.contracts.identifiers import FileId, GroupId, ToolId
-from toolagent.contracts.manifest import PermissionClass, SecurityContext, SideEffectScope, ToolDependency, ToolExample, ToolStatus
+from toolagent.contracts.manifest import (
+    PermissionClass,
+    SchedulingMode,
+    SecurityContext,
+    SideEffectScope,
+    ToolDependency,
+    ToolExample,
+    ToolStatus,
+)
 from toolagent.contracts.sources import ScriptLanguage
 
 __all__ = ["ExternalScript", "ServiceMethod", "ToolFile", "ToolHandler"]
@@ -102,3 +110,4 @@ class ToolFile(Contract):
     cache_ttl_s: Annotated[float, Field(alias="cacheTtlSeconds", ge=0, description="Seconds a result may be served again.")] = 0.0
     bucket: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9_-]*$", description="Whose slots a call takes.")] = None
     concurrency: Annotated[int | None, Field(ge=1, description="Calls at once on one host.")] = None
+    scheduling_mode: Annotated[SchedulingMode | None, Field(description="`hot`: it is ready before its first call; unset: `cold`.")] = None

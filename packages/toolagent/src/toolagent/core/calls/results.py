@@ -11,6 +11,7 @@ __all__ = [
     "IDEMPOTENCY_CONFLICT",
     "KEY_CONFLICT",
     "NOT_ADMITTED",
+    "QUARANTINED",
     "TOO_LARGE",
     "failed",
     "key_conflict",
@@ -27,6 +28,9 @@ NOT_ADMITTED = "not_admitted"
 """Reason of a call that nobody could decide about, as the database was away. Nothing is recorded of it: it may be asked for again."""
 
 KEY_CONFLICT = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
+
+QUARANTINED = "quarantined"
+"""`details.reason` of a call whose parameters have ended the tool's process again and again."""
 
 TOO_LARGE = "too_large"
 """`details.reason` of a `validation_error` because of the size of the parameters."""

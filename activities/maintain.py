@@ -1,0 +1,30 @@
+"""Looking after running tools: on this host, and once for all of them."""
+
+from temporalio import activity
+
+from activities.heartbeats import beating
+from engine.upkeep.maintenance import HostMaintenance, ServiceMaintenance
+from toolagent_service import step_names
+from toolagent_service.contracts.maintenance import HostRound, HostTurn, ServiceRound
+
+
+class Maintain:
+    """`host`: the tools of this one. `service`: what any host may do for all."""
+
+    def __init__(self, host: HostMaintenance, service: ServiceMaintenance) -> None:
+        self._host, self._service = host, service
+
+    @activity.defn(name=step_names.LIST_LIVE_HOSTS)
+    async def list_live_hosts(self) -> tuple[str, ...]:
+        return await self._service.live_hosts()
+
+    @activity.defn(name=step_names.MAINTAIN_HOST)
+    async def maintain_host(self, _turn: HostTurn) -> HostRound:
+        """May be repeated: each time it looks at what runs then."""
+        async with beating():
+            return await self._host.round()
+
+    @activity.defn(name=step_names.MAINTAIN_SERVICE)
+    async def maintain_service(self) -> ServiceRound:
+        async with beating():
+            return await self._service.round()

@@ -1,0 +1,71 @@
+"""What became of calls lately, in the table `calls`: which tools fail, and how often."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import and_, case, or_, select
+
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.tables import calls
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent_service.calls.blame import BLAMED, is_own_fault
+from toolagent_service.making.repair_rule import Outcome
+
+_KINDS = [kind.value for kind in BLAMED]
+_SKEW = timedelta(minutes=1)
+"""Records that are further in the future are of a clock that was set back since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The newest first, `errors` of those that failed."""
+
+    outcomes: tuple[Outcome, ...]
+    errors: tuple[ToolError, ...]
+    last_good_at: datetime | None = None
+
+
+class CallOutcomes:
+    """All methods raise StoreUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def failing(self, within: timedelta) -> tuple[tuple[str, str], ...]:
+        """Tools and versions with calls that failed in this time, for whatever reason."""
+        lately = calls.c.created_at.between(timestamp(now() - within), timestamp(now() + _SKEW))
+        failed = and_(calls.c.error_type.in_(_KINDS), calls.c.version != "")
+        query = select(calls.c.tool_id, calls.c.version).distinct().where(lately, failed).order_by(calls.c.tool_id, calls.c.version)
+        return tuple((tool_id, version) for tool_id, version in await self._database.rows(query))
+
+    async def of(self, tool_id: str, version: str, since: datetime, most: int) -> Outcomes:
+        """Of calls that the version answered or failed by its own fault; those of refusals and outages are left out."""
+        of_it = (calls.c.tool_id == tool_id, calls.c.version == version, or_(calls.c.is_success.is_(True), calls.c.error_type.in_(_KINDS)))
+        lately = calls.c.created_at.between(timestamp(since), timestamp(now() + _SKEW))
+        told = case((calls.c.error_type.is_not(None), calls.c.result))
+        columns = (calls.c.fingerprint, calls.c.created_at, calls.c.is_success, told)
+        # Refusals may come in between, as those of a quarantine do.
+        query = select(*columns).where(*of_it, lately).order_by(calls.c.created_at.desc(), calls.c.call_id).limit(10 * most)
+        found, errors, good_at = list[Outcome](), list[ToolError](), list[datetime]()
+        for fingerprint, created_at, is_success, result in await self._database.rows(query):
+            error = None if is_success or not result else ToolResult.model_validate_json(result).error
+            if is_success:
+                good_at.append(datetime.fromisoformat(created_at))
+            elif error is None or not is_own_fault(error):
+                continue
+            else:
+                errors.append(error)
+            found.append(Outcome(fingerprint, failed=not is_success))
+            if len(found) == most:
+                break
+        return Outcomes(tuple(found), tuple(errors), good_at[0] if good_at else None)
+
+
+def kinds_of(errors: tuple[ToolError, ...]) -> str:
+    """`execution_error ×3, …`, the most frequent first."""
+    counted: dict[ErrorType, int] = {}
+    for error in errors:
+        counted[error.type] = counted.get(error.type, 0) + 1
+    ordered = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{kind.value} ×{times}" for kind, times in ordered)

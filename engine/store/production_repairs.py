@@ -1,0 +1,170 @@
+"""The table `production_repairs`: which repairs the failing calls of tools have opened, and how they ended."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import and_, func, literal, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.database import Database
+from engine.store.events import event_row
+from engine.store.hosts import database_time
+from engine.store.repair_tables import production_repairs
+from engine.store.tables import events, tasks
+from engine.store.upserts import insert_new
+from toolagent.contracts.making import MakeRequest
+from toolagent.contracts.records import Event
+from toolagent.contracts.tasks import TaskState
+from toolagent_service.contracts.repairs import Meanwhile
+from toolagent_service.making.repair_rule import DAY, Earlier
+
+_LOOKED_AT = 100
+"""Of a tool: the newest."""
+
+_LOST_AFTER = timedelta(days=1)
+"""A repair whose task is not known by then was forgotten by Temporal."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRepair:
+    """The `attempt`-th of this version. Without a `request` it is an alert. `event` says it to operators."""
+
+    tool_id: str
+    version: str
+    attempt: int
+    reason: str
+    event: Event
+    meanwhile: Meanwhile = Meanwhile.SERVE
+    previous: str | None = None
+    request: MakeRequest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RepairHistory:
+    """Those of a tool within a day, and the newest; the newest first. `now` is by their clock."""
+
+    now: datetime
+    earlier: tuple[Earlier, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRepair:
+    tool_id: str
+    version: str
+    task_id: str
+    meanwhile: Meanwhile
+    previous: str | None
+
+
+class ProductionRepairs:
+    """Every write may be repeated, also by another host. All methods raise StoreUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def history(self, tool_id: str) -> RepairHistory:
+        found = await self._history(tool_id)
+        if all(one.opened_at <= found.now and (one.ended_at or found.now) <= found.now for one in found.earlier):
+            return found
+        # A clock was set back, and the pause would last until it has caught up.
+        async with self._database.write(alone=_lock_of(tool_id)) as connection:
+            for time in (production_repairs.c.opened_at, production_repairs.c.ended_at):
+                late = and_(production_repairs.c.tool_id == tool_id, time > database_time(connection))
+                await connection.execute(update(production_repairs).where(late).values({time: database_time(connection)}))
+        return await self._history(tool_id)
+
+    async def attempts(self, tool_id: str, version: str) -> int:
+        """How many there were of this version."""
+        this = (production_repairs.c.tool_id == tool_id, production_repairs.c.version == version)
+        return await self._database.scalar(select(func.max(production_repairs.c.attempt)).where(*this)) or 0
+
+    async def open(self, new: NewRepair) -> bool:
+        """Write it down; False when one of the tool is under way, or somebody was quicker."""
+        this = production_repairs.c.tool_id == new.tool_id
+        in_the_way = and_(
+            this,
+            production_repairs.c.ended_at.is_(None)
+            | and_(production_repairs.c.version == new.version, production_repairs.c.attempt >= new.attempt),
+        )
+        async with self._database.write(alone=_lock_of(new.tool_id)) as connection:
+            if (await connection.execute(select(literal(1)).where(in_the_way).limit(1))).first() is not None:
+                return False
+            at = (await connection.execute(select(database_time(connection)))).scalar_one()
+            row = {
+                "tool_id": new.tool_id,
+                "version": new.version,
+                "attempt": new.attempt,
+                "task_id": new.request.task_id if new.request else "",
+                "reason": new.reason,
+                "meanwhile": new.meanwhile.value,
+                "previous": new.previous,
+                "request": new.request.model_dump_json() if new.request else None,
+                "opened_at": at,
+                "ended_at": None if new.request else at,
+                "outcome": None,
+            }
+            await insert_new(connection, production_repairs, [row])
+            await insert_new(connection, events, [event_row(new.event)])
+        return True
+
+    async def unstarted(self) -> tuple[MakeRequest, ...]:
+        """Of repairs that nobody works at, as far as is known: their workflows may not have been started."""
+        known = production_repairs.outerjoin(tasks, tasks.c.task_id == production_repairs.c.task_id)
+        query = select(production_repairs.c.request).select_from(known)
+        query = query.where(_IS_OPEN, production_repairs.c.request.is_not(None), tasks.c.task_id.is_(None))
+        return tuple(MakeRequest.model_validate_json(text) for text in await self._database.scalars(query) if text)
+
+    async def give_up(self, task_id: str | None = None) -> None:
+        """End the repair whose id belongs to another task.
+
+        Without an id those whose tasks have ended before, or were never heard of.
+        """
+        async with self._database.write() as connection:
+            if task_id is not None:
+                await end_repair(connection, task_id, TaskState.FAILED)
+                return
+            task_id_of = production_repairs.c.task_id
+            over = task_id_of.in_(select(tasks.c.task_id).where(tasks.c.ended_at.is_not(None)))
+            unknown = task_id_of.not_in(select(tasks.c.task_id))
+            lost = and_(unknown, production_repairs.c.opened_at < database_time(connection, -_LOST_AFTER))
+            old = and_(_IS_OPEN, or_(over, lost))
+            ended = {"ended_at": database_time(connection), "outcome": TaskState.FAILED.value}
+            if (await connection.execute(select(literal(1)).where(old).limit(1))).first() is not None:
+                await connection.execute(update(production_repairs).where(old).values(**ended))
+
+    async def under_way(self) -> tuple[OpenRepair, ...]:
+        of_it = production_repairs.c
+        columns = (of_it.tool_id, of_it.version, of_it.task_id, of_it.meanwhile, of_it.previous)
+        rows = await self._database.rows(select(*columns).where(_IS_OPEN))
+        return tuple(OpenRepair(tool, version, task, Meanwhile(meanwhile), previous) for tool, version, task, meanwhile, previous in rows)
+
+    async def _history(self, tool_id: str) -> RepairHistory:
+        columns = (production_repairs.c.opened_at, production_repairs.c.ended_at, production_repairs.c.task_id)
+        of_it = select(*columns).where(production_repairs.c.tool_id == tool_id)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(of_it.order_by(production_repairs.c.opened_at.desc()).limit(_LOOKED_AT))).all()
+            now = datetime.fromisoformat((await connection.execute(select(database_time(connection)))).scalar_one())
+        found = [_earlier(opened, ended, task_id) for opened, ended, task_id in rows]
+        return RepairHistory(
+            now, tuple(one for place, one in enumerate(found) if place == 0 or one.ended_at is None or one.opened_at > now - DAY)
+        )
+
+
+async def end_repair(connection: AsyncConnection, task_id: str, outcome: TaskState) -> None:
+    """The task has ended, whoever had started it: from this commit on calls go on."""
+    this = and_(_IS_OPEN, production_repairs.c.task_id == task_id)
+    # Looked for first: most tasks are of no repair from production, and a write would have all caches read anew.
+    if (await connection.execute(select(production_repairs.c.opened_at).where(this))).first() is not None:
+        ended = {"ended_at": database_time(connection), "outcome": outcome.value}
+        await connection.execute(update(production_repairs).where(this).values(**ended))
+
+
+_IS_OPEN = and_(production_repairs.c.ended_at.is_(None), production_repairs.c.task_id != "")
+
+
+def _lock_of(tool_id: str) -> str:
+    return f"repairs of {tool_id}"
+
+
+def _earlier(opened: str, ended: str | None, task_id: str) -> Earlier:
+    return Earlier(datetime.fromisoformat(opened), datetime.fromisoformat(ended) if ended else None, is_repair=bool(task_id))

@@ -1,0 +1,136 @@
+"""The table `poisonous_inputs`: parameters in whose calls a tool's process ended, and which of them are not sent any more."""
+
+import hashlib
+import json
+from datetime import timedelta
+
+from pydantic import JsonValue
+from sqlalchemy import RowMapping, and_, delete, exists, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.database import Database
+from engine.store.hosts import database_time
+from engine.store.repair_tables import poisonous_inputs
+from engine.store.tables import calls, tool_versions
+from engine.store.upserts import upsert
+from toolagent.contracts.quarantine import QuarantinedInput
+from toolagent.contracts.records import CallRecord
+
+CRASHES = 2
+"""So often the process has ended before its input is not sent any more."""
+
+_MOST = 100
+"""Of a version. One that has more fails whatever it is asked; a repair is to mend it."""
+
+_MOST_PARAMS = 65_536
+_LOOKED_AT = 200
+_FORGOTTEN = timedelta(days=7)
+"""A crash that was not followed by another one by then."""
+
+
+def input_of(params: dict[str, JsonValue]) -> str:
+    """Tells the parameters of records apart: defaults filled in, secrets masked."""
+    text = json.dumps(params, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class QuarantineTable:
+    """Every write may be repeated. All methods raise StoreUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def note_crash(self, record: CallRecord, error: str, *, alone: bool = True) -> bool:
+        """The tool's process has ended during this call, which is recorded. Whether its input is quarantined now.
+
+        A call that was `alone` in the process counts as often as it was sent: a repeatable one was asked again after each end.
+
+        Only a row of crashes counts: where the same input was answered after the first one, it was another call's that ended the process.
+        """
+        key = {"tool_id": record.tool_id, "version": record.version, "input": input_of(record.params)}
+        this = and_(*(poisonous_inputs.c[name] == value for name, value in key.items()))
+        async with self._database.write(alone=f"quarantine of {record.tool_id}") as connection:
+            row = (await connection.execute(select(poisonous_inputs).where(this))).mappings().one_or_none()
+            if row is not None and (row["quarantined_at"] or record.call_id in json.loads(row["crashes"])):
+                return row["quarantined_at"] is not None
+            if row is not None and await _was_answered(connection, record, key["input"], row["first_at"]):
+                row = None
+            crashes: dict[str, int] = json.loads(row["crashes"]) if row is not None else {}
+            crashes[record.call_id] = await _sends(connection, record.call_id) if alone else 1
+            at = (await connection.execute(select(database_time(connection)))).scalar_one()
+            is_poison = sum(crashes.values()) >= CRASHES and await _has_room(connection, record)
+            params = json.dumps(record.params, ensure_ascii=True)
+            values = {
+                "crashes": json.dumps(crashes),
+                "params": params if len(params) <= _MOST_PARAMS else None,
+                "error": error,
+                "first_at": row["first_at"] if row is not None else at,
+                "quarantined_at": at if is_poison else None,
+            }
+            await upsert(connection, poisonous_inputs, {**key, **values})
+        return is_poison
+
+    async def of_tool(self, tool_id: str, version: str | None = None) -> tuple[QuarantinedInput, ...]:
+        """What is quarantined, the newest first."""
+        query = select(poisonous_inputs).where(_IS_QUARANTINED, poisonous_inputs.c.tool_id == tool_id)
+        if version is not None:
+            query = query.where(poisonous_inputs.c.version == version)
+        ordered = query.order_by(poisonous_inputs.c.quarantined_at.desc(), poisonous_inputs.c.input)
+        return tuple(map(_quarantined, await self._database.mappings(ordered)))
+
+    async def all_inputs(self) -> tuple[tuple[str, str, str], ...]:
+        """Tool, version and input of all that is quarantined."""
+        columns = (poisonous_inputs.c.tool_id, poisonous_inputs.c.version, poisonous_inputs.c.input)
+        rows = await self._database.rows(select(*columns).where(_IS_QUARANTINED))
+        return tuple((tool_id, version, given) for tool_id, version, given in rows)
+
+    async def versions(self) -> frozenset[tuple[str, str]]:
+        """Tools and versions of which something is quarantined."""
+        return frozenset((tool_id, version) for tool_id, version, _ in await self.all_inputs())
+
+    async def lift(self, tool_id: str, given: str | None = None) -> int:
+        """Let calls with this input (all of them without one) reach the tool again. How many were quarantined."""
+        of_it = [poisonous_inputs.c.tool_id == tool_id, *([poisonous_inputs.c.input == given] if given else [])]
+        async with self._database.write() as connection:
+            quarantined = await connection.scalar(select(func.count()).select_from(poisonous_inputs).where(*of_it, _IS_QUARANTINED)) or 0
+            await connection.execute(delete(poisonous_inputs).where(*of_it))
+        return quarantined
+
+    async def forget(self) -> None:
+        """Single crashes of long ago, and all of versions that were removed."""
+        same = and_(tool_versions.c.tool_id == poisonous_inputs.c.tool_id, tool_versions.c.version == poisonous_inputs.c.version)
+        async with self._database.write() as connection:
+            single = and_(poisonous_inputs.c.quarantined_at.is_(None), poisonous_inputs.c.first_at < database_time(connection, -_FORGOTTEN))
+            old = or_(single, ~exists().where(same))
+            if await connection.scalar(select(func.count()).select_from(poisonous_inputs).where(old)):
+                await connection.execute(delete(poisonous_inputs).where(old))
+
+
+_IS_QUARANTINED = poisonous_inputs.c.quarantined_at.is_not(None)
+
+
+async def _sends(connection: AsyncConnection, call_id: str) -> int:
+    return max(1, await connection.scalar(select(calls.c.sends).where(calls.c.call_id == call_id)) or 0)
+
+
+async def _was_answered(connection: AsyncConnection, record: CallRecord, given: str, since: str) -> bool:
+    good = (calls.c.tool_id == record.tool_id, calls.c.version == record.version, calls.c.is_success.is_(True), calls.c.settled_at >= since)
+    newest = select(calls.c.params).where(*good).order_by(calls.c.created_at.desc()).limit(_LOOKED_AT)
+    return any(input_of(json.loads(params)) == given for params in await connection.scalars(newest))
+
+
+async def _has_room(connection: AsyncConnection, record: CallRecord) -> bool:
+    of_it = (poisonous_inputs.c.tool_id == record.tool_id, poisonous_inputs.c.version == record.version, _IS_QUARANTINED)
+    return (await connection.scalar(select(func.count()).select_from(poisonous_inputs).where(*of_it)) or 0) < _MOST
+
+
+def _quarantined(row: RowMapping) -> QuarantinedInput:
+    crashes: dict[str, int] = json.loads(row["crashes"])
+    return QuarantinedInput.model_validate(
+        {
+            **row,
+            "params": json.loads(row["params"]) if row["params"] else None,
+            "crashes": sum(crashes.values()),
+            "call_ids": tuple(crashes),
+        }
+    )

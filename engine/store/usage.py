@@ -1,0 +1,50 @@
+"""How tools are used, from the records of their calls."""
+
+import math
+from datetime import datetime
+
+from sqlalchemy import case, func, select
+
+from engine.store.clock import timestamp
+from engine.store.database import Database
+from engine.store.tables import calls
+from toolagent.contracts.usage import ToolUsage
+
+_P95 = 0.95
+
+
+class UsageTable:
+    """Reads the table `calls`; calls of lanes, batches and sessions are there too."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of_tool(self, tool_id: str, since: datetime | None = None) -> ToolUsage:
+        """Of the calls that are recorded, or of those since then. Raises StoreUnavailableError."""
+        told = [calls.c.tool_id == tool_id, *([calls.c.created_at >= timestamp(since)] if since else [])]
+        # What was refused before it reached the tool took no time.
+        timed = [*told, calls.c.execution_time > 0]
+        ended = func.sum(case((calls.c.settled_at.is_not(None), 1), else_=0))
+        good = func.sum(case((calls.c.is_success.is_(True), 1), else_=0))
+        async with self._database.read() as connection:
+            counts = select(func.count(), ended, good, func.max(calls.c.created_at)).select_from(calls).where(*told)
+            total, settled, succeeded, last = (await connection.execute(counts)).one()
+            kinds = select(calls.c.error_type, func.count()).where(*told, calls.c.error_type.is_not(None)).group_by(calls.c.error_type)
+            errors = {str(kind): count for kind, count in await connection.execute(kinds.order_by(calls.c.error_type))}
+            times, average = (await connection.execute(select(func.count(), func.avg(calls.c.execution_time)).where(*timed))).one()
+            slowest = select(calls.c.execution_time).where(*timed).order_by(calls.c.execution_time)
+            p95 = await connection.scalar(slowest.limit(1).offset(math.ceil(_P95 * times) - 1)) if times else None
+        failed = (settled or 0) - (succeeded or 0)
+        return ToolUsage(
+            tool_id=tool_id,
+            since=since,
+            calls=total,
+            running=total - (settled or 0),
+            succeeded=succeeded or 0,
+            failed=failed,
+            errors=errors,
+            error_rate=failed / settled if settled else None,
+            average_s=average,
+            p95_s=p95,
+            last_used=datetime.fromisoformat(last) if last else None,
+        )

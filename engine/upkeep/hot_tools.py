@@ -1,0 +1,107 @@
+"""Hot tools are running before their first call."""
+
+import asyncio
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import structlog
+
+from engine.registry.registry import ToolRegistry
+from engine.runtimes.failures import NotSent
+from engine.runtimes.running.supervisor import Supervisor
+from engine.store.calls import CallTable
+from engine.store.routes import RouteTable
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.core.failures import StoreUnavailableError
+
+_FIRST_PAUSE_S = 60.0
+_LONGEST_PAUSE_S = 3600.0
+_STARTS_AT_ONCE = 4
+"""More only make each other late, and calls too."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Failed:
+    again_at: float
+    pause_s: float
+
+
+class HotTools:
+    """Starts those of one host, in the background: a first start may have to build an environment. To be closed with `close`."""
+
+    def __init__(self, supervisor: Supervisor, registry: ToolRegistry, routes: RouteTable, calls: CallTable, host: str) -> None:
+        self._supervisor, self._registry, self._routes, self._calls, self._host = supervisor, registry, routes, calls, host
+        self._starts: dict[str, asyncio.Task[None]] = {}
+        self._failed: dict[str, _Failed] = {}
+        self._needless: set[str] = set()
+        """Those that need no process."""
+        self._stops: dict[str, int] = {}
+        self._catalog = -1
+        self._room = asyncio.Semaphore(_STARTS_AT_ONCE)
+
+    async def start(self, hot: frozenset[str], running: Collection[str], room: int, catalog: int) -> tuple[str, ...]:
+        """Begin to start hot tools that run nowhere, those that were used last before others, as far as there is room.
+
+        One that somebody has stopped stays so until it is called; one that failed has pauses, until the `catalog` (its number) changes.
+        Raises StoreUnavailableError.
+        """
+        if catalog != self._catalog:
+            self._failed, self._needless, self._catalog = {}, set(), catalog
+        self._stops |= {tool_id: self._supervisor.keeping.stops(tool_id) for tool_id in running}
+        room -= len(self._starts)
+        lacking = [tool_id for tool_id in hot.difference(running, self._needless) if self._may_start(tool_id)]
+        if room <= 0 or not lacking:
+            return ()
+        elsewhere = await self._routes.up_elsewhere(self._host)
+        begun: list[str] = []
+        for tool_id in await self._by_use([one for one in lacking if one not in elsewhere]):
+            entry = await self._registry.entry(tool_id)
+            if entry is None:
+                continue
+            if self._supervisor.is_ready(entry):
+                self._needless |= set() if self._supervisor.is_running(tool_id, entry.manifest.version) else {tool_id}
+                continue
+            if len(begun) == room:
+                break
+            self._begin(tool_id, entry)
+            begun.append(tool_id)
+        return tuple(begun)
+
+    async def close(self) -> None:
+        """End the starts that are under way."""
+        starts = [*self._starts.values()]
+        for start in starts:
+            start.cancel()
+        await asyncio.gather(*starts, return_exceptions=True)
+
+    def _may_start(self, tool_id: str) -> bool:
+        failed = self._failed.get(tool_id)
+        return (
+            tool_id not in self._starts
+            and not self._supervisor.keeping.is_starting(tool_id)
+            and (failed is None or time.monotonic() >= failed.again_at)
+            and self._supervisor.keeping.stops(tool_id) == self._stops.get(tool_id, 0)
+        )
+
+    async def _by_use(self, tool_ids: Collection[str]) -> list[str]:
+        used = await self._calls.last_used(tool_ids)
+        return sorted(sorted(tool_ids), key=lambda tool_id: used.get(tool_id, ""), reverse=True)
+
+    def _begin(self, tool_id: str, entry: ToolEntry) -> None:
+        task = self._starts[tool_id] = asyncio.create_task(self._started(tool_id, entry), name=f"start hot {tool_id}")
+        task.add_done_callback(lambda _: self._starts.pop(tool_id, None))
+
+    async def _started(self, tool_id: str, entry: ToolEntry) -> None:
+        try:
+            async with self._room:
+                await self._supervisor.start(entry, lambda _: None)
+        except (NotSent, StoreUnavailableError) as failure:
+            before = self._failed.get(tool_id)
+            pause = min(before.pause_s * 2, _LONGEST_PAUSE_S) if before else _FIRST_PAUSE_S
+            self._failed[tool_id] = _Failed(time.monotonic() + pause, pause)
+            _log.warning("hot_tool_not_started", tool_id=tool_id, reason=str(failure), again_in_s=pause)
+        else:
+            self._failed.pop(tool_id, None)

@@ -1,0 +1,205 @@
+"""Looking after running tools, again and again."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import structlog
+
+from engine.runtimes.running.keeping import Keeping, Kept
+from engine.runtimes.runtime import Vitals
+from engine.store.hosts import HostTable
+from engine.upkeep.hot_tools import HotTools
+from engine.upkeep.scheduling import KeepingLimits, Modes, idle_s_of
+from toolagent.contracts.manifest import SchedulingMode
+from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.contracts.maintenance import HostRound, ServiceRound
+
+Round: TypeAlias = Callable[[], Awaitable[tuple[str, ...]]]
+"""Says what it has done, a few words each."""
+
+_CHECK_S = 5.0
+_CHECKS_AT_ONCE = 8
+_FAILURES = 2
+"""In a row: a tool may miss one check because the machine is busy."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+async def _no_containers() -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class HostParts:
+    """What one host is looked after with."""
+
+    host: str
+    keeping: Keeping
+    modes: Modes
+    hot: HotTools
+    limits: KeepingLimits
+    tools_of_sessions: Callable[[], Awaitable[frozenset[str]]]
+    destroy_unused: Callable[[], Awaitable[Mapping[str, str]]] = _no_containers
+    """Of containers that serve no tool; what could not be destroyed, and why."""
+
+
+@dataclass(slots=True)
+class _Done:
+    checked: int = 0
+    unhealthy: list[str] = field(default_factory=list[str])
+    stopped: list[str] = field(default_factory=list[str])
+    evicted: list[str] = field(default_factory=list[str])
+
+
+class HostMaintenance:
+    """Of the tools on one host."""
+
+    def __init__(self, parts: HostParts) -> None:
+        self._parts = parts
+        self._turn = asyncio.Lock()
+        self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
+
+    async def round(self) -> HostRound:
+        """Check what runs, end what is not well or unused, start what is hot. Raises StoreUnavailableError.
+
+        A round that comes meanwhile waits. What is in use is neither checked nor ended.
+        """
+        async with self._turn:
+            parts, done = self._parts, _Done()
+            await parts.modes.renew()
+            held = await parts.tools_of_sessions()
+            found = parts.keeping.all()
+            vitals = await self._checked(found, done)
+            await self._end_unused(found, vitals, held, done)
+            await self._evict(vitals, held, done)
+            running = {tool_id for kept in parts.keeping.all() for tool_id in kept.tool_ids}
+            room = parts.limits.most_hot - len(self._hot())
+            started = await parts.hot.start(parts.modes.hot, running, room, parts.modes.number)
+            for name, reason in (await parts.destroy_unused()).items():
+                _log.warning("unused_container_not_ended", container=name, reason=reason)
+            return HostRound(
+                host=parts.host,
+                checked=done.checked,
+                unhealthy=tuple(done.unhealthy),
+                stopped=tuple(done.stopped),
+                evicted=tuple(done.evicted),
+                started=started,
+            )
+
+    async def close(self) -> None:
+        await self._parts.hot.close()
+
+    async def _checked(self, found: Iterable[Kept], done: _Done) -> dict[Kept, Vitals]:
+        """How those are that answered; those that are not well are ended."""
+        vitals: dict[Kept, Vitals] = {}
+
+        async def check(kept: Kept) -> None:
+            async with self._checks:
+                if self._parts.keeping.is_in_use(kept):
+                    return
+                done.checked += 1
+                answer = await kept.vitals(_CHECK_S)
+            if answer.is_well:
+                self._parts.keeping.healthy(kept)
+                vitals[kept] = answer
+            elif kept.failed_checks >= _FAILURES and await self._given_up(kept, answer.said):
+                done.unhealthy.extend(kept.tool_ids)
+
+        await asyncio.gather(*map(check, found))
+        return vitals
+
+    async def _given_up(self, kept: Kept, said: str) -> bool:
+        try:
+            given_up = await self._parts.keeping.give_up(kept, f"It is not healthy: {said}.")
+        except StoreUnavailableError as error:  # its process has ended all the same
+            _log.warning("health_not_noted", tools=kept.tool_ids, reason=str(error))
+            return True
+        if given_up:
+            _log.warning("tool_unhealthy", tools=kept.tool_ids, said=said, then="it was ended, and the next call starts it")
+        return given_up
+
+    async def _end_unused(self, found: Iterable[Kept], vitals: Mapping[Kept, Vitals], held: frozenset[str], done: _Done) -> None:
+        async def end(kept: Kept) -> None:
+            idle_s = idle_s_of(self._parts.modes.of(kept), kept, self._parts.limits)
+            if idle_s is None or kept.unused_s <= idle_s or not self._is_free(kept, vitals, held):
+                return
+            if await self._retired(kept, f"it was not called for {idle_s:g} s"):
+                done.stopped.extend(kept.tool_ids)
+
+        await asyncio.gather(*map(end, found))
+
+    async def _evict(self, vitals: Mapping[Kept, Vitals], held: frozenset[str], done: _Done) -> None:
+        """Hot ones, while there are too many. One that is in use stays."""
+        hot = sorted(self._hot(), key=self._parts.limits.leaves_first)
+        surplus = len(hot) - self._parts.limits.most_hot
+        for kept in hot:
+            if surplus <= 0:
+                return
+            if self._is_free(kept, vitals, held) and await self._retired(kept, "there are too many hot tools"):
+                done.evicted.extend(kept.tool_ids)
+                surplus -= 1
+
+    def _hot(self) -> list[Kept]:
+        """Those that count: a connection takes nobody's place."""
+        modes = self._parts.modes
+        return [kept for kept in self._parts.keeping.all() if kept.has_process and modes.of(kept) is SchedulingMode.HOT]
+
+    def _is_free(self, kept: Kept, vitals: Mapping[Kept, Vitals], held: frozenset[str]) -> bool:
+        """Nobody uses it, as far as it says itself and sessions are known. One that was not asked in this round stays."""
+        answer = vitals.get(kept)
+        return answer is not None and not answer.holds and not held.intersection(kept.tool_ids)
+
+    async def _retired(self, kept: Kept, why: str) -> bool:
+        try:
+            retired = await self._parts.keeping.retire(kept)
+        except StoreUnavailableError as error:  # its process has ended all the same
+            _log.warning("end_of_tool_not_noted", tools=kept.tool_ids, reason=str(error))
+            return True
+        if retired:
+            _log.info("tool_ended", tools=kept.tool_ids, reason=why)
+        return retired
+
+
+class ServiceMaintenance:
+    """What any host may do for all of them."""
+
+    def __init__(self, hosts: HostTable, rounds: Sequence[Round] = ()) -> None:
+        self._hosts, self._rounds = hosts, rounds
+
+    async def live_hosts(self) -> tuple[str, ...]:
+        """By id. Raises StoreUnavailableError."""
+        return tuple(await self._hosts.list_alive())
+
+    async def round(self) -> ServiceRound:
+        """All, one after another, also when one fails; then it raises what that one raised."""
+        done, failed = list[str](), list[Exception]()
+        for one in self._rounds:
+            try:
+                done += await one()
+            except Exception as error:  # noqa: BLE001 - the others are none the worse for it
+                failed.append(error)
+        if failed:
+            raise failed[0]
+        return ServiceRound(done=tuple(done))
+
+
+@asynccontextmanager
+async def begun_maintenance(maintenance: HostMaintenance) -> AsyncGenerator[None]:
+    """A first round at once, beside what else is started: hot tools do not wait for the schedule. Starts end with the block."""
+    first = asyncio.create_task(_first(maintenance), name="first round of maintenance")
+    try:
+        yield
+    finally:
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await maintenance.close()
+
+
+async def _first(maintenance: HostMaintenance) -> None:
+    try:
+        await maintenance.round()
+    except StoreUnavailableError as error:
+        _log.info("first_round_not_made", reason=str(error), then="the next one comes by the schedule")

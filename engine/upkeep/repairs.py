@@ -1,0 +1,185 @@
+"""Repairs from production: tools whose calls fail are sent to repair, without a person."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+import structlog
+
+from engine.registry.registry import ToolRegistry
+from engine.store.call_outcomes import CallOutcomes, Outcomes, kinds_of
+from engine.store.production_repairs import NewRepair, ProductionRepairs, RepairHistory
+from engine.store.quarantine import QuarantineTable
+from engine.store.tasks import TaskTable
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.making import MakeRequest
+from toolagent.contracts.manifest import ToolStatus
+from toolagent.contracts.records import Event, EventType
+from toolagent.contracts.task_specs import LONGEST_WORDS, RepairTool
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.calls.masking import masked_text
+from toolagent.core.failures import TaskConflictError
+from toolagent_service.contracts.repairs import Meanwhile
+from toolagent_service.making.mendable import unmendable
+from toolagent_service.making.repair_rule import DAY, Due, Health, RepairRules, decide
+
+_LATELY = timedelta(hours=1)
+"""Only tools with a call that failed in this time are looked at."""
+
+_TOLD = 3
+_LONGEST_MESSAGE = 500
+_NO_MODEL = "There is no model to repair it with (TOOL_AGENT_MODEL)."
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class RepairWorkflows(Protocol):
+    """`toolagent.client.making.Making` is one."""
+
+    async def start(self, request: MakeRequest) -> None:
+        """The same request again is the same task. Raises TaskConflictError, MakingUnreachableError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RepairTables:
+    """What is read, and where it is written down."""
+
+    outcomes: CallOutcomes
+    quarantine: QuarantineTable
+    repairs: ProductionRepairs
+    registry: ToolRegistry
+    tasks: TaskTable
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPolicy:
+    """`meanwhile` is what calls of a failing version get; `has_model`: otherwise there are alerts only."""
+
+    rules: RepairRules
+    meanwhile: Meanwhile = Meanwhile.REFUSE
+    has_model: bool = True
+
+
+class RepairsFromProduction:
+    """Any number of hosts may do this at once, and again after any crash: a repair is written down before its workflow is started."""
+
+    def __init__(self, tables: RepairTables, workflows: RepairWorkflows, policy: RepairPolicy) -> None:
+        self._tables, self._workflows, self._policy = tables, workflows, policy
+
+    async def run(self) -> tuple[str, ...]:
+        """Once; what was started, in words. Raises StoreUnavailableError, MakingUnreachableError."""
+        await self._tables.quarantine.forget()
+        await self._tables.repairs.give_up()
+        failing = await self._tables.outcomes.failing(_LATELY)
+        poisoned = await self._tables.quarantine.versions()
+        for tool_id, version in sorted({*failing, *poisoned}):
+            await self._decide(tool_id, version, is_poisoned=(tool_id, version) in poisoned)
+        return tuple([f"repair: {request.task_id}" for request in await self._tables.repairs.unstarted() if await self._started(request)])
+
+    async def _decide(self, tool_id: str, version: str, *, is_poisoned: bool) -> None:
+        entry = await self._tables.registry.entry(tool_id)
+        if entry is None or entry.manifest.version != version or entry.manifest.status is not ToolStatus.ACTIVE:
+            return  # another version has taken over
+        history = await self._tables.repairs.history(tool_id)
+        since = max((one.ended_at for one in history.earlier if one.ended_at is not None), default=history.now - DAY)
+        outcomes = await self._tables.outcomes.of(tool_id, version, since, 2 * self._policy.rules.after_failures)
+        hindrance = unmendable(entry) or ("" if self._policy.has_model else _NO_MODEL)
+        inputs = await self._tables.quarantine.of_tool(tool_id, version) if is_poisoned else ()
+        poisonous = [one for one in inputs if one.quarantined_at > since]
+        health = Health(history.now, outcomes.outcomes, len(poisonous), history.earlier, hindrance)
+        decision = decide(health, self._policy.rules)
+        # A person who has asked for its repair is before us.
+        if isinstance(decision, Due) and not await self._is_being_repaired(tool_id):
+            await self._open(entry, decision, history, outcomes)
+
+    async def _open(self, entry: ToolEntry, due: Due, history: RepairHistory, outcomes: Outcomes) -> None:
+        tool_id, version = entry.manifest.tool_id, entry.manifest.version
+        attempt = await self._tables.repairs.attempts(tool_id, version) + 1
+        reason = _told(version, due, outcomes)
+        request = None if due.only_told else _request(tool_id, version, attempt, reason)
+        holds = due.holds and request is not None
+        new = NewRepair(
+            tool_id,
+            version,
+            attempt,
+            reason,
+            event=_alert(entry, attempt, reason, due.only_told, history, outcomes, request),
+            meanwhile=self._policy.meanwhile if holds else Meanwhile.SERVE,
+            previous=await self._previous(tool_id) if holds else None,
+            request=request,
+        )
+        if await self._tables.repairs.open(new):
+            told = {"tool_id": tool_id, "version": version, "reason": reason}
+            if request is None:
+                _log.warning("tool_fails", **told, then=due.only_told)
+            else:
+                _log.warning("repair_opened", **told, task_id=request.task_id, meanwhile=new.meanwhile.value)
+
+    async def _started(self, request: MakeRequest) -> bool:
+        try:
+            await self._workflows.start(request)
+        except TaskConflictError:
+            # Eight hex digits are few: the next attempt has another id.
+            _log.warning("repair_id_taken", task_id=request.task_id, then="it is tried again after the pause")
+            await self._tables.repairs.give_up(request.task_id)
+            return False
+        return True
+
+    async def _is_being_repaired(self, tool_id: str) -> bool:
+        spec_type = RepairTool.model_fields["type"].default
+        pages = [
+            await self._tables.tasks.page(status=status, spec_type=spec_type, tool_id=tool_id, limit=1)
+            for status in (TaskState.RUNNING, TaskState.PENDING)
+        ]
+        return any(pages)
+
+    async def _previous(self, tool_id: str) -> str | None:
+        """The version that a rollback would return to."""
+        return await self._tables.registry.before_active(tool_id)
+
+
+def repair_task_id(tool_id: str, version: str, attempt: int) -> str:
+    """The same for all hosts, and after any crash."""
+    return f"repair_{hashlib.sha256(f'production/{tool_id}@{version}/{attempt}'.encode()).hexdigest()[:8]}"
+
+
+def _request(tool_id: str, version: str, attempt: int, reason: str) -> MakeRequest:
+    task_id = repair_task_id(tool_id, version, attempt)
+    description = f"Opened by the service because calls of version {version} fail."
+    spec = RepairTool(tool_id=tool_id, error=reason[:LONGEST_WORDS], description=description)
+    return MakeRequest(task_id=task_id, spec=spec, description=description)
+
+
+def _told(version: str, due: Due, outcomes: Outcomes) -> str:
+    """What a person, and the agent, read of it. What tools say is masked."""
+    kinds = f" ({kinds_of(outcomes.errors)})" if outcomes.errors else ""
+    messages = dict.fromkeys(masked_text(error.message)[:_LONGEST_MESSAGE] for error in outcomes.errors)
+    said = "".join(f"\n- {message}" for message in [*messages][:_TOLD])
+    return f"Version {version}: {due.reason}{kinds}.{said}"
+
+
+def _alert(
+    entry: ToolEntry,
+    attempt: int,
+    reason: str,
+    only_told: str,
+    history: RepairHistory,
+    outcomes: Outcomes,
+    request: MakeRequest | None,
+) -> Event:
+    tool_id, version = entry.manifest.tool_id, entry.manifest.version
+    last_healthy = outcomes.last_good_at.isoformat() if outcomes.last_good_at else None
+    return Event(
+        event_id=f"repair:{hashlib.sha256(f'{tool_id}@{version}/{attempt}'.encode()).hexdigest()[:32]}",
+        event_type=EventType.HEALTH_ALERT,
+        tool_id=tool_id,
+        at=history.now,
+        details={
+            "tool_id": tool_id,
+            "error": f"{reason}\n{only_told}".strip(),
+            "last_healthy": last_healthy,
+            "task_id": request.task_id if request else None,
+        },
+    )

@@ -1,0 +1,77 @@
+"""How tools are scheduled on a host: what is to run, and what may be ended."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from engine.runtimes.running.keeping import Kept
+from engine.store.catalog_state import CatalogState
+from engine.store.sessions import SessionTable
+from engine.store.tools import ToolTable
+from toolagent.contracts.manifest import SchedulingMode
+
+Leaving: TypeAlias = Callable[[Kept], float]
+
+EVICTION: Mapping[str, Leaving] = {"lru": lambda kept: kept.used}
+"""By the name of the policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepingLimits:
+    """Times are in seconds."""
+
+    cold_idle_s: float
+    most_hot: int
+    leaves_first: Leaving
+    """What of the hot ones goes first when there are too many: the least of it."""
+    stateless_idle_s: float = 1.0
+    """The call that a tool was started for may not have begun yet."""
+
+
+class Modes:
+    """Of the tools that name one, read when the catalog has changed."""
+
+    def __init__(self, tools: ToolTable, state: CatalogState) -> None:
+        self._tools, self._state = tools, state
+        self.number = -1
+        """Of the catalog that was read last."""
+        self._found: Mapping[str, SchedulingMode] = {}
+
+    async def renew(self) -> None:
+        """Raises StoreUnavailableError."""
+        number = await self._state.number()
+        if number != self.number:
+            self._found = await self._tools.scheduling_modes()
+            self.number = number
+
+    @property
+    def hot(self) -> frozenset[str]:
+        return frozenset(tool_id for tool_id, mode in self._found.items() if mode is SchedulingMode.HOT)
+
+    def of(self, kept: Kept) -> SchedulingMode:
+        """Of tools in one process, the one that keeps it longest."""
+        modes = {self._found.get(tool_id, SchedulingMode.COLD) for tool_id in kept.tool_ids}
+        return next(mode for mode in SchedulingMode if mode in modes)
+
+
+def idle_s_of(mode: SchedulingMode, kept: Kept, limits: KeepingLimits) -> float | None:
+    """For how long it may be unused; None: as long as there is room for it."""
+    match mode:
+        case SchedulingMode.HOT:
+            return None
+        case SchedulingMode.COLD:
+            return min(limits.cold_idle_s, kept.ttl_s)
+        case SchedulingMode.STATELESS:
+            return limits.stateless_idle_s
+
+
+def tools_of_sessions(sessions: SessionTable, host: str) -> Callable[[], Awaitable[frozenset[str]]]:
+    """The tools of groups that have living sessions here, or that may be launched here yet."""
+
+    async def found() -> frozenset[str]:
+        """Raises StoreUnavailableError."""
+        living = await sessions.living()
+        groups = [request.group for request, view in living if view.host in {None, host}]
+        return frozenset(tool_id for group in groups for tool_id in (*group.tool_ids, *(step.tool_id for step in group.steps)))
+
+    return found

@@ -1,0 +1,119 @@
+"""When the calls of a tool open a repair: a pure rule over what became of them, and over the repairs before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+__all__ = ["Decision", "Due", "Earlier", "Health", "Outcome", "RepairRules", "Waits", "Well", "decide"]
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RepairRules:
+    """`after_failures` of twice as many newest calls. The pause doubles with each repair of the day. `per_day` 0: alerts only."""
+
+    after_failures: int = 5
+    pause_s: float = 1_800.0
+    per_day: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of a call that the tool answered, or failed by its own fault. `input` tells parameters apart."""
+
+    input: str
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A repair of the tool, or an alert in its place."""
+
+    opened_at: datetime
+    ended_at: datetime | None
+    is_repair: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`outcomes` of the active version since the last repair, and `earlier` repairs of the tool: each the newest first.
+
+    `poisonous`: how many inputs were quarantined since then. `hindrance`: why the tool cannot be repaired here, if so.
+    All times are by one clock.
+    """
+
+    now: datetime
+    outcomes: Sequence[Outcome] = ()
+    poisonous: int = 0
+    earlier: Sequence[Earlier] = ()
+    hindrance: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Well:
+    """Nothing is to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """It would be repaired, but not yet. `until` None: until the repair that is under way ends."""
+
+    reason: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """`holds`: the version fails whatever it is asked, not for single inputs alone. `only_told`: why there is an alert instead."""
+
+    reason: str
+    holds: bool
+    only_told: str = ""
+
+
+Decision: TypeAlias = Well | Waits | Due
+
+
+def decide(health: Health, rules: RepairRules) -> Decision:
+    failing = _failing(health.outcomes, rules.after_failures)
+    reason = failing or _poisoned(health.poisonous)
+    if not reason:
+        return Well()
+    if any(one.ended_at is None for one in health.earlier):
+        return Waits(reason)
+    # What seems to be of tomorrow counts: a clock was set back.
+    of_today = [one for one in health.earlier if one.opened_at > health.now - DAY]
+    ends = max((one.ended_at for one in health.earlier if one.ended_at is not None), default=None)
+    if ends is not None and of_today and health.now < (until := ends + _pause(len(of_today), rules)):
+        return Waits(reason, until)
+    return Due(reason, holds=bool(failing), only_told=health.hindrance or _limit(of_today, rules))
+
+
+def _failing(outcomes: Sequence[Outcome], after: int) -> str:
+    """Why it counts as failing; empty when it does not. A tool whose newest call succeeded may have recovered."""
+    newest = outcomes[: 2 * after]
+    failed = [one for one in newest if one.failed]
+    if not newest or not newest[0].failed:
+        return ""
+    # Where the tool answers other inputs, one caller who repeats a bad one must not take it from all.
+    counted = len(failed) if len(failed) == len(newest) else len({one.input for one in failed})
+    return f"{len(failed)} of its last {len(newest)} calls failed" if counted >= after else ""
+
+
+def _poisoned(inputs: int) -> str:
+    return f"{inputs} input{'s' if inputs > 1 else ''} that ended its process again and again" if inputs else ""
+
+
+def _pause(times: int, rules: RepairRules) -> timedelta:
+    """It doubles, up to a day."""
+    return min(timedelta(seconds=rules.pause_s * 2 ** min(times - 1, 16)), DAY)
+
+
+def _limit(of_today: Sequence[Earlier], rules: RepairRules) -> str:
+    if rules.per_day == 0:
+        return "Repairs from production are switched off (TOOL_AGENT_REPAIRS_PER_DAY)."
+    if sum(one.is_repair for one in of_today) < rules.per_day:
+        return ""
+    return f"It was repaired {rules.per_day} times within a day (TOOL_AGENT_REPAIRS_PER_DAY)."

@@ -1,0 +1,93 @@
+"""The schedule of `Maintain`, one for a namespace, whatever number of hosts there is."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import structlog
+from temporalio.client import (
+    Client,
+    Schedule,
+    ScheduleActionStartWorkflow,
+    ScheduleAlreadyRunningError,
+    ScheduleIntervalSpec,
+    ScheduleOverlapPolicy,
+    SchedulePolicy,
+    ScheduleSpec,
+    ScheduleUpdate,
+    ScheduleUpdateInput,
+)
+from temporalio.service import RPCError
+
+from engine.upkeep.rounds import repeated
+from toolagent.client import names
+from toolagent_service.contracts.maintenance import MaintainRequest
+
+_LOOK_S = 60.0
+
+_CATCH_UP = timedelta(seconds=10)
+"""Temporal's least. What was missed while the server was away is not made up for: the next run sees all that there is."""
+
+_LIFE = timedelta(minutes=10)
+"""A run that nobody goes on with must not keep later ones from starting."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class MaintainSchedule:
+    """Hosts with different intervals: the one that started last decides."""
+
+    def __init__(self, client: Client, every_s: float) -> None:
+        self._client, self._every_s = client, every_s
+
+    async def upsert(self) -> None:
+        """As this host wants it. Raises RPCError."""
+        if not await self.create():
+            await self._client.get_schedule_handle(names.MAINTAIN_SCHEDULE).update(self._changed)
+
+    async def create(self) -> bool:
+        """Where there is none. Raises RPCError."""
+        try:
+            await self._client.create_schedule(names.MAINTAIN_SCHEDULE, self._wanted)
+        except ScheduleAlreadyRunningError:
+            return False
+        return True
+
+    @property
+    def _wanted(self) -> Schedule:
+        action = ScheduleActionStartWorkflow(
+            names.MAINTAIN,
+            MaintainRequest(every_s=self._every_s),
+            id=names.MAINTAIN_SCHEDULE,
+            task_queue=names.TASK_QUEUE,
+            execution_timeout=_LIFE,
+        )
+        spec = ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(seconds=self._every_s))])
+        return Schedule(action, spec, policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=_CATCH_UP))
+
+    def _changed(self, found: ScheduleUpdateInput) -> ScheduleUpdate | None:
+        """An operator who paused it has paused it."""
+        there, wanted = found.description.schedule, self._wanted
+        if there.spec.intervals == wanted.spec.intervals and there.policy == wanted.policy:
+            return None
+        return ScheduleUpdate(replace(wanted, state=there.state))
+
+
+@asynccontextmanager
+async def kept_schedule(schedule: MaintainSchedule, look_s: float = _LOOK_S) -> AsyncGenerator[None]:
+    """Bring it about, and create it again where somebody has deleted it, until the block ends."""
+    try:
+        await schedule.upsert()
+    except RPCError as error:
+        _log.warning("maintain_not_scheduled", reason=str(error), then="it is tried again")
+
+    async def look() -> None:
+        try:
+            if await schedule.create():
+                _log.info("maintain_scheduled")
+        except RPCError as error:
+            _log.info("maintain_not_scheduled", reason=str(error), then="it is tried again")
+
+    async with repeated(look, look_s, "schedule of maintenance", at_once=False):
+        yield

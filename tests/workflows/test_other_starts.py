@@ -181,7 +181,8 @@ async def test_a_call_that_is_told_nonsense_goes_on(temporal: Client) -> None:
             await handle.signal(step_names.ANSWERED, args=inputs)
         provider.may_work.set()
         assert ToolResult.model_validate(await asyncio.wait_for(handle.result(), PATIENCE_S)).status == "success"
-        assert await failed_tasks(handle) == []
+        # Signals that come while a task ends have the server give it out again.
+        assert {*await failed_tasks(handle)} <= {"UnhandledCommand"}
 
 
 async def asked(handle: WorkflowHandle[object, object], query: str, inputs: Sequence[object]) -> None:

@@ -22,7 +22,7 @@ from engine.runtimes.process.box import Level
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Supervisor
-from engine.runtimes.runtime import Running, ToolRequest
+from engine.runtimes.runtime import Running, ToolRequest, Vitals
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.levels.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox
@@ -299,3 +299,16 @@ async def test_a_server_is_spoken_to_in_the_other_levels_of_the_sandbox(parts: R
         failure = await failing(runtime, running, "die")
     assert isinstance(failure, CallFailed)
     assert (failure.outcome, failure.details["stderr"]) == ("unknown", "my last words")
+
+
+async def test_a_server_is_well_while_it_answers_a_ping(parts: RuntimeParts) -> None:
+    async with up(parts) as (runtime, running):
+        assert await runtime.vitals(running, mcp_source(), 5.0) == Vitals(is_well=True)
+        frozen = [psutil.Process(pid) for pid in inside(running.pid)]
+        for process in frozen:
+            process.suspend()
+        found = await runtime.vitals(running, mcp_source(), 0.5)
+        for process in frozen:
+            process.resume()
+        assert found == Vitals(is_well=False, said="it did not answer a ping within 0.5 s")
+        assert (await runtime.vitals(running, mcp_source(), 5.0)).is_well

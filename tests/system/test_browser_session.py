@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import time
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -285,3 +286,15 @@ def test_a_service_that_is_killed_in_mid_session_leaves_no_browser(browsers: Bro
     status, lost = browsers.call("navigate", session_id=session, url=sites.open.url)
     assert (status, reason_of(lost)) == (422, "unknown_session")
     assert browsers.done("stop", session_id=session)["status"] == "already_gone"
+
+
+def test_browsers_that_are_open_keep_their_process_from_being_stopped_because_it_is_unused(browsers: Browsers, sites: Sites) -> None:
+    browsers.service.end()
+    browsers.service.start(HEALTH_CHECK_INTERVAL_S="1", COLD_TOOL_IDLE_TIMEOUT_S="1")
+    session = browsers.launched(sites.open.host)
+    # Some rounds pass: nothing is to happen, so there is nothing to wait for.
+    time.sleep(6)
+    assert browsers.done("navigate", session_id=session, url=sites.open.url)["title"] == "Home"
+    assert browsers.done("stop", session_id=session)["status"] == "stopped"
+    wait_until(lambda: not any("main.py --port" in command for command in browsers.service.leftovers().values()), "its process is stopped")
+    assert browsers.listed() == []

@@ -29,6 +29,9 @@ _LOOK_S = 60.0
 _CATCH_UP = timedelta(seconds=10)
 """Temporal's least. What was missed while the server was away is not made up for: the next run sees all that there is."""
 
+_PATIENCE = timedelta(seconds=10)
+"""A service starts without its schedule rather than not at all."""
+
 _LIFE = timedelta(minutes=10)
 """A run that nobody goes on with must not keep later ones from starting."""
 
@@ -44,12 +47,12 @@ class MaintainSchedule:
     async def upsert(self) -> None:
         """As this host wants it. Raises RPCError."""
         if not await self.create():
-            await self._client.get_schedule_handle(names.MAINTAIN_SCHEDULE).update(self._changed)
+            await self._client.get_schedule_handle(names.MAINTAIN_SCHEDULE).update(self._changed, rpc_timeout=_PATIENCE)
 
     async def create(self) -> bool:
         """Where there is none. Raises RPCError."""
         try:
-            await self._client.create_schedule(names.MAINTAIN_SCHEDULE, self._wanted)
+            await self._client.create_schedule(names.MAINTAIN_SCHEDULE, self._wanted, rpc_timeout=_PATIENCE)
         except ScheduleAlreadyRunningError:
             return False
         return True

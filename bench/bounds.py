@@ -116,7 +116,7 @@ _BOUNDS = (
         _rate("ours.acting", 64),
         _rate("bare.http", 64),
     ),
-    Bound("echo in a session of a group: p50 over bare update", _AT_MOST, 1.4, _p50("ours.session"), _p50("bare.own")),
+    Bound("calculator in a session of a group: p50 over bare update", _AT_MOST, 1.4, _p50("ours.session"), _p50("bare.own")),
     Bound("64 sessions: calls/s at 64 over as many bare workflows", _AT_LEAST, 0.6, _rate("ours.session", 64), _rate("bare.own", 64)),
     Bound("echo: p50 with many tools and records over few and none", _AT_MOST, 1.1, _p50("scale.many"), _p50("scale.few")),
     Bound(

@@ -23,6 +23,7 @@ ACTING = "bench_acting"
 AGAIN = "bench_again"
 HTTP_FREE = "bench_free"
 GROUP = "bench_group"
+_LAUNCH, _STOP = "bench_launch", "bench_stop"
 SHIPPED = "text_summarizer_api"
 CONTAINER = "bench_container"
 SCRIPT = "bench_script"
@@ -42,6 +43,7 @@ _TOOLS: dict[str, tuple[str, dict[str, JsonValue]]] = {
     ACTING: ("/note", {"side_effect_scope": "local_state", "idempotent": False, "timeout_s": 30}),
     AGAIN: ("/note", {"side_effect_scope": "local_state", "idempotent": True, "timeout_s": 30}),
     HTTP_FREE: ("/say", {"side_effect_scope": "none", "timeout_s": 2}),
+    **{tool_id: ("/say", {"side_effect_scope": "none", "timeout_s": 30}) for tool_id in (_LAUNCH, _STOP)},
 }
 _ECHO: dict[str, JsonValue] = {"type": "script", "script_path": "examples/echo.py", "language": "python"}
 _OTHER_TOOLS: dict[str, tuple[dict[str, JsonValue], dict[str, JsonValue]]] = {
@@ -55,12 +57,13 @@ _OTHER_TOOLS: dict[str, tuple[dict[str, JsonValue], dict[str, JsonValue]]] = {
 _GROUP: dict[str, JsonValue] = {
     "group_id": GROUP,
     "name": "Sessions of the bench",
-    "tool_ids": [HTTP_FREE, "echo", AGAIN],
+    # None that is measured by itself: what has a role in a group takes no lane.
+    "tool_ids": [_LAUNCH, "calculator", _STOP],
     "lifecycle": True,
     "steps": [
-        {"tool_id": HTTP_FREE, "role": "launch"},
-        {"tool_id": "echo", "role": "run"},
-        {"tool_id": AGAIN, "role": "stop", "params": {"message": "stop"}},
+        {"tool_id": _LAUNCH, "role": "launch"},
+        {"tool_id": "calculator", "role": "run"},
+        {"tool_id": _STOP, "role": "stop", "params": {"message": "stop"}},
     ],
     "limits": {"idle_timeout_s": None, "total_timeout_s": None},
 }

@@ -181,8 +181,8 @@ class Stage:
         parts = service.parts()
         ours = {"our Python": parts["python"], "Temporal": parts["temporal"]}
         own = service.open_sessions(_SESSIONS)
-        url, body = f"{service.url}/groups/{GROUP}/sessions/{OWN}/run", json.dumps({"params": {"message": "hello"}})
-        self._add(f"{whose}.session", f"{whose}: echo in a session", url, ours, body=body, expect='"success"', own=own)
+        url, body = f"{service.url}/groups/{GROUP}/sessions/{OWN}/run", json.dumps({"params": {"expression": "1 + 1"}})
+        self._add(f"{whose}.session", f"{whose}: calculator in a session", url, ours, body=body, expect='"success"', own=own)
 
     def _container(self, service: OurService, whose: str) -> None:
         """Where an engine answers. The container outlives the service, so it is taken down before."""

@@ -98,7 +98,9 @@ def test_a_watch_ends_when_the_service_refuses_it(toolagent: Invoke, service: "S
 @contextmanager
 def _running(url: str, *words: str, stdout: int = subprocess.PIPE) -> Generator[Program]:
     env = {"TOOL_AGENT_URL": url, "COLUMNS": "120", "LINES": "60", "TERM": "xterm-256color"}
-    with Program([SCRIPT, *words], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, env=env) as program:
+    # Whoever runs the tests in the background of a shell has them ignore Ctrl-C, and so would what they start.
+    command = ["/usr/bin/env", "--default-signal=INT", SCRIPT, *words]
+    with Program(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, env=env) as program:
         try:
             yield program
         finally:

@@ -73,6 +73,6 @@ def test_versions_are_listed_deactivated_and_activated_by_our_command(service: S
 
 
 def test_our_command_lists_the_host_that_serves(service: ServiceProcess) -> None:
-    hosts = HostListing.model_validate_json(_toolagent(service, "hosts", "--json")).hosts
+    hosts = HostListing.model_validate_json(_toolagent(service, "hosts", "list", "--json")).hosts
     assert [host.is_alive for host in hosts] == [True]
-    assert hosts[0].host in _toolagent(service, "hosts").decode()
+    assert hosts[0].host in _toolagent(service, "hosts", "list").decode()

@@ -32,6 +32,15 @@ async def found_group(dependencies: Dependencies, group_id: str) -> ToolGroup:
     return group
 
 
+async def sessions_of(dependencies: Dependencies, group_id: str, *, living: bool) -> tuple[SessionView, ...]:
+    """Also of a group that was removed: its sessions go on to their stop. Raises Refusal."""
+    known = re.fullmatch(TOOL_ID_PATTERN, group_id)
+    found = await dependencies.sessions.of_group(group_id, living=living) if known else ()
+    if not found:
+        await found_group(dependencies, group_id)
+    return found
+
+
 async def found_session(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:
     """Raises Refusal."""
     view = await dependencies.sessions.get(session_id) if re.fullmatch(SESSION_ID_PATTERN, session_id) else None
@@ -61,12 +70,30 @@ async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBod
     session_id = f"session-{uuid.uuid4().hex[:16]}" if key is None else _session_for_key(group_id, body.caller.caller_id, key)
     request = OpenSession(session_id=session_id, group=group, params=body.params, caller=body.caller, lease_s=body.lease_s)
     try:
-        view = await dependencies.client.sessions.open(request)
+        view = await _begun(dependencies, request)
     except SessionUnreachableError as error:
         raise _away(error) from error
+    except SessionRefusedError as error:
+        raise _refused(error) from error
     if view.end is SessionEnd.REFUSED and view.error is not None:
         raise Refusal(ProblemKind.TOO_MANY_SESSIONS, view.error.message, headers={"Retry-After": "30"})
     return view
+
+
+async def _begun(dependencies: Dependencies, request: OpenSession) -> SessionView:
+    """The session, or how one with its id ended. One without a row found no room and launched nothing: it may come again.
+
+    Raises SessionRefusedError, SessionUnreachableError.
+    """
+    known = await dependencies.sessions.get(request.session_id)
+    if known is not None and known.ended_at is not None:
+        return known
+    try:
+        return await dependencies.client.sessions.open(request, again=known is None)
+    except SessionRefusedError as error:
+        if error.type != names.SESSION_OVER or known is None:
+            raise
+        return await dependencies.sessions.get(request.session_id) or known
 
 
 async def ran(dependencies: Dependencies, group_id: str, session_id: str, body: SessionRunBody) -> ToolResult:

@@ -79,7 +79,7 @@ async def _made_by_session(request: AdmitRequest, decision: Decision, told: Call
 async def _launch(part: Grouped, asked: AdoptedCall) -> bool:
     """Have the session begin, unless it has. However this workflow ends, it goes on: to its stop."""
     call = asked.call
-    opened = OpenSession(session_id=part.session_id, group=part.group, params=call.params, caller=call.caller, adopts=asked)
+    opened = OpenSession(session_id=part.session_id, group=part.group, caller=call.caller, adopts=asked)
     life = SessionLife(request=opened).model_dump(mode="json", exclude_defaults=True)
     workflow_id = names.session_workflow(part.group.group_id, part.session_id)
     try:

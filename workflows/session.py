@@ -16,6 +16,7 @@ from toolagent_service import step_names, stubs
 from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep, SessionUse
 from toolagent_service.contracts.steps import Finished, OfSession
 from toolagent_service.groups import sessions
+from toolagent_service.groups.roles import names_session
 from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError, step_of, the_step
 from workflows import options
 from workflows.cancelling import surely
@@ -82,6 +83,7 @@ class Session:
     async def stop_by(self, asked: AdoptedCall) -> None:
         """Somebody's call of the stop: it is made by the session, or has the answer of the stop that was."""
         if self.is_over:
+            await self._answer_stop(asked)
             await self._tell(asked)
             return
         if all(known.call_id != asked.call_id for known in self._stops):
@@ -192,6 +194,8 @@ class Session:
             looks += found is False
             if found or looks == _LOOKS:
                 return found or None
+            if found is None and sessions.is_alert(asked + 1):
+                await self._note(alert="It is not known whether anything was launched: the provider does not say. It is asked again.")
             await workflow.sleep(sessions.pause_of(asked))
             asked += 1
 
@@ -205,7 +209,7 @@ class Session:
             step = SessionStep(group=request.group, view=self.view)
             others = await surely(lambda: workflow.execute_local_activity(stubs.list_launches, step, **options.session_note("others")))
         call = sessions.looked_up(request, probe, call_id, others)
-        return sessions.seen_in(probe, await invoke(call, sessions.call_id_in(request.session_id, name)), call_id)
+        return sessions.seen_in(probe, await invoke(call, sessions.call_id_in(request.session_id, name), prefer=self.view.host), call_id)
 
     async def _launched_as(self, result: JsonValue, host: str | None = None) -> None:
         at = workflow.now()
@@ -251,7 +255,7 @@ class Session:
         for place, asked in enumerate(runs):
             if self.end is not None:
                 return
-            self.results.append(await self.ran(asked, f"run {asked.key or place}"))
+            self.results.append(await self.ran(asked, f"run {asked.key}" if asked.key is not None else f"place {place}"))
         self.ask(SessionEnd.DONE)
 
     async def ran(self, asked: SessionRun, name: str, *, is_new: bool = False) -> ToolResult:
@@ -286,7 +290,7 @@ class Session:
     async def _stopped(self) -> None:
         while True:
             attempts = self.view.stop_attempts
-            asker = self._stops[0] if self._stops else None
+            asker = self._asker
             try:
                 result = await self._stop_call(asker)
             except NoSuchFieldError as error:
@@ -294,7 +298,8 @@ class Session:
                 await self._fail(SessionEnd.LAUNCH_FAILED, wrong, alert=f"It cannot be stopped. {error}")
                 return
             if asker is not None:
-                await self._tell(self._stops.pop(0))
+                self._stops.remove(asker)
+                await self._tell(asker)
             if sessions.is_gone(result) or await self._listed(f"gone {attempts}") is False:
                 break
             told = result.error.message if result.error else ""
@@ -314,14 +319,27 @@ class Session:
     async def _pause(self, pause: timedelta) -> None:
         """Before the stop is tried again; shorter where somebody asks for it."""
         try:
-            await workflow.wait_condition(lambda: bool(self._stops), timeout=pause)
+            await workflow.wait_condition(lambda: self._asker is not None, timeout=pause)
         except TimeoutError:
             return
 
     async def _answer_stops(self) -> None:
         """Calls of the stop that came too late to be it: nothing is stopped twice."""
-        for asked in self._stops if self._confirmed is not None else ():
+        for asked in self._stops:
+            await self._answer_stop(asked)
+
+    async def _answer_stop(self, asked: AdoptedCall) -> None:
+        if self._confirmed is not None:
             await adopted(asked, self._mark, instead=self._confirmed)
+
+    @property
+    def _asker(self) -> AdoptedCall | None:
+        """Who asks first by a call that stops what was launched; signals may come from anybody."""
+        step = the_step(self._request.group, GroupRole.STOP)
+        for asked in self._stops:
+            if asked.call.tool_id == step.tool_id and names_session(step, self.view.launched, asked.call.params):
+                return asked
+        return None
 
     async def _stop_call(self, asker: AdoptedCall | None) -> ToolResult:
         """Somebody's call of the stop, or one of the session's own. Raises NoSuchFieldError."""

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from api.documentation import JSON_BODY, problem_responses
 from api.errors import result_response
-from api.groups import found_group, opened, ran, renewed, shown_session, stopped
+from api.groups import found_group, opened, ran, renewed, sessions_of, shown_session, stopped
 from api.ports import Injected
 from api.problems import ProblemKind
 from api.reading.session_bodies import OpenSessionBody, SessionRunBody
@@ -64,8 +64,7 @@ async def open_session(
 )
 async def list_sessions(group_id: str, dependencies: Injected, living: bool = False) -> SessionListing:
     """At most a hundred; `living=true` those that have not ended."""
-    await found_group(dependencies, group_id)
-    return SessionListing(sessions=await dependencies.sessions.of_group(group_id, living=living))
+    return SessionListing(sessions=await sessions_of(dependencies, group_id, living=living))
 
 
 @router.get("/groups/{group_id}/sessions/{session_id}", summary="One session", responses=problem_responses(*_OF_SESSION))

@@ -67,6 +67,11 @@ class SessionTable:
         ordered = query.order_by(group_sessions.c.opened_at, group_sessions.c.session_id).limit(most)
         return tuple(map(SessionView.model_validate_json, await self._database.scalars(ordered)))
 
+    async def living_ids(self) -> tuple[tuple[str, str], ...]:
+        """Group and session of those that have not ended, the oldest first."""
+        query = select(group_sessions.c.group_id, group_sessions.c.session_id).where(_LIVES).order_by(group_sessions.c.opened_at)
+        return tuple((group_id, session_id) for group_id, session_id in await self._database.rows(query))
+
     async def living(self) -> tuple[tuple[OpenSession, SessionView], ...]:
         """Of all groups, the oldest first, with what each was started with."""
         query = select(group_sessions.c.request, group_sessions.c.document).where(_LIVES).order_by(group_sessions.c.opened_at)

@@ -66,12 +66,18 @@ class ProviderSweep:
         self._workflows, self._listing = workflows, listing
 
     async def run(self) -> None:
-        """Once. Raises ConnectionError, StoreUnavailableError."""
+        """Once. Raises StoreUnavailableError where the groups cannot be read."""
         for group in await self._groups.with_lifecycle():
-            probe = group.verify
-            lists = probe is not None and probe.asks is None and lifecycle_fault(group) is None
-            if probe is not None and lists and await self._was_used(group):
-                await self._compare(group, probe)
+            try:
+                await self._see(group)
+            except Exception:  # noqa: BLE001 - a provider that does not answer must not keep others from being compared
+                _log.exception("provider_not_compared", group_id=group.group_id, then="it is tried again")
+
+    async def _see(self, group: ToolGroup) -> None:
+        probe = group.verify
+        lists = probe is not None and probe.asks is None and lifecycle_fault(group) is None
+        if probe is not None and lists and await self._was_used(group):
+            await self._compare(group, probe)
 
     async def _was_used(self, group: ToolGroup) -> bool:
         since = now() - _LATELY

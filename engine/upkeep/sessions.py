@@ -32,10 +32,23 @@ class SessionSweep:
 
     async def run(self) -> None:
         """Once. Raises ConnectionError, StoreUnavailableError."""
-        for request, view in await self._sessions.living():
-            if not await self._workflows.is_under_way(view.group_id, view.session_id):
-                _log.warning("session_without_workflow", group_id=view.group_id, session_id=view.session_id, then="it is stopped")
-                await self._workflows.go_on(SessionLife(request=request, view=view, end=SessionEnd.CANCELLED))
+        for group_id, session_id in await self._sessions.living_ids():
+            if not await self._workflows.is_under_way(group_id, session_id):
+                await self._go_on(session_id)
+
+    async def _go_on(self, session_id: str) -> None:
+        # As it is now that nobody writes it any more: it may have launched since it was listed, or ended in good order.
+        found = await self._sessions.whole(session_id)
+        if found is None or found[1].ended_at is not None:
+            return
+        request, view = found
+        _log.warning("session_without_workflow", group_id=view.group_id, session_id=session_id, then="it is stopped")
+        try:
+            await self._workflows.go_on(SessionLife(request=request, view=view, end=SessionEnd.CANCELLED))
+        except ConnectionError:
+            raise
+        except Exception:  # noqa: BLE001 - one that cannot be begun must not keep others from their stop
+            _log.exception("session_not_begun", session_id=session_id, then="it is tried again")
 
 
 def sweeping_sessions(sweep: SessionSweep) -> AbstractAsyncContextManager[None]:

@@ -9,7 +9,7 @@ from engine.store.sessions import SessionTable
 from tests.api.conftest import House
 from tests.workflows.session_paths import group_of
 from toolagent.contracts.manifest import ToolGroup
-from toolagent.contracts.sessions import OpenSession
+from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
 
 _PATH = "/groups/servers/sessions"
 
@@ -67,6 +67,33 @@ async def test_the_same_key_is_the_same_session(grouped: House, database: Databa
     answers = [await _opened(grouped, database, **{"Idempotency-Key": key}) for key in ("a", "a", "b")]
     first, again, other = (answer.json()["session_id"] for answer in answers)
     assert first == again != other
+
+
+async def test_a_key_of_a_session_that_has_ended_says_how_it_ended(grouped: House, database: Database) -> None:
+    answer = await _opened(grouped, database, **{"Idempotency-Key": "a"})
+    stopped = (await grouped.http.post(f"{answer.headers['Location']}/stop")).json()
+    again = await grouped.http.post(_PATH, json={}, headers={"Idempotency-Key": "a"})
+    assert (again.status_code, again.json()["session_id"]) == (201, stopped["session_id"])
+    await SessionTable(database).note(SessionView.model_validate(stopped))
+    assert (await grouped.http.post(_PATH, json={}, headers={"Idempotency-Key": "a"})).json()["state"] == "stopped"
+    assert len(grouped.client.sessions.opened) == 1
+
+
+async def test_a_session_that_found_no_room_may_come_again_with_its_key(grouped: House) -> None:
+    first = (await grouped.http.post(_PATH, json={}, headers={"Idempotency-Key": "a"})).json()
+    refused = {"state": SessionState.FAILED, "end": SessionEnd.REFUSED, "ended_at": first["opened_at"]}
+    views = grouped.client.sessions.views
+    views[first["session_id"]] = SessionView.model_validate({**first, **refused})
+    assert (await grouped.http.post(_PATH, json={}, headers={"Idempotency-Key": "a"})).status_code == 201
+    assert [request.session_id for request in grouped.client.sessions.opened] == [first["session_id"]] * 2
+
+
+async def test_sessions_of_a_group_that_was_removed_are_listed(grouped: House, database: Database) -> None:
+    answer = await _opened(grouped, database)
+    await grouped.groups.replace([])
+    listed = (await grouped.http.get(_PATH)).json()["sessions"]
+    assert [one["session_id"] for one in listed] == [answer.json()["session_id"]]
+    assert (await grouped.http.get("/groups/servers")).status_code == 404
 
 
 @pytest.mark.parametrize(

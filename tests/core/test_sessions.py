@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import JsonValue, ValidationError
 
-from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.groups import ToolGroup, VerifyProbe
-from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.contracts.sessions import AdoptedCall, OpenSession, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent.core.calls.results import failed
 from toolagent.core.catalog.lifecycles import lifecycle_fault
 from toolagent_service.groups import sessions
@@ -113,6 +113,26 @@ def test_a_session_ends_by_the_first_of_its_limits() -> None:
     assert sessions.end_at(group(limits={"idle_timeout_s": None, "total_timeout_s": None}), ready, is_used=False) is None
     assert sessions.cost_usd(dear, ready, launched + timedelta(seconds=50)) == 1.0
     assert sessions.cost_usd(dear, view(), _AT) == 0.0
+
+
+def test_a_budget_that_no_session_reaches_is_no_end_that_cannot_be_a_date() -> None:
+    for limits in ({"usd_per_hour": 2.5, "max_usd": 1e9}, {"usd_per_hour": 1e-300, "max_usd": 1e300}):
+        end = sessions.end_at(group(limits={"total_timeout_s": None, **limits}), view(launched_at=_AT), is_used=True)
+        assert end is not None
+        assert (end[0] > _AT + timedelta(days=10_000), end[1]) == (True, SessionEnd.BUDGET)
+
+
+def test_a_launch_is_asked_for_with_all_that_it_was_made_with() -> None:
+    probe = VerifyProbe(tool_id="launch", params={"dry": True}, asks="launched_by")
+    steps = [{**_STEPS[0], "params": {"size": 1, "hours": 2}}, *_STEPS[1:]]
+    whole = group(steps=steps, verify=probe.model_dump())
+    own = OpenSession(session_id="session-12345678", group=whole, params={"size": 3})
+    made = sessions.call_in(own, whole.steps[0], None, own.params)
+    asked: dict[str, JsonValue] = {"dry": True, "launched_by": "call-12345678"}
+    assert sessions.looked_up(own, probe, "call-12345678", ()).params == {**made.params, **asked}
+    theirs = AdoptedCall(call=ToolCall(tool_id="launch", params={"size": 4}), call_id="call-12345678", workflow_id="w", run_id="r")
+    adopting = OpenSession(session_id="session-12345678", group=whole, adopts=theirs)
+    assert sessions.looked_up(adopting, probe, "call-12345678", ()).params == {"size": 4, **asked}
 
 
 def test_pauses_grow_and_operators_are_not_told_all_the_time() -> None:

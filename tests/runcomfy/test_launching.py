@@ -193,13 +193,17 @@ async def test_without_an_address_the_setting_is_named(tools: Tools) -> None:
     bare = Tools(tools.server, tools.folder, RunComfy(BuiltinOptions()))
     for call in (bare.launch(), bare.stop("server-1"), bare.execute("server-1")):
         failure = await failure_of(call)
-        assert (failure.error_type, failure.details) == (ErrorType.UNAVAILABLE, {"setting": "TOOL_AGENT_RUNCOMFY_URL"})
+        assert (failure.error_type, failure.details) == (ErrorType.UNAVAILABLE, {"setting": "TOOL_AGENT_RUNCOMFY_URL", "sent": False})
 
 
 @pytest.mark.parametrize("secret", ["RUNCOMFY_USER_ID", "RUNCOMFY_API_KEY"])
 async def test_a_secret_that_is_not_set_is_named(tools: Tools, secret: str) -> None:
     failure = await failure_of(tools_of(tools.server, tools.folder, **{secret: ""}).launch())
-    assert (failure.error_type, failure.details["setting"]) == (ErrorType.UNAVAILABLE, f"TOOL_AGENT_SECRET_{secret}")
+    assert (failure.error_type, failure.details["setting"], failure.details["sent"]) == (
+        ErrorType.UNAVAILABLE,
+        f"TOOL_AGENT_SECRET_{secret}",
+        False,
+    )
 
 
 async def test_a_wrong_key_is_refused_and_not_told(tools: Tools) -> None:

@@ -16,6 +16,7 @@ from engine.store.sessions import SessionTable
 from engine.upkeep.providers import ProviderSweep
 from tests.workflows.session_paths import group_of
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.groups import VerifyProbe
 from toolagent.contracts.records import CallRecord, Event
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
 from toolagent.core.calls.results import failed, succeeded
@@ -47,6 +48,8 @@ class Provider:
 
     async def listed(self, call: ToolCall) -> ToolResult:
         self.asked.append(call)
+        if call.tool_id == "silent":
+            raise ConnectionError("Its answer is pending.")
         if isinstance(self.answer, ToolError):
             return failed("call-listed01", call.tool_id, self.answer, _LONG_AGO)
         return succeeded("call-listed01", call.tool_id, self.answer, _LONG_AGO, execution_time=0.0, metadata={})
@@ -155,6 +158,19 @@ async def test_an_adopted_launch_that_its_session_has_no_more_is_stopped(stage: 
     await stage.sessions.open(request, view, None)
     await stage.compared(_running(_LATE))
     assert [life.request.session_id for life in stage.provider.lives] == [session_for("servers", _LATE, 0)]
+
+
+async def test_a_provider_that_cannot_be_asked_keeps_no_other_from_being_compared(stage: Stage, database: Database) -> None:
+    await stage.session(SessionState.STOPPED, _EARLIER)
+    await stage.launched(_FIRST)
+    silent = group_of().model_copy(update={"group_id": "a-silent-one"})
+    probe = VerifyProbe(tool_id="silent")
+    await GroupTable(database).replace([silent.model_copy(update={"verify": probe}), group_of()])
+    view = SessionView(session_id="session-of-silent", group_id="a-silent-one", state=SessionState.READY, opened_at=_EARLIER)
+    await stage.sessions.open(OpenSession(session_id="session-of-silent", group=silent), view, None)
+    await stage.compared(_running(_FIRST))
+    assert "silent" in {call.tool_id for call in stage.provider.asked}
+    assert [life.end for life in stage.provider.lives] == [SessionEnd.UNOWNED]
 
 
 async def test_what_was_stopped_a_moment_ago_may_be_listed_still(stage: Stage) -> None:

@@ -30,12 +30,13 @@ GONE = ToolError(type=ErrorType.EXECUTION_ERROR, message="There is no such serve
 
 @dataclass
 class Provider:
-    """Rents servers. `launches` and `stops` say how each of them fails, in this order; then all go well.
+    """Rents servers. `launches`, `lists` and `stops` say how each of them fails, in this order; then all go well.
 
     A launch that is `LOST` has launched all the same where `is_found`.
     """
 
     launches: list[ToolError] = field(default_factory=list[ToolError])
+    lists: list[ToolError] = field(default_factory=list[ToolError])
     stops: list[ToolError] = field(default_factory=list[ToolError])
     is_found: bool = True
     has_room: bool = True
@@ -136,6 +137,8 @@ class Provider:
         return _made(request, {})
 
     async def _list(self, request: AdmitRequest) -> ToolResult:
+        if self.lists:
+            return _failed(request, self.lists.pop(0))
         servers: list[JsonValue] = [{"server_id": server, "launched_by": call_id} for server, call_id in self.running.items()]
         return _made(request, {"servers": [{"server_id": "of-others"}, *servers]})
 

@@ -234,6 +234,15 @@ async def test_a_key_is_one_call_also_after_the_session_went_on_as_a_new_run(
     assert provider.stopped == ["server-0"]
 
 
+async def test_a_launch_with_as_much_as_a_call_may_have_is_adopted(temporal: Client) -> None:
+    provider = Provider()
+    async with alone(temporal, provider) as caller:
+        launch = await caller.begin("launch", text="a" * 1_048_560)
+        assert (await result_of(launch)).status == "success"
+        assert (await caller.call("stop", server_id="server-0")).status == "success"
+        assert (await caller.ended(launch)).state is SessionState.STOPPED
+
+
 async def _asked(handle: AnyHandle, run: SessionRun) -> ToolResult:
     async with asyncio.timeout(_BOUND_S):
         while True:

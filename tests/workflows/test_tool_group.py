@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
+from pydantic import JsonValue
 from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
@@ -20,6 +21,7 @@ from toolagent.client.sessions import Sessions
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.sessions import GroupUse, SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent_service import step_names
 
 _BOUND_S = 30
 
@@ -62,7 +64,7 @@ async def test_a_session_binds_what_was_launched_and_stops_once_when_it_is_asked
         account = await live.ended()
     assert [result.status for result in results] == ["success"] * 3
     assert set(provider.worked) == {"server-0"}
-    assert provider.hosts == {"launch": None, "work": "host-1", "list": None, "stop": "host-1"}
+    assert provider.hosts == {"launch": None, "work": "host-1", "list": "host-1", "stop": "host-1"}
     assert views[0] == views[1] == account.session
     assert (account.session.state, account.session.end) == (SessionState.STOPPED, SessionEnd.ASKED)
     assert provider.stopped == ["server-0"]
@@ -157,6 +159,15 @@ async def test_a_launch_that_never_was_is_tried_again_under_another_id(temporal:
     assert (view.end, of_stop(provider)) == (SessionEnd.IDLE, (1, 1))
 
 
+async def test_an_operator_is_told_of_a_provider_that_does_not_say_what_it_launched(temporal: Client) -> None:
+    silences: list[ToolError] = [REFUSED] * 3
+    provider = Provider(launches=[LOST], lists=silences)
+    view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))
+    assert (view.end, of_stop(provider)) == (SessionEnd.IDLE, (1, 1))
+    assert len(provider.alerts) == 1
+    assert "does not say" in provider.alerts[0]
+
+
 async def test_an_operator_is_told_of_stops_that_fail(temporal: Client) -> None:
     errors: list[ToolError] = [BUSY] * 3
     provider = Provider(stops=errors)
@@ -207,6 +218,60 @@ async def test_a_session_whose_server_vanishes_in_a_run_is_stopped_although_its_
         account = await live.ended()
     assert result.error == BUSY
     assert (account.session.state, account.session.end, provider.stopped) == (SessionState.STOPPED, SessionEnd.FAILED_STEP, [])
+
+
+_STOP: JsonValue = {"tool_id": "stop", "params": {"server_id": "server-0"}}
+
+
+@pytest.mark.parametrize(
+    ("signal", "said"),
+    [
+        (step_names.USE_SESSION, {"call_id": "call-12345678", "until": "2030-01-01T00:00:00"}),
+        (step_names.STOP_BY, {"call": _STOP, "call_id": "call-12345678", "workflow_id": "", "run_id": ""}),
+        (step_names.STOP_BY, {"call": _STOP, "call_id": "call-12345678", "workflow_id": "w" * 3_000, "run_id": ""}),
+    ],
+    ids=["no-zone", "nobody", "no-name"],
+)
+async def test_a_signal_that_is_nonsense_leaves_the_session_to_its_stop(temporal: Client, signal: str, said: JsonValue) -> None:
+    provider = Provider()
+    async with session(temporal, provider, group_of()) as live:
+        await live.handle.execute_update(names.SESSION)
+        await live.handle.signal(signal, said)
+        async with asyncio.timeout(_BOUND_S):
+            await live.handle.execute_update(names.SESSION)
+            await live.handle.execute_update(names.STOP_SESSION)
+        await live.ended()
+    assert (provider.stopped, provider.running) == (["server-0"], {})
+
+
+@pytest.mark.parametrize("call", [{"tool_id": "list"}, {"tool_id": "stop", "params": {"server_id": "of-others"}}], ids=["tool", "server"])
+async def test_what_is_no_stop_of_the_session_does_not_count_as_one(temporal: Client, call: JsonValue) -> None:
+    provider = Provider(stops=[BUSY])
+    async with session(temporal, provider, group_of()) as live:
+        await live.handle.execute_update(names.SESSION)
+        said = {"call": call, "call_id": "call-12345678", "workflow_id": "call-12345678", "run_id": ""}
+        await live.handle.signal(step_names.STOP_BY, said)
+        account = await live.ended()
+    assert (account.session.state, account.session.end) == (SessionState.STOPPED, SessionEnd.ASKED)
+    assert (provider.stopped, provider.running) == (["server-0"], {})
+    assert provider.answers["call-12345678"].status == "success"
+
+
+async def test_a_run_that_asks_for_more_than_a_call_may_take_is_refused(temporal: Client) -> None:
+    provider = Provider()
+    async with session(temporal, provider, group_of(idle_timeout_s=2.0)) as live:
+        await live.handle.execute_update(names.SESSION)
+        with pytest.raises(WorkflowUpdateFailedError):
+            await live.handle.execute_update(names.RUN_IN_SESSION, {"timeout_s": 86_401})
+        await live.ended()
+    assert (provider.stopped, provider.running) == (["server-0"], {})
+
+
+async def test_runs_of_a_script_are_calls_of_their_own_whatever_their_keys(temporal: Client) -> None:
+    provider = Provider()
+    async with session(temporal, provider, group_of(), runs=[SessionRun(key="1"), SessionRun()]) as live:
+        account = await live.ended()
+    assert len({result.call_id for result in account.results}) == len(provider.worked) == 2
 
 
 @asynccontextmanager

@@ -43,12 +43,13 @@ def address(url: str) -> httpx.URL:
 def account_of(url: httpx.URL | None, secrets: Secrets) -> Account:
     """Read anew for each call. Raises CallFailed (`unavailable`) naming what is not set."""
     if url is None:
-        raise CallFailed(ErrorType.UNAVAILABLE, f"RunComfy is not set up here: set {URL_SETTING}.", {"setting": URL_SETTING})
+        raise CallFailed(ErrorType.UNAVAILABLE, f"RunComfy is not set up here: set {URL_SETTING}.", {"setting": URL_SETTING, "sent": False})
     found = {name: (secrets(name) or "").strip() for name in (USER_SECRET, KEY_SECRET)}
     for name, value in found.items():
         if not value or not value.isascii() or not value.isprintable() or "/" in value:
             setting = f"{_PREFIX}{name}"
             wrong = "cannot be sent" if value else "is not set"
-            raise CallFailed(ErrorType.UNAVAILABLE, f"The secret {name} {wrong}: set {setting}.", {"secret": name, "setting": setting})
+            message = f"The secret {name} {wrong}: set {setting}."
+            raise CallFailed(ErrorType.UNAVAILABLE, message, {"secret": name, "setting": setting, "sent": False})
     remember_given(found[KEY_SECRET])
     return Account(url, found[USER_SECRET], found[KEY_SECRET])

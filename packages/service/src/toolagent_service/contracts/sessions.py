@@ -1,6 +1,6 @@
 """Between the workflow of a session and its steps."""
 
-from datetime import datetime
+from pydantic import AwareDatetime
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.groups import ToolGroup
@@ -29,7 +29,7 @@ class SessionLife(Contract):
     request: OpenSession
     view: SessionView | None = None
     end: SessionEnd | None = None
-    uses: dict[CallId, datetime] = {}
+    uses: dict[CallId, AwareDatetime] = {}
     """Calls of others that use it, and when each is over at the latest."""
     stops: tuple[AdoptedCall, ...] = ()
     """Calls of others that are its stop."""
@@ -39,4 +39,4 @@ class SessionUse(Contract):
     """A call that somebody makes by itself uses the session; `until` says how long at most, None that it has ended."""
 
     call_id: CallId
-    until: datetime | None = None
+    until: AwareDatetime | None = None

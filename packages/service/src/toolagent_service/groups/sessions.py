@@ -46,6 +46,8 @@ _LAUNCHES = 3
 _NOT_FOUND = frozenset({404, 410})
 _NOWHERE = "not_found"
 _LONGEST_PAUSE = timedelta(minutes=5)
+_NEVER_H = 1e6
+"""More hours than any session lives; later ends would be no dates."""
 _LOST = frozenset(
     {ErrorType.TIMEOUT, ErrorType.EXECUTION_ERROR, ErrorType.OUTPUT_VALIDATION_ERROR, ErrorType.CANCELLED, ErrorType.UNAVAILABLE}
 )
@@ -149,7 +151,11 @@ def looked_up(request: OpenSession, probe: VerifyProbe, call_id: str, others: Se
     if probe.asks is None:
         return ToolCall(tool_id=probe.tool_id, params=probe.params, caller=request.caller)
     known: dict[str, JsonValue] = {} if probe.others is None else {probe.others: [*others]}
-    return ToolCall(tool_id=probe.tool_id, params={**probe.params, **request.params, probe.asks: call_id, **known}, caller=request.caller)
+    launch = (
+        request.adopts.call.params if request.adopts is not None else {**the_step(request.group, GroupRole.LAUNCH).params, **request.params}
+    )
+    asked = {**probe.params, **launch, probe.asks: call_id, **known}
+    return ToolCall(tool_id=probe.tool_id, params=asked, caller=request.caller)
 
 
 def seen_in(probe: VerifyProbe, result: ToolResult, call_id: str) -> JsonValue:
@@ -203,7 +209,7 @@ def end_at(group: ToolGroup, view: SessionView, *, is_used: bool) -> tuple[datet
     if limits.total_timeout_s is not None:
         ends.append((view.opened_at + timedelta(seconds=limits.total_timeout_s), SessionEnd.TOO_LONG))
     if limits.max_usd is not None and limits.usd_per_hour > 0 and view.launched_at is not None:
-        ends.append((view.launched_at + timedelta(hours=limits.max_usd / limits.usd_per_hour), SessionEnd.BUDGET))
+        ends.append((view.launched_at + timedelta(hours=min(limits.max_usd / limits.usd_per_hour, _NEVER_H)), SessionEnd.BUDGET))
     return min(ends, key=lambda end: end[0], default=None)
 
 

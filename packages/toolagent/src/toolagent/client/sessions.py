@@ -7,7 +7,7 @@ from typing import Any
 
 from temporalio.client import Client, WithStartWorkflowOperation, WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
@@ -30,21 +30,29 @@ class Sessions:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def open(self, request: OpenSession) -> SessionView:
-        """The session once it is launched, or could not be. The same id again is the same session."""
+    async def open(self, request: OpenSession, *, again: bool = False) -> SessionView:
+        """The session once it is launched, or could not be. The same id again is the same session.
+
+        Raises SessionRefusedError; `again` begins one with this id anew where it has ended.
+        """
         start: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
             names.TOOL_GROUP,
             {"request": request.model_dump(mode="json", exclude_defaults=True)},
             id=names.session_workflow(request.group.group_id, request.session_id),
             task_queue=names.TASK_QUEUE,
-            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE if again else WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             static_summary=request.group.group_id,
         )
-        with _reached():
-            return await self._client.execute_update_with_start_workflow(
-                names.SESSION, start_workflow_operation=start, result_type=SessionView
-            )
+        try:
+            with _reached():
+                return await self._client.execute_update_with_start_workflow(
+                    names.SESSION, start_workflow_operation=start, result_type=SessionView
+                )
+        except WorkflowAlreadyStartedError as error:
+            raise SessionRefusedError(names.SESSION_OVER, f"Session {request.session_id} has ended.") from error
+        except WorkflowUpdateFailedError as error:
+            raise _refused(error) from error
 
     async def run(self, group_id: str, session_id: str, run: SessionRun) -> ToolResult:
         """The result of one call in a session. Raises SessionRefusedError."""
@@ -78,11 +86,8 @@ class Sessions:
                     handle = self._handle(group_id, session_id)
                     return await handle.execute_update(update, argument, result_type=result_type)
             except WorkflowUpdateFailedError as error:
-                cause = error.cause
-                if not isinstance(cause, ApplicationError):
-                    raise
-                if cause.type != names.SESSION_DRAINS:
-                    raise SessionRefusedError(cause.type or ErrorType.EXECUTION_ERROR.value, cause.message) from error
+                if not (isinstance(error.cause, ApplicationError) and error.cause.type == names.SESSION_DRAINS):
+                    raise _refused(error) from error
             except RPCError as error:
                 # Also of a workflow that has ended.
                 if error.status is not RPCStatusCode.NOT_FOUND:
@@ -93,6 +98,14 @@ class Sessions:
 
     def _handle(self, group_id: str, session_id: str) -> WorkflowHandle[object, object]:
         return self._client.get_workflow_handle(names.session_workflow(group_id, session_id))
+
+
+def _refused(error: WorkflowUpdateFailedError) -> SessionRefusedError:
+    """Raises the error itself where the session has said nothing."""
+    cause = error.cause
+    if not isinstance(cause, ApplicationError):
+        raise error
+    return SessionRefusedError(cause.type or ErrorType.EXECUTION_ERROR.value, cause.message)
 
 
 def _reached() -> AbstractContextManager[None]:

@@ -1,10 +1,9 @@
 """Sessions of a group: one lifetime of its tools, from the launch to the stop."""
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import AwareDatetime, Field, JsonValue, StringConstraints
 
 from toolagent.contracts.calls import Caller, IdempotencyKey, ToolCall, ToolError, ToolResult
 from toolagent.contracts.contract import Contract
@@ -64,7 +63,7 @@ class SessionRun(Contract):
     tool_id: ToolId | None = None
     params: dict[str, JsonValue] = {}
     key: IdempotencyKey | None = None
-    timeout_s: Annotated[float | None, Field(gt=0)] = None
+    timeout_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
 
 
 class AdoptedCall(Contract):
@@ -72,14 +71,15 @@ class AdoptedCall(Contract):
 
     call: ToolCall
     call_id: CallId
-    workflow_id: str
-    run_id: str
+    workflow_id: Annotated[str, Field(min_length=1, max_length=1000)]
+    run_id: Annotated[str, Field(max_length=100)]
 
 
 class OpenSession(Contract):
     """What `ToolGroup` is started with. With `runs` it makes these, one after the other, and stops then.
 
-    With `lease_s` it stops when it is neither used nor renewed for so long. `adopts` is the launch, where that is somebody's call.
+    With `lease_s` it stops when it is neither used nor renewed for so long. `adopts` is the launch, where that is
+    somebody's call; then that one has the params.
     """
 
     session_id: SessionId
@@ -115,16 +115,16 @@ class SessionView(Contract):
     """The call that launched it; before the provider is asked."""
     error: ToolError | None = None
     end: SessionEnd | None = None
-    opened_at: datetime
-    launched_at: datetime | None = None
-    used_at: datetime | None = None
-    ended_at: datetime | None = None
+    opened_at: AwareDatetime
+    launched_at: AwareDatetime | None = None
+    used_at: AwareDatetime | None = None
+    ended_at: AwareDatetime | None = None
     runs: int = 0
     stop_attempts: int = 0
     cost_usd: float = 0.0
-    ends_at: datetime | None = None
+    ends_at: AwareDatetime | None = None
     """When it is stopped if nobody uses it until then."""
-    lease_ends_at: datetime | None = None
+    lease_ends_at: AwareDatetime | None = None
     """Of one that was opened with a lease: it is to be used or renewed before that."""
 
 

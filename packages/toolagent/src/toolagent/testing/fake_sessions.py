@@ -20,7 +20,15 @@ class FakeSessions:
     runs: list[SessionRun] = field(default_factory=list[SessionRun])
     views: dict[str, SessionView] = field(default_factory=dict[str, SessionView])
 
-    async def open(self, request: OpenSession) -> SessionView:
+    async def open(self, request: OpenSession, *, again: bool = False) -> SessionView:
+        """Raises SessionRefusedError."""
+        ended = self.views.get(request.session_id)
+        if ended is not None and ended.ended_at is not None and not again:
+            raise SessionRefusedError(names.SESSION_OVER, f"Session {request.session_id} has ended.")
+        if ended is not None and ended.ended_at is not None:
+            del self.views[request.session_id]
+        elif ended is not None:
+            return ended
         self.opened.append(request)
         at = datetime.now(UTC)
         view = SessionView(

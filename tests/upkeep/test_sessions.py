@@ -1,0 +1,70 @@
+"""Sessions whose workflow has ended: what was launched is stopped, and what has ended is left as it is."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from engine.store.database import Database
+from engine.store.sessions import SessionTable
+from engine.upkeep.sessions import SessionSweep
+from tests.workflows.session_paths import group_of
+from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
+from toolagent_service.contracts.sessions import SessionLife
+
+_AT = datetime(2026, 3, 26, tzinfo=UTC)
+
+
+async def _nothing() -> None: ...
+
+
+@dataclass
+class Workflows:
+    """`running` are under way. `meanwhile` happens before that is said, `refused` cannot be begun."""
+
+    meanwhile: Callable[[], Awaitable[None]] = _nothing
+    refused: str = ""
+    running: tuple[tuple[str, str], ...] = ()
+    lives: list[SessionLife] = field(default_factory=list[SessionLife])
+
+    async def is_under_way(self, group_id: str, session_id: str) -> bool:
+        await self.meanwhile()
+        return (group_id, session_id) in self.running
+
+    async def go_on(self, life: SessionLife) -> None:
+        if life.request.session_id == self.refused:
+            raise ValueError("too large")
+        self.lives.append(life)
+
+
+def _view(session_id: str, **more: object) -> SessionView:
+    whole = {"session_id": session_id, "group_id": "servers", "state": SessionState.LAUNCHING, "opened_at": _AT, **more}
+    return SessionView.model_validate(whole)
+
+
+async def _opened(database: Database, *session_ids: str) -> SessionTable:
+    table = SessionTable(database)
+    for session_id in session_ids:
+        await table.open(OpenSession(session_id=session_id, group=group_of()), _view(session_id), None)
+    return table
+
+
+async def test_a_session_without_a_workflow_goes_on_as_it_was_when_that_ended(database: Database) -> None:
+    table = await _opened(database, "session-12345678")
+    ready = _view("session-12345678", state=SessionState.READY, launch_call_id="call-12345678", launched={"server_id": "1"})
+    workflows = Workflows(lambda: table.note(ready))
+    await SessionSweep(table, workflows).run()
+    assert [(life.view, life.end) for life in workflows.lives] == [(ready, SessionEnd.CANCELLED)]
+
+
+async def test_a_session_that_ends_while_it_is_looked_at_has_ended(database: Database) -> None:
+    table = await _opened(database, "session-12345678")
+    workflows = Workflows(lambda: table.note(_view("session-12345678", state=SessionState.STOPPED, ended_at=_AT)))
+    await SessionSweep(table, workflows).run()
+    assert not workflows.lives
+
+
+async def test_a_session_that_cannot_be_begun_keeps_no_other_from_its_stop(database: Database) -> None:
+    table = await _opened(database, "session-of-a-sort", "session-of-others", "session-that-runs")
+    workflows = Workflows(refused="session-of-a-sort", running=(("servers", "session-that-runs"),))
+    await SessionSweep(table, workflows).run()
+    assert [life.request.session_id for life in workflows.lives] == ["session-of-others"]

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
+from engine.calling.intake import Intake
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Reply, Supervisor
 from engine.store.calls import CallTable
@@ -51,6 +52,7 @@ class Host:
     supervisor: Supervisor
     database: Database
     folder: Path
+    intake: Intake = field(default_factory=Intake)
 
     async def register(self, *entries: ToolEntry) -> None:
         for entry in entries:
@@ -58,7 +60,8 @@ class Host:
 
     def maintenance(self, limits: KeepingLimits = LONG) -> HostMaintenance:
         modes = Modes(ToolTable(self.database), CatalogState(self.database))
-        hot = HotTools(self.supervisor, tool_registry(self.database), RouteTable(self.database), CallTable(self.database), "here")
+        calls, routes = CallTable(self.database), RouteTable(self.database)
+        hot = HotTools(self.supervisor, tool_registry(self.database), routes, calls, self.intake, "here")
         sessions = tools_of_sessions(SessionTable(self.database), "here")
         return HostMaintenance(HostParts("here", self.supervisor.keeping, modes, hot, limits, sessions))
 
@@ -275,7 +278,7 @@ async def test_a_hot_tool_that_cannot_be_started_is_left_alone_until_the_catalog
     await eventually(lambda: host.supervisor.is_running("lost", "1.0.0"))
 
 
-async def test_a_hot_tool_that_runs_on_another_living_host_is_not_started_here(host: Host) -> None:
+async def test_a_hot_tool_that_runs_on_another_living_host_is_not_started_here_unless_that_drains(host: Host) -> None:
     await host.register(tool("hot", HOT))
     claim = HostClaim("elsewhere", "1", "there", {})
     hosts = HostTable(host.database, 10.0)
@@ -284,8 +287,33 @@ async def test_a_hot_tool_that_runs_on_another_living_host_is_not_started_here(h
     await RouteTable(host.database).save(route, "1.0.0")
     maintenance = host.maintenance()
     assert (await maintenance.round()).started == ()
+    await hosts.drain("elsewhere")
+    assert (await maintenance.round()).started == ("hot",)
+    await maintenance.close()
+    await hosts.undrain("elsewhere")
+    maintenance = host.maintenance()
+    assert (await maintenance.round()).started == ()
     await hosts.release(claim)
     assert (await maintenance.round()).started == ("hot",)
+    await maintenance.close()
+
+
+async def test_a_host_that_drains_starts_no_hot_tool_and_starts_it_again_when_that_is_undone(host: Host) -> None:
+    hot = tool("hot", HOT)
+    await host.register(hot)
+    maintenance = host.maintenance()
+    host.intake.heed("now")
+    assert (await maintenance.round()).started == ()
+    host.intake.heed(None)
+    assert (await maintenance.round()).started == ("hot",)
+    await eventually(lambda: host.supervisor.is_running("hot", "1.0.0"))
+    await maintenance.round()
+    host.intake.heed("again")
+    await host.supervisor.forget("hot")
+    assert (await maintenance.round()).started == ()
+    host.intake.heed(None)
+    assert (await maintenance.round()).started == ("hot",)
+    await eventually(lambda: host.supervisor.is_running("hot", "1.0.0"))
     await maintenance.close()
 
 

@@ -46,6 +46,11 @@ def test_what_fails_for_single_inputs_alone_serves_the_others_meanwhile() -> Non
     assert decide(Health(NOW, outcomes("xxx"), poisonous=1), RULES) == Due("3 of its last 3 calls failed", holds=True)
 
 
+def test_a_process_that_does_not_stay_up_is_due_and_serves_calls_meanwhile() -> None:
+    assert decide(Health(NOW, outcomes("..."), alerts=2), RULES) == Well()
+    assert decide(Health(NOW, alerts=3), RULES) == Due("its process ended by itself, or failed its checks, 3 times lately", holds=False)
+
+
 def test_a_repair_under_way_is_waited_for() -> None:
     assert isinstance(decide(Health(NOW, outcomes("xxx"), earlier=[Earlier(NOW - 9 * DAY, None)]), RULES), Waits)
 

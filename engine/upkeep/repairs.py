@@ -22,6 +22,7 @@ from toolagent.contracts.task_specs import LONGEST_WORDS, RepairTool
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.masking import masked_text
 from toolagent.core.failures import TaskConflictError
+from toolagent.core.texts import well_formed
 from toolagent_service.contracts.repairs import Meanwhile
 from toolagent_service.making.mendable import unmendable
 from toolagent_service.making.repair_rule import DAY, Due, Health, RepairRules, decide
@@ -170,7 +171,7 @@ def _told(version: str, due: Due, outcomes: Outcomes, alerts: tuple[str, ...]) -
 
 
 def _different(messages: Iterable[str]) -> list[str]:
-    return [*dict.fromkeys(masked_text(message)[:_LONGEST_MESSAGE] for message in messages)][:_TOLD]
+    return [*dict.fromkeys(well_formed(masked_text(message)[:_LONGEST_MESSAGE]) for message in messages)][:_TOLD]
 
 
 def _alert(

@@ -288,3 +288,13 @@ async def test_a_round_of_the_service_that_fails_keeps_no_other_from_its_own(dat
         await ServiceMaintenance(hosts, (fails, works)).round()
     assert done == ["it"]
     assert await ServiceMaintenance(hosts, (works,)).round() == ServiceRound(done=("it was done",))
+
+
+async def test_what_a_tool_says_may_be_any_text(production: Production) -> None:
+    """PostgreSQL stores no NUL."""
+    await production.register()
+    await production.call(ToolError(type=ErrorType.EXECUTION_ERROR, message="one\0two"), times=3)
+    assert await production.host().run() == (f"repair: {FIRST}",)
+    (request,) = production.workflows.started.values()
+    assert isinstance(request.spec, RepairTool)
+    assert request.spec.error.endswith("- one\N{REPLACEMENT CHARACTER}two")

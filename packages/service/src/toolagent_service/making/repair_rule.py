@@ -115,7 +115,7 @@ def _unwell(alerts: int, after: int) -> str:
 
 def _pause(times: int, rules: RepairRules) -> timedelta:
     """It doubles, up to a day."""
-    return min(timedelta(seconds=rules.pause_s * 2 ** min(times - 1, 16)), DAY)
+    return timedelta(seconds=min(rules.pause_s * 2 ** min(times - 1, 16), DAY.total_seconds()))
 
 
 def _limit(of_today: Sequence[Earlier], rules: RepairRules) -> str:

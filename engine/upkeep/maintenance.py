@@ -108,7 +108,7 @@ class HostMaintenance:
             elif kept.failed_checks >= _FAILURES and await self._given_up(kept, answer.said):
                 done.unhealthy.extend(kept.tool_ids)
 
-        await asyncio.gather(*map(check, found))
+        await _with_each(check, found)
         return vitals
 
     async def _given_up(self, kept: Kept, said: str) -> bool:
@@ -129,7 +129,7 @@ class HostMaintenance:
             if await self._retired(kept, f"it was not called for {idle_s:g} s"):
                 done.stopped.extend(kept.tool_ids)
 
-        await asyncio.gather(*map(end, found))
+        await _with_each(end, found)
 
     async def _evict(self, vitals: Mapping[Kept, Vitals], held: frozenset[str], done: _Done) -> None:
         """Hot ones, while there are too many. One that is in use stays."""
@@ -161,6 +161,18 @@ class HostMaintenance:
         if retired:
             _log.info("tool_ended", tools=kept.tool_ids, reason=why)
         return retired
+
+
+async def _with_each(work: Callable[[Kept], Awaitable[None]], found: Iterable[Kept]) -> None:
+    """At once. What goes wrong with one tool keeps no other from its turn."""
+
+    async def one(kept: Kept) -> None:
+        try:
+            await work(kept)
+        except Exception:  # noqa: BLE001 - whatever it is, the round goes on
+            _log.exception("tool_not_looked_after", tools=kept.tool_ids, then="the next round tries it again")
+
+    await asyncio.gather(*map(one, found))
 
 
 class ServiceMaintenance:

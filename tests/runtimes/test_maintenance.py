@@ -13,8 +13,10 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.calling.intake import Intake
+from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Reply, Supervisor
+from engine.runtimes.runtime import Running, Vitals
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
 from engine.store.database import Database
@@ -32,7 +34,7 @@ from toolagent.contracts.groups import GroupStep, ToolGroup
 from toolagent.contracts.manifest import SchedulingMode
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
-from toolagent.contracts.sources import BuiltinSource
+from toolagent.contracts.sources import BuiltinSource, LocalSource
 from toolagent_service.contracts.maintenance import HostRound
 
 LONG = KeepingLimits(300.0, 5, EVICTION["lru"])
@@ -195,6 +197,25 @@ async def test_the_second_failed_check_in_a_row_is_an_alert_and_the_next_call_st
     assert is_gone(pid)
     await host.call(sick, x=1)
     assert await host.round() == HostRound(host="here", checked=1)
+
+
+async def test_a_check_that_fails_for_a_reason_of_ours_keeps_no_other_tool_from_its_turn(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd, cold = tool("odd"), tool("cold")
+    await host.up(odd, cold)
+    vitals = LocalRuntime.vitals
+
+    async def failing(self: LocalRuntime, running: Running, source: LocalSource, timeout_s: float) -> Vitals:
+        if running.pid == odd_pid:
+            raise RuntimeError("Nobody foresaw it.")
+        return await vitals(self, running, source, timeout_s)
+
+    monkeypatch.setattr(LocalRuntime, "vitals", failing)
+    route = host.supervisor.route("odd")
+    assert route is not None
+    odd_pid = route.pid
+    assert await host.round(SOON) == HostRound(host="here", checked=2, stopped=("cold",))
 
 
 async def test_a_tool_that_answers_no_check_while_it_works_is_not_ended(host: Host, routes: Routes) -> None:

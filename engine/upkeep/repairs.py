@@ -59,11 +59,15 @@ class RepairTables:
 
 @dataclass(frozen=True, slots=True)
 class RepairPolicy:
-    """`meanwhile` is what calls of a failing version get; `has_model`: otherwise there are alerts only."""
+    """`meanwhile` is what calls of a failing version get; `has_model`: otherwise there are alerts only.
+
+    `at_once`: how many repairs may be open. What many tools share may be away: each repair costs money, and one that waits holds its tool.
+    """
 
     rules: RepairRules
     meanwhile: Meanwhile = Meanwhile.REFUSE
     has_model: bool = True
+    at_once: int = 2
 
 
 class RepairsFromProduction:
@@ -99,8 +103,11 @@ class RepairsFromProduction:
         health = Health(history.now, outcomes.outcomes, len(poisonous), history.earlier, hindrance, len(alerts))
         decision = decide(health, self._policy.rules)
         # A person who has asked for its repair is before us.
-        if isinstance(decision, Due) and not await self._is_being_repaired(tool_id):
+        if isinstance(decision, Due) and await self._has_room(decision) and not await self._is_being_repaired(tool_id):
             await self._open(entry, decision, history, outcomes, alerts)
+
+    async def _has_room(self, due: Due) -> bool:
+        return bool(due.only_told) or len(await self._tables.repairs.under_way()) < self._policy.at_once
 
     async def _alerts(self, tool_id: str, since: datetime) -> tuple[str, ...]:
         return await self._tables.alerts.errors(tool_id, since, 2 * self._policy.rules.after_failures)

@@ -64,10 +64,10 @@ class Production:
         self.registry, self.calls, self.repairs = tool_registry(database), CallTable(database), ProductionRepairs(database)
         self.tasks, self._number = TaskTable(database), 0
 
-    async def register(self, version: str = "1.0.0", source: ToolSource = OURS) -> None:
-        await self.registry.register(ToolManifest(tool_id="t", name="T", version=version), (source,))
+    async def register(self, version: str = "1.0.0", source: ToolSource = OURS, tool_id: str = "t") -> None:
+        await self.registry.register(ToolManifest(tool_id=tool_id, name="T", version=version), (source,))
 
-    async def call(self, error: ToolError | None = None, times: int = 1, version: str = "1.0.0") -> None:
+    async def call(self, error: ToolError | None = None, times: int = 1, version: str = "1.0.0", tool_id: str = "t") -> None:
         for _ in range(times):
             self._number += 1
             call_id, at = f"call-{self._number:08}", datetime.now(UTC)
@@ -75,7 +75,7 @@ class Production:
             result = ToolResult.model_validate({"status": status, "error": error, "error_type": error and error.type, "call_id": call_id})
             record = CallRecord(
                 call_id=call_id,
-                tool_id="t",
+                tool_id=tool_id,
                 version=version,
                 fingerprint=call_id,
                 workflow_id="w",
@@ -211,6 +211,20 @@ async def test_connections_to_a_server_of_others_that_end_open_nothing(productio
     await production.end(9)
     assert await production.host().run() == ()
     assert len(await production.alerts()) == 9
+
+
+async def test_where_many_tools_fail_at_once_few_repairs_are_open_and_the_others_serve(production: Production) -> None:
+    for tool_id in ("a", "b", "c"):
+        await production.register(tool_id=tool_id)
+        await production.call(FAULT, times=3, tool_id=tool_id)
+    assert len(await production.host(at_once=2).run()) == 2
+    await production.host(at_once=2).run()
+    assert [one.tool_id for one in await production.repairs.under_way()] == ["a", "b"]
+    request = production.workflows.started[repair_task_id("a", "1.0.0", 1)]
+    await production.tasks.create(begun(request, datetime.now(UTC)))
+    await production.tasks.settle(request.task_id, TaskState.FAILED)
+    await production.host(at_once=2).run()
+    assert {one.tool_id for one in await production.repairs.under_way()} == {"b", "c"}
 
 
 async def test_a_tool_that_a_person_has_repaired_is_left_to_that(production: Production) -> None:

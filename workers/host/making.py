@@ -151,6 +151,7 @@ def repairs_of(store: Store, settings: Settings, client: Client) -> RepairsFromP
             RepairRules(of.repair_after_failures, of.repair_pause_s, of.repairs_per_day),
             of.repair_meanwhile,
             has_model=settings.model.model is not None,
+            at_once=settings.coding.max_coding_tasks,
         ),
     )
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,11 +61,11 @@ class Host:
         for entry in entries:
             await tool_registry(self.database).register(entry.manifest, entry.sources)
 
-    def maintenance(self, limits: KeepingLimits = LONG) -> HostMaintenance:
+    def maintenance(self, limits: KeepingLimits = LONG, sessions: Callable[[], Awaitable[frozenset[str]]] | None = None) -> HostMaintenance:
         modes = Modes(ToolTable(self.database), CatalogState(self.database))
         calls, routes = CallTable(self.database), RouteTable(self.database)
         hot = HotTools(self.supervisor, tool_registry(self.database), routes, calls, self.intake, "here")
-        sessions = tools_of_sessions(SessionTable(self.database), "here")
+        sessions = sessions or tools_of_sessions(SessionTable(self.database), "here")
         return HostMaintenance(HostParts("here", self.supervisor.keeping, modes, hot, limits, sessions))
 
     async def round(self, limits: KeepingLimits = LONG) -> HostRound:
@@ -163,6 +164,18 @@ async def test_a_tool_of_a_living_session_on_this_host_is_not_stopped(host: Host
     assert (await host.round(SOON)).stopped == stopped
     await SessionTable(host.database).note(view.model_copy(update={"state": SessionState.STOPPED, "ended_at": opened}))
     assert (await host.round(SOON)).stopped == (() if stopped else ("launch",))
+
+
+async def test_what_a_call_of_this_round_may_have_opened_a_session_in_is_not_stopped(host: Host) -> None:
+    launch, other = tool("launch"), tool("other")
+    await host.up(launch, other)
+
+    async def opened_meanwhile() -> frozenset[str]:
+        await host.call(launch, x=1)
+        return frozenset()
+
+    maintenance = host.maintenance(SOON, opened_meanwhile)
+    assert (await maintenance.round()).stopped == ("other",)
 
 
 async def test_tools_of_one_process_are_stopped_together_once_all_are_unused(host: Host) -> None:

@@ -227,11 +227,11 @@ class CallMaking:
 
 
 def maintenance_of(
-    store: Store, supervisor: Supervisor, settings: KeepingSettings, host: str, builds: BuildContainers | None
+    store: Store, supervisor: Supervisor, settings: KeepingSettings, host: str, builds: BuildContainers | None, intake: Intake
 ) -> HostMaintenance:
     """What looks after the tools that run on this host, and after containers that tools are built in."""
     modes = Modes(store.tools, CatalogState(store.database))
-    hot = HotTools(supervisor, store.registry, store.routes, store.calls, host)
+    hot = HotTools(supervisor, store.registry, store.routes, store.calls, intake, host)
     limits = KeepingLimits(settings.cold_tool_idle_timeout_s, settings.hot_tool_max_containers, EVICTION[settings.eviction_policy])
     parts = HostParts(host, supervisor.keeping, modes, hot, limits, tools_of_sessions(store.sessions, host))
     return HostMaintenance(parts if builds is None else replace(parts, destroy_unused=builds.destroy_unused))

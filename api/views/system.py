@@ -4,7 +4,6 @@ import asyncio
 
 from api.ports import Dependencies
 from toolagent.contracts.making_views import ListedTask
-from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.routes import RunState
 from toolagent.contracts.system import (
     CodingAgentStatus,
@@ -29,8 +28,8 @@ _UP = (RunState.RUNNING, RunState.STARTING)
 
 
 async def system_status(dependencies: Dependencies) -> SystemStatus:
-    tools, running, queued = await asyncio.gather(
-        dependencies.registry.list_all(), _tasks(dependencies, TaskState.RUNNING), _tasks(dependencies, TaskState.PENDING)
+    (total, active), running, queued = await asyncio.gather(
+        dependencies.registry.counts(), _tasks(dependencies, TaskState.RUNNING), _tasks(dependencies, TaskState.PENDING)
     )
     groups, sessions, hosts, warm = await asyncio.gather(
         _groups(dependencies),
@@ -38,9 +37,8 @@ async def system_status(dependencies: Dependencies) -> SystemStatus:
         _hosts(dependencies),
         _warm(dependencies),
     )
-    active = sum(tool.status is ToolStatus.ACTIVE for tool in tools)
     return SystemStatus(
-        tools=ToolCounts(total=len(tools), active=active),
+        tools=ToolCounts(total=total, active=active),
         coding_agent=await _coding_agent(dependencies, running, queued),
         groups=groups,
         sessions=sessions,

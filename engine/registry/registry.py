@@ -88,8 +88,9 @@ class ToolRegistry:
     async def _none_of(self, tool_id: str) -> NoSuchVersion | None:
         return _no_such_version(await self._tools.versions(tool_id))
 
-    async def list_all(self) -> tuple[ToolManifest, ...]:
-        return tuple(entry.manifest for entry in await self._tools.list_active_versions())
+    async def counts(self) -> tuple[int, int]:
+        """Of all tools, and of those that can be called."""
+        return await self._tools.counts()
 
     async def list_entries(self) -> tuple[ToolEntry, ...]:
         return await self._tools.list_active_versions()

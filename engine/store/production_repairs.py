@@ -21,8 +21,8 @@ from toolagent_service.making.repair_rule import DAY, Earlier
 _LOOKED_AT = 100
 """Of a tool: the newest."""
 
-_LOST_AFTER = timedelta(days=1)
-"""A repair whose task is not known by then was forgotten by Temporal."""
+_LOST_AFTER = timedelta(hours=1)
+"""A repair whose task is not known by then was lost by Temporal, or ended there before its first step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,9 @@ CRASHES = 2
 _MOST = 100
 """Of a version. One that has more fails whatever it is asked; a repair is to mend it."""
 
+_MOST_NOTED = 1_000
+"""Of a version, quarantined or not. Each further input that ends the process would be kept for days, and may be large."""
+
 _MOST_PARAMS = 65_536
 _LOOKED_AT = 200
 _FORGOTTEN = timedelta(days=7)
@@ -57,8 +60,11 @@ class QuarantineTable:
                 row = None
             crashes: dict[str, int] = json.loads(row["crashes"]) if row is not None else {}
             crashes[record.call_id] = await _sends(connection, record.call_id) if alone else 1
+            noted, quarantined = await _counts(connection, record)
+            if row is None and noted >= _MOST_NOTED:
+                return False
             at = (await connection.execute(select(database_time(connection)))).scalar_one()
-            is_poison = sum(crashes.values()) >= CRASHES and await _has_room(connection, record)
+            is_poison = sum(crashes.values()) >= CRASHES and quarantined < _MOST
             params = json.dumps(record.params, ensure_ascii=True)
             values = {
                 "crashes": json.dumps(crashes),
@@ -119,9 +125,12 @@ async def _was_answered(connection: AsyncConnection, record: CallRecord, given: 
     return any(input_of(json.loads(params)) == given for params in await connection.scalars(newest))
 
 
-async def _has_room(connection: AsyncConnection, record: CallRecord) -> bool:
-    of_it = (poisonous_inputs.c.tool_id == record.tool_id, poisonous_inputs.c.version == record.version, _IS_QUARANTINED)
-    return (await connection.scalar(select(func.count()).select_from(poisonous_inputs).where(*of_it)) or 0) < _MOST
+async def _counts(connection: AsyncConnection, record: CallRecord) -> tuple[int, int]:
+    """Of the version: how many inputs are noted, and how many of them are quarantined."""
+    of_it = (poisonous_inputs.c.tool_id == record.tool_id, poisonous_inputs.c.version == record.version)
+    counts = select(func.count(), func.count(poisonous_inputs.c.quarantined_at)).where(*of_it)
+    noted, quarantined = (await connection.execute(counts)).one()
+    return noted, quarantined
 
 
 def _quarantined(row: RowMapping) -> QuarantinedInput:

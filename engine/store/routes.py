@@ -62,10 +62,12 @@ class RouteTable:
         return {host: number for host, number in await self._database.rows(query)}
 
     async def up_elsewhere(self, host: str) -> frozenset[str]:
-        """The tools that are up on other hosts which are alive."""
+        """The tools that are up on other hosts which are alive and do not drain."""
         async with self._database.read() as connection:
             others = select(routes.c.tool_id).outerjoin(hosts, hosts.c.host == routes.c.host).where(routes.c.host != host)
-            rows = await connection.execute(others.where(routes.c.state.in_(_UP), ~self._is_dead(connection)))
+            rows = await connection.execute(
+                others.where(routes.c.state.in_(_UP), ~self._is_dead(connection), hosts.c.draining_at.is_(None))
+            )
             return frozenset(rows.scalars())
 
     async def reset(self, host: str) -> None:

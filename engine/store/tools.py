@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from pydantic import JsonValue, TypeAdapter
-from sqlalchemy import Row, Select, and_, bindparam, delete, select, update
+from sqlalchemy import Row, Select, and_, bindparam, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_files import CATALOG
@@ -25,6 +25,8 @@ from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.versions import ToolVersion
 
 _AT_ONCE = 100
+
+_IS_ACTIVE = and_(tools.c.removed_at.is_(None), tool_versions.c.version == tools.c.active_version)
 
 _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
@@ -59,12 +61,23 @@ class ToolTable:
             query = query.where(tools.c.origin == origin)
         return tuple(await self._database.scalars(query))
 
+    async def counts(self) -> tuple[int, int]:
+        """Of all tools, and of those whose active version can be called."""
+        # Reading ten thousand manifests takes most of a second: only those are read whose text may say that they cannot be called.
+        text = tool_versions.c.manifest
+        others = (text.contains(f'"status":"{status.value}"') for status in ToolStatus if status is not ToolStatus.ACTIVE)
+        doubtful = or_(~text.contains(f'"status":"{ToolStatus.ACTIVE.value}"'), *others)
+        query = select(text).select_from(tools).join(tool_versions, tools.c.tool_id == tool_versions.c.tool_id)
+        found = await self._database.scalars(query.where(_IS_ACTIVE, doubtful))
+        all_tools = await self._database.scalar(select(func.count()).select_from(tools).where(tools.c.removed_at.is_(None))) or 0
+        return all_tools, all_tools - sum(ToolManifest.model_validate_json(one).status is not ToolStatus.ACTIVE for one in found)
+
     async def scheduling_modes(self) -> dict[str, SchedulingMode]:
         """Of the tools that can be called and name one in their active version."""
         # Most name none, and reading a thousand manifests takes a second.
         names_one = tool_versions.c.manifest.like('%"scheduling_mode":"%')
         columns = select(tools.c.tool_id, tool_versions.c.manifest).join(tools, tools.c.tool_id == tool_versions.c.tool_id)
-        query = columns.where(tools.c.removed_at.is_(None), tool_versions.c.version == tools.c.active_version, names_one)
+        query = columns.where(_IS_ACTIVE, names_one)
         rows = [(tool_id, ToolManifest.model_validate_json(manifest)) for tool_id, manifest in await self._database.rows(query)]
         callable_ones = {tool_id: manifest for tool_id, manifest in rows if manifest.status is ToolStatus.ACTIVE}
         return {tool_id: manifest.scheduling_mode for tool_id, manifest in callable_ones.items() if manifest.scheduling_mode}

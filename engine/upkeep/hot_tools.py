@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from engine.calling.intake import Intake
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.failures import NotSent
 from engine.runtimes.running.supervisor import Supervisor
@@ -32,8 +33,11 @@ class _Failed:
 class HotTools:
     """Starts those of one host, in the background: a first start may have to build an environment. To be closed with `close`."""
 
-    def __init__(self, supervisor: Supervisor, registry: ToolRegistry, routes: RouteTable, calls: CallTable, host: str) -> None:
-        self._supervisor, self._registry, self._routes, self._calls, self._host = supervisor, registry, routes, calls, host
+    def __init__(
+        self, supervisor: Supervisor, registry: ToolRegistry, routes: RouteTable, calls: CallTable, intake: Intake, host: str
+    ) -> None:
+        self._supervisor, self._registry, self._routes, self._calls = supervisor, registry, routes, calls
+        self._intake, self._host = intake, host
         self._starts: dict[str, asyncio.Task[None]] = {}
         self._failed: dict[str, _Failed] = {}
         self._needless: set[str] = set()
@@ -46,14 +50,14 @@ class HotTools:
         """Begin to start hot tools that run nowhere, those that were used last before others, as far as there is room.
 
         One that somebody has stopped stays so until it is called; one that failed has pauses, until the `catalog` (its number) changes.
-        Raises StoreUnavailableError.
+        A host that drains starts none. Raises StoreUnavailableError.
         """
         if catalog != self._catalog:
             self._failed, self._needless, self._catalog = {}, set(), catalog
         self._stops |= {tool_id: self._supervisor.keeping.stops(tool_id) for tool_id in running}
         room -= len(self._starts)
         lacking = [tool_id for tool_id in hot.difference(running, self._needless) if self._may_start(tool_id)]
-        if room <= 0 or not lacking:
+        if room <= 0 or not lacking or not self._intake.is_open:
             return ()
         elsewhere = await self._routes.up_elsewhere(self._host)
         begun: list[str] = []
@@ -97,7 +101,8 @@ class HotTools:
     async def _started(self, tool_id: str, entry: ToolEntry) -> None:
         try:
             async with self._room:
-                await self._supervisor.start(entry, lambda _: None)
+                if self._intake.is_open:  # it may have begun to drain meanwhile
+                    await self._supervisor.start(entry, lambda _: None)
         except (NotSent, StoreUnavailableError) as failure:
             before = self._failed.get(tool_id)
             pause = min(before.pause_s * 2, _LONGEST_PAUSE_S) if before else _FIRST_PAUSE_S

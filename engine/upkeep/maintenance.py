@@ -1,6 +1,7 @@
 """Looking after running tools, again and again."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ class HostParts:
 
 @dataclass(slots=True)
 class _Done:
+    began: float = field(default_factory=time.monotonic)
     checked: int = 0
     unhealthy: list[str] = field(default_factory=list[str])
     stopped: list[str] = field(default_factory=list[str])
@@ -108,7 +110,7 @@ class HostMaintenance:
             elif kept.failed_checks >= _FAILURES and await self._given_up(kept, answer.said):
                 done.unhealthy.extend(kept.tool_ids)
 
-        await asyncio.gather(*map(check, found))
+        await _with_each(check, found)
         return vitals
 
     async def _given_up(self, kept: Kept, said: str) -> bool:
@@ -124,12 +126,12 @@ class HostMaintenance:
     async def _end_unused(self, found: Iterable[Kept], vitals: Mapping[Kept, Vitals], held: frozenset[str], done: _Done) -> None:
         async def end(kept: Kept) -> None:
             idle_s = idle_s_of(self._parts.modes.of(kept), kept, self._parts.limits)
-            if idle_s is None or kept.unused_s <= idle_s or not self._is_free(kept, vitals, held):
+            if idle_s is None or kept.unused_s <= idle_s or not self._is_free(kept, vitals, held, done.began):
                 return
             if await self._retired(kept, f"it was not called for {idle_s:g} s"):
                 done.stopped.extend(kept.tool_ids)
 
-        await asyncio.gather(*map(end, found))
+        await _with_each(end, found)
 
     async def _evict(self, vitals: Mapping[Kept, Vitals], held: frozenset[str], done: _Done) -> None:
         """Hot ones, while there are too many. One that is in use stays."""
@@ -138,7 +140,7 @@ class HostMaintenance:
         for kept in hot:
             if surplus <= 0:
                 return
-            if self._is_free(kept, vitals, held) and await self._retired(kept, "there are too many hot tools"):
+            if self._is_free(kept, vitals, held, done.began) and await self._retired(kept, "there are too many hot tools"):
                 done.evicted.extend(kept.tool_ids)
                 surplus -= 1
 
@@ -147,10 +149,13 @@ class HostMaintenance:
         modes = self._parts.modes
         return [kept for kept in self._parts.keeping.all() if kept.has_process and modes.of(kept) is SchedulingMode.HOT]
 
-    def _is_free(self, kept: Kept, vitals: Mapping[Kept, Vitals], held: frozenset[str]) -> bool:
-        """Nobody uses it, as far as it says itself and sessions are known. One that was not asked in this round stays."""
+    def _is_free(self, kept: Kept, vitals: Mapping[Kept, Vitals], held: frozenset[str], began: float) -> bool:
+        """Nobody uses it, as far as it says itself and sessions are known. One that was not asked in this round stays.
+
+        So does one that was used since the round `began`: the call may have opened a session, in it or of its group.
+        """
         answer = vitals.get(kept)
-        return answer is not None and not answer.holds and not held.intersection(kept.tool_ids)
+        return answer is not None and not answer.holds and kept.used < began and not held.intersection(kept.tool_ids)
 
     async def _retired(self, kept: Kept, why: str) -> bool:
         try:
@@ -161,6 +166,18 @@ class HostMaintenance:
         if retired:
             _log.info("tool_ended", tools=kept.tool_ids, reason=why)
         return retired
+
+
+async def _with_each(work: Callable[[Kept], Awaitable[None]], found: Iterable[Kept]) -> None:
+    """At once. What goes wrong with one tool keeps no other from its turn."""
+
+    async def one(kept: Kept) -> None:
+        try:
+            await work(kept)
+        except Exception:  # noqa: BLE001 - whatever it is, the round goes on
+            _log.exception("tool_not_looked_after", tools=kept.tool_ids, then="the next round tries it again")
+
+    await asyncio.gather(*map(one, found))
 
 
 class ServiceMaintenance:

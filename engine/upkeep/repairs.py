@@ -1,8 +1,9 @@
-"""Repairs from production: tools whose calls fail are sent to repair, without a person."""
+"""Repairs from production: tools whose calls fail, or that do not stay up, are sent to repair, without a person."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import structlog
@@ -12,6 +13,7 @@ from engine.store.call_outcomes import CallOutcomes, Outcomes, kinds_of
 from engine.store.production_repairs import NewRepair, ProductionRepairs, RepairHistory
 from engine.store.quarantine import QuarantineTable
 from engine.store.tasks import TaskTable
+from engine.store.tool_alerts import ToolAlerts
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.manifest import ToolStatus
@@ -20,12 +22,13 @@ from toolagent.contracts.task_specs import LONGEST_WORDS, RepairTool
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.masking import masked_text
 from toolagent.core.failures import TaskConflictError
+from toolagent.core.texts import well_formed
 from toolagent_service.contracts.repairs import Meanwhile
 from toolagent_service.making.mendable import unmendable
 from toolagent_service.making.repair_rule import DAY, Due, Health, RepairRules, decide
 
 _LATELY = timedelta(hours=1)
-"""Only tools with a call that failed in this time are looked at."""
+"""Only tools with a call that failed in this time are looked at, or with so many alerts in it."""
 
 _TOLD = 3
 _LONGEST_MESSAGE = 500
@@ -47,6 +50,7 @@ class RepairTables:
     """What is read, and where it is written down."""
 
     outcomes: CallOutcomes
+    alerts: ToolAlerts
     quarantine: QuarantineTable
     repairs: ProductionRepairs
     registry: ToolRegistry
@@ -55,11 +59,15 @@ class RepairTables:
 
 @dataclass(frozen=True, slots=True)
 class RepairPolicy:
-    """`meanwhile` is what calls of a failing version get; `has_model`: otherwise there are alerts only."""
+    """`meanwhile` is what calls of a failing version get; `has_model`: otherwise there are alerts only.
+
+    `at_once`: how many repairs may be open. What many tools share may be away: each repair costs money, and one that waits holds its tool.
+    """
 
     rules: RepairRules
     meanwhile: Meanwhile = Meanwhile.REFUSE
     has_model: bool = True
+    at_once: int = 2
 
 
 class RepairsFromProduction:
@@ -74,30 +82,40 @@ class RepairsFromProduction:
         await self._tables.repairs.give_up()
         failing = await self._tables.outcomes.failing(_LATELY)
         poisoned = await self._tables.quarantine.versions()
-        for tool_id, version in sorted({*failing, *poisoned}):
-            await self._decide(tool_id, version, is_poisoned=(tool_id, version) in poisoned)
+        unwell = await self._tables.alerts.often(_LATELY, self._policy.rules.after_failures)
+        for tool_id, version in sorted({*failing, *poisoned, *unwell.items()}):
+            await self._decide(tool_id, version, is_poisoned=(tool_id, version) in poisoned, is_unwell=unwell.get(tool_id) == version)
         return tuple([f"repair: {request.task_id}" for request in await self._tables.repairs.unstarted() if await self._started(request)])
 
-    async def _decide(self, tool_id: str, version: str, *, is_poisoned: bool) -> None:
+    async def _decide(self, tool_id: str, version: str, *, is_poisoned: bool, is_unwell: bool) -> None:
         entry = await self._tables.registry.entry(tool_id)
         if entry is None or entry.manifest.version != version or entry.manifest.status is not ToolStatus.ACTIVE:
             return  # another version has taken over
         history = await self._tables.repairs.history(tool_id)
         since = max((one.ended_at for one in history.earlier if one.ended_at is not None), default=history.now - DAY)
         outcomes = await self._tables.outcomes.of(tool_id, version, since, 2 * self._policy.rules.after_failures)
-        hindrance = unmendable(entry) or ("" if self._policy.has_model else _NO_MODEL)
+        foreign = unmendable(entry)
+        # Of a server of others each end was told already.
+        alerts = await self._alerts(tool_id, max(since, history.now - _LATELY)) if is_unwell and not foreign else ()
         inputs = await self._tables.quarantine.of_tool(tool_id, version) if is_poisoned else ()
         poisonous = [one for one in inputs if one.quarantined_at > since]
-        health = Health(history.now, outcomes.outcomes, len(poisonous), history.earlier, hindrance)
+        hindrance = foreign or ("" if self._policy.has_model else _NO_MODEL)
+        health = Health(history.now, outcomes.outcomes, len(poisonous), history.earlier, hindrance, len(alerts))
         decision = decide(health, self._policy.rules)
         # A person who has asked for its repair is before us.
-        if isinstance(decision, Due) and not await self._is_being_repaired(tool_id):
-            await self._open(entry, decision, history, outcomes)
+        if isinstance(decision, Due) and await self._has_room(decision) and not await self._is_being_repaired(tool_id):
+            await self._open(entry, decision, history, outcomes, alerts)
 
-    async def _open(self, entry: ToolEntry, due: Due, history: RepairHistory, outcomes: Outcomes) -> None:
+    async def _has_room(self, due: Due) -> bool:
+        return bool(due.only_told) or len(await self._tables.repairs.under_way()) < self._policy.at_once
+
+    async def _alerts(self, tool_id: str, since: datetime) -> tuple[str, ...]:
+        return await self._tables.alerts.errors(tool_id, since, 2 * self._policy.rules.after_failures)
+
+    async def _open(self, entry: ToolEntry, due: Due, history: RepairHistory, outcomes: Outcomes, alerts: tuple[str, ...]) -> None:
         tool_id, version = entry.manifest.tool_id, entry.manifest.version
         attempt = await self._tables.repairs.attempts(tool_id, version) + 1
-        reason = _told(version, due, outcomes)
+        reason = _told(version, due, outcomes, alerts)
         request = None if due.only_told else _request(tool_id, version, attempt, reason)
         holds = due.holds and request is not None
         new = NewRepair(
@@ -147,17 +165,20 @@ def repair_task_id(tool_id: str, version: str, attempt: int) -> str:
 
 def _request(tool_id: str, version: str, attempt: int, reason: str) -> MakeRequest:
     task_id = repair_task_id(tool_id, version, attempt)
-    description = f"Opened by the service because calls of version {version} fail."
+    description = f"Opened by the service because version {version} fails."
     spec = RepairTool(tool_id=tool_id, error=reason[:LONGEST_WORDS], description=description)
     return MakeRequest(task_id=task_id, spec=spec, description=description)
 
 
-def _told(version: str, due: Due, outcomes: Outcomes) -> str:
+def _told(version: str, due: Due, outcomes: Outcomes, alerts: tuple[str, ...]) -> str:
     """What a person, and the agent, read of it. What tools say is masked."""
     kinds = f" ({kinds_of(outcomes.errors)})" if outcomes.errors else ""
-    messages = dict.fromkeys(masked_text(error.message)[:_LONGEST_MESSAGE] for error in outcomes.errors)
-    said = "".join(f"\n- {message}" for message in [*messages][:_TOLD])
+    said = "".join(f"\n- {message}" for message in (*_different(error.message for error in outcomes.errors), *_different(alerts)))
     return f"Version {version}: {due.reason}{kinds}.{said}"
+
+
+def _different(messages: Iterable[str]) -> list[str]:
+    return [*dict.fromkeys(well_formed(masked_text(message)[:_LONGEST_MESSAGE]) for message in messages)][:_TOLD]
 
 
 def _alert(

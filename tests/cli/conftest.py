@@ -72,6 +72,7 @@ class Service:
         self.needs_key = False
         self.is_away = False
         self.left: int | None = None
+        self.is_undone = False
         self.calls: list[dict[str, JsonValue]] = []
         self.batches: list[dict[str, JsonValue]] = []
         self.breaks_after = 0
@@ -213,7 +214,7 @@ class Service:
             case "DELETE":
                 self.left = None
             case _:
-                self.left = max((self.left or 0) - 1, 0)
+                self.left = None if self.is_undone else max((self.left or 0) - 1, 0)
         is_drained = self.left == 0
         counts = {"calls": self.left or 0, "tools": 0 if is_drained else 1, "sessions": 0, "tasks": 0}
         warnings: list[JsonValue] = ["No other host takes calls."] if request.method == "POST" else []

@@ -44,6 +44,12 @@ def test_a_host_is_drained_until_nothing_is_left_and_takes_calls_again(toolagent
     assert service.left is None
 
 
+def test_who_waits_for_a_drain_that_somebody_ends_is_told_so(toolagent: Invoke, service: "Service") -> None:
+    service.is_undone = True
+    followed = toolagent("hosts", "drain", "host-1", "--wait")
+    assert (followed.exit_code, followed.stdout) == (1, "host-1 takes calls\n")
+
+
 @pytest.mark.parametrize(("words", "code"), [(("host-9",), 1), (("host-1", "--undo", "--wait"), 2), ((), 2)])
 def test_a_drain_that_cannot_be_is_refused(toolagent: Invoke, words: tuple[str, ...], code: int) -> None:
     assert toolagent("hosts", "drain", *words).exit_code == code

@@ -46,6 +46,19 @@ def test_what_fails_for_single_inputs_alone_serves_the_others_meanwhile() -> Non
     assert decide(Health(NOW, outcomes("xxx"), poisonous=1), RULES) == Due("3 of its last 3 calls failed", holds=True)
 
 
+def test_a_process_that_does_not_stay_up_is_due_and_serves_calls_meanwhile() -> None:
+    assert decide(Health(NOW, outcomes("..."), alerts=2), RULES) == Well()
+    assert decide(Health(NOW, alerts=3), RULES) == Due("its process ended by itself, or failed its checks, 3 times lately", holds=False)
+
+
+@pytest.mark.parametrize("pause_s", [1e13, float("inf")])
+def test_a_pause_is_a_day_at_most(pause_s: float) -> None:
+    earlier = [ended(5 * MINUTE)] * 5
+    assert decide(Health(NOW, outcomes("xxx"), earlier=earlier), RepairRules(3, pause_s)) == Waits(
+        "3 of its last 3 calls failed", NOW - 5 * MINUTE + DAY
+    )
+
+
 def test_a_repair_under_way_is_waited_for() -> None:
     assert isinstance(decide(Health(NOW, outcomes("xxx"), earlier=[Earlier(NOW - 9 * DAY, None)]), RULES), Waits)
 

@@ -31,7 +31,18 @@ async def test_registered_tools_are_found_by_id_and_listed(database: Database) -
     registry = await filled(database)
     assert await registry.get("image_compress_api") == COMPRESS
     assert await registry.get("nothing") is None
-    assert await registry.list_all() == (COMPRESS, HIDDEN, SUMMARY)
+    assert [entry.manifest for entry in await registry.list_entries()] == [COMPRESS, HIDDEN, SUMMARY]
+
+
+async def test_tools_are_counted_by_their_own_status_whatever_else_their_manifest_says(database: Database) -> None:
+    registry = await filled(database)
+    assert await registry.counts() == (3, 2)
+    says_so = {"properties": {"a": {"const": {"status": "inactive"}}, "b": {"const": {"status": "active"}}}}
+    for manifest in (COMPRESS, HIDDEN):
+        await registry.register(manifest.model_copy(update={"input_schema": says_so}), (LOCAL,))
+    assert await registry.counts() == (3, 2)
+    await registry.destroy("text_summarizer")
+    assert await registry.counts() == (2, 1)
 
 
 @pytest.mark.parametrize(

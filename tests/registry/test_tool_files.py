@@ -261,7 +261,7 @@ async def test_the_tools_of_the_engine_are_there_whatever_the_data_folder_has(da
     # One's own file of the same id counts, and so does one's own tool of another kind.
     mine = files.write("mine", tool_file("core:run", status="inactive"))
     assert await files.run() == ()
-    statuses = {manifest.tool_id: manifest.status for manifest in await files.registry.list_all()}
+    statuses = {entry.manifest.tool_id: entry.manifest.status for entry in await files.registry.list_entries()}
     assert statuses == {"core:run": "inactive", "custom:a": "active", "echo": "active"}
     mine.unlink()
     files.write_registry({"tool_id": "core:run", "name": "Mine"})

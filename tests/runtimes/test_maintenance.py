@@ -4,7 +4,8 @@ import asyncio
 import os
 import signal
 import time
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,8 +13,11 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
+from engine.calling.intake import Intake
+from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Reply, Supervisor
+from engine.runtimes.runtime import Running, Vitals
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
 from engine.store.database import Database
@@ -31,7 +35,7 @@ from toolagent.contracts.groups import GroupStep, ToolGroup
 from toolagent.contracts.manifest import SchedulingMode
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
-from toolagent.contracts.sources import BuiltinSource
+from toolagent.contracts.sources import BuiltinSource, LocalSource
 from toolagent_service.contracts.maintenance import HostRound
 
 LONG = KeepingLimits(300.0, 5, EVICTION["lru"])
@@ -51,15 +55,17 @@ class Host:
     supervisor: Supervisor
     database: Database
     folder: Path
+    intake: Intake = field(default_factory=Intake)
 
     async def register(self, *entries: ToolEntry) -> None:
         for entry in entries:
             await tool_registry(self.database).register(entry.manifest, entry.sources)
 
-    def maintenance(self, limits: KeepingLimits = LONG) -> HostMaintenance:
+    def maintenance(self, limits: KeepingLimits = LONG, sessions: Callable[[], Awaitable[frozenset[str]]] | None = None) -> HostMaintenance:
         modes = Modes(ToolTable(self.database), CatalogState(self.database))
-        hot = HotTools(self.supervisor, tool_registry(self.database), RouteTable(self.database), CallTable(self.database), "here")
-        sessions = tools_of_sessions(SessionTable(self.database), "here")
+        calls, routes = CallTable(self.database), RouteTable(self.database)
+        hot = HotTools(self.supervisor, tool_registry(self.database), routes, calls, self.intake, "here")
+        sessions = sessions or tools_of_sessions(SessionTable(self.database), "here")
         return HostMaintenance(HostParts("here", self.supervisor.keeping, modes, hot, limits, sessions))
 
     async def round(self, limits: KeepingLimits = LONG) -> HostRound:
@@ -160,6 +166,18 @@ async def test_a_tool_of_a_living_session_on_this_host_is_not_stopped(host: Host
     assert (await host.round(SOON)).stopped == (() if stopped else ("launch",))
 
 
+async def test_what_a_call_of_this_round_may_have_opened_a_session_in_is_not_stopped(host: Host) -> None:
+    launch, other = tool("launch"), tool("other")
+    await host.up(launch, other)
+
+    async def opened_meanwhile() -> frozenset[str]:
+        await host.call(launch, x=1)
+        return frozenset()
+
+    maintenance = host.maintenance(SOON, opened_meanwhile)
+    assert (await maintenance.round()).stopped == ("other",)
+
+
 async def test_tools_of_one_process_are_stopped_together_once_all_are_unused(host: Host) -> None:
     one, two = tool("one", process="group"), tool("two", process="group")
     pids = await host.up(one, two)
@@ -192,6 +210,25 @@ async def test_the_second_failed_check_in_a_row_is_an_alert_and_the_next_call_st
     assert is_gone(pid)
     await host.call(sick, x=1)
     assert await host.round() == HostRound(host="here", checked=1)
+
+
+async def test_a_check_that_fails_for_a_reason_of_ours_keeps_no_other_tool_from_its_turn(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd, cold = tool("odd"), tool("cold")
+    await host.up(odd, cold)
+    vitals = LocalRuntime.vitals
+
+    async def failing(self: LocalRuntime, running: Running, source: LocalSource, timeout_s: float) -> Vitals:
+        if running.pid == odd_pid:
+            raise RuntimeError("Nobody foresaw it.")
+        return await vitals(self, running, source, timeout_s)
+
+    monkeypatch.setattr(LocalRuntime, "vitals", failing)
+    route = host.supervisor.route("odd")
+    assert route is not None
+    odd_pid = route.pid
+    assert await host.round(SOON) == HostRound(host="here", checked=2, stopped=("cold",))
 
 
 async def test_a_tool_that_answers_no_check_while_it_works_is_not_ended(host: Host, routes: Routes) -> None:
@@ -275,7 +312,7 @@ async def test_a_hot_tool_that_cannot_be_started_is_left_alone_until_the_catalog
     await eventually(lambda: host.supervisor.is_running("lost", "1.0.0"))
 
 
-async def test_a_hot_tool_that_runs_on_another_living_host_is_not_started_here(host: Host) -> None:
+async def test_a_hot_tool_that_runs_on_another_living_host_is_not_started_here_unless_that_drains(host: Host) -> None:
     await host.register(tool("hot", HOT))
     claim = HostClaim("elsewhere", "1", "there", {})
     hosts = HostTable(host.database, 10.0)
@@ -284,8 +321,33 @@ async def test_a_hot_tool_that_runs_on_another_living_host_is_not_started_here(h
     await RouteTable(host.database).save(route, "1.0.0")
     maintenance = host.maintenance()
     assert (await maintenance.round()).started == ()
+    await hosts.drain("elsewhere")
+    assert (await maintenance.round()).started == ("hot",)
+    await maintenance.close()
+    await hosts.undrain("elsewhere")
+    maintenance = host.maintenance()
+    assert (await maintenance.round()).started == ()
     await hosts.release(claim)
     assert (await maintenance.round()).started == ("hot",)
+    await maintenance.close()
+
+
+async def test_a_host_that_drains_starts_no_hot_tool_and_starts_it_again_when_that_is_undone(host: Host) -> None:
+    hot = tool("hot", HOT)
+    await host.register(hot)
+    maintenance = host.maintenance()
+    host.intake.heed("now")
+    assert (await maintenance.round()).started == ()
+    host.intake.heed(None)
+    assert (await maintenance.round()).started == ("hot",)
+    await eventually(lambda: host.supervisor.is_running("hot", "1.0.0"))
+    await maintenance.round()
+    host.intake.heed("again")
+    await host.supervisor.forget("hot")
+    assert (await maintenance.round()).started == ()
+    host.intake.heed(None)
+    assert (await maintenance.round()).started == ("hot",)
+    await eventually(lambda: host.supervisor.is_running("hot", "1.0.0"))
     await maintenance.close()
 
 

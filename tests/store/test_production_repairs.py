@@ -15,7 +15,6 @@ from toolagent.contracts.records import Event, EventType
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.contracts.repairs import Meanwhile
-from toolagent_service.making.repair_rule import DAY
 from toolagent_service.making.task_views import begun
 
 AT = datetime(2026, 11, 24, tzinfo=UTC)
@@ -85,13 +84,13 @@ async def test_a_repair_whose_id_is_that_of_a_task_of_before_holds_nobody(databa
     assert await repairs.under_way() == ()
 
 
-async def test_a_repair_whose_task_nobody_knows_is_given_up_after_a_day_and_one_whose_id_is_taken_at_once(database: Database) -> None:
+async def test_a_repair_whose_task_nobody_knows_is_given_up_after_an_hour_and_one_whose_id_is_taken_at_once(database: Database) -> None:
     repairs = ProductionRepairs(database)
     assert await repairs.open(new())
     await repairs.give_up()
     assert len(await repairs.under_way()) == 1
     async with database.write() as connection:
-        await connection.execute(update(production_repairs).values(opened_at=(datetime.now(UTC) - 2 * DAY).isoformat()))
+        await connection.execute(update(production_repairs).values(opened_at=(datetime.now(UTC) - timedelta(hours=2)).isoformat()))
     await repairs.give_up()
     assert await repairs.under_way() == ()
     assert await repairs.open(new(2))

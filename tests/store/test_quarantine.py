@@ -2,12 +2,16 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from pydantic import JsonValue
+from sqlalchemy import select
 
+from engine.store import quarantine
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
 from engine.store.database import Database
 from engine.store.quarantine import QuarantineTable, input_of
+from engine.store.repair_tables import poisonous_inputs
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.records import CallRecord
 
@@ -39,6 +43,22 @@ async def test_the_second_crash_of_an_input_quarantines_it_and_the_same_call_cou
     assert (found.version, found.params, found.crashes, found.call_ids) == ("1.0.0", POISON, 2, ("call-00000001", "call-00000004"))
     assert await table.all_inputs() == (("t", "1.0.0", input_of(POISON)),)
     assert await table.of_tool("t", "2.0.0") == ()
+
+
+async def test_of_a_version_that_ends_whatever_it_is_asked_no_more_than_so_many_inputs_are_kept(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quarantine, "_MOST_NOTED", 3)
+    table = QuarantineTable(database)
+    for number in range(5):
+        await table.note_crash(record(number, {"numbers": [number]}), ENDED)
+    assert not await table.note_crash(record(9, {"numbers": [4]}), ENDED)
+    assert await table.note_crash(record(9, {"numbers": [2]}), ENDED)
+    assert await table.lift("t") == 1
+    async with database.read() as connection:
+        assert (await connection.execute(select(poisonous_inputs.c.input))).all() == []
+    assert not await table.note_crash(record(10, {"numbers": [4]}), ENDED)
+    assert await table.note_crash(record(11, {"numbers": [4]}), ENDED)
 
 
 async def test_a_call_that_asked_again_after_each_crash_is_enough(database: Database) -> None:

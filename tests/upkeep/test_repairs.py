@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import update
 
+from engine.runtimes.running.route_board import RouteBoard
+from engine.runtimes.runtime import Running
 from engine.store.call_outcomes import CallOutcomes
 from engine.store.calls import CallTable
 from engine.store.database import Database
@@ -14,7 +16,9 @@ from engine.store.hosts import HostTable
 from engine.store.production_repairs import ProductionRepairs
 from engine.store.quarantine import QuarantineTable
 from engine.store.repair_tables import production_repairs
+from engine.store.routes import RouteTable
 from engine.store.tasks import TaskTable
+from engine.store.tool_alerts import ToolAlerts
 from engine.upkeep.maintenance import ServiceMaintenance
 from engine.upkeep.repairs import RepairPolicy, RepairsFromProduction, RepairTables, repair_task_id
 from tests.parts import tool_registry
@@ -23,6 +27,7 @@ from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import CallRecord, Event
+from toolagent.contracts.routes import RunState
 from toolagent.contracts.sources import LocalSource, RemoteSource, ToolSource
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.contracts.tasks import TaskState
@@ -59,10 +64,10 @@ class Production:
         self.registry, self.calls, self.repairs = tool_registry(database), CallTable(database), ProductionRepairs(database)
         self.tasks, self._number = TaskTable(database), 0
 
-    async def register(self, version: str = "1.0.0", source: ToolSource = OURS) -> None:
-        await self.registry.register(ToolManifest(tool_id="t", name="T", version=version), (source,))
+    async def register(self, version: str = "1.0.0", source: ToolSource = OURS, tool_id: str = "t") -> None:
+        await self.registry.register(ToolManifest(tool_id=tool_id, name="T", version=version), (source,))
 
-    async def call(self, error: ToolError | None = None, times: int = 1, version: str = "1.0.0") -> None:
+    async def call(self, error: ToolError | None = None, times: int = 1, version: str = "1.0.0", tool_id: str = "t") -> None:
         for _ in range(times):
             self._number += 1
             call_id, at = f"call-{self._number:08}", datetime.now(UTC)
@@ -70,7 +75,7 @@ class Production:
             result = ToolResult.model_validate({"status": status, "error": error, "error_type": error and error.type, "call_id": call_id})
             record = CallRecord(
                 call_id=call_id,
-                tool_id="t",
+                tool_id=tool_id,
                 version=version,
                 fingerprint=call_id,
                 workflow_id="w",
@@ -81,8 +86,20 @@ class Production:
             await self.calls.settle(record, result, ())
 
     def host(self, rules: RepairRules | None = None, **policy: object) -> RepairsFromProduction:
-        tables = RepairTables(CallOutcomes(self.database), QuarantineTable(self.database), self.repairs, self.registry, self.tasks)
+        outcomes, alerts, quarantine = CallOutcomes(self.database), ToolAlerts(self.database), QuarantineTable(self.database)
+        tables = RepairTables(outcomes, alerts, quarantine, self.repairs, self.registry, self.tasks)
         return RepairsFromProduction(tables, self.workflows, RepairPolicy(rules or RepairRules(3), **policy))  # pyright: ignore[reportArgumentType]
+
+    async def end(self, times: int, version: str = "1.0.0", why: str = "exited with code 3") -> None:
+        """Its process comes up and ends by itself."""
+        entry = await self.registry.entry("t", version)
+        assert entry is not None
+        board = RouteBoard(RouteTable(self.database), "here", EventTable(self.database).say)
+        for _ in range(times):
+            self._number += 1
+            await board.starting(entry, 0)
+            await board.running(entry, 0, Running("http://127.0.0.1:1", datetime.now(UTC), pid=self._number))
+            await board.ended("t", version, RunState.ERROR, why)
 
     async def alerts(self) -> list[Event]:
         return [event for event in await EventTable(self.database).of_tool("t") if event.event_type == "health_alert"]
@@ -165,6 +182,51 @@ async def test_failures_that_are_not_the_tools_open_nothing(production: Producti
     assert await production.alerts() == []
 
 
+async def test_a_tool_that_does_not_stay_up_is_repaired_though_nobody_calls_it_and_calls_go_on_meanwhile(production: Production) -> None:
+    await production.register("0.9.0")
+    await production.end(3, "0.9.0")
+    await production.register()
+    await production.end(2)
+    assert await production.host().run() == (), "those before were another version's"
+    await production.end(1, why="It is not healthy: /health answered 503.")
+    assert await production.host().run() == (f"repair: {FIRST}",)
+    (request,) = production.workflows.started.values()
+    assert isinstance(request.spec, RepairTool)
+    assert request.spec.error == (
+        "Version 1.0.0: its process ended by itself, or failed its checks, 3 times lately."
+        "\n- It is not healthy: /health answered 503.\n- exited with code 3"
+    )
+    (repair,) = await production.repairs.under_way()
+    assert repair.meanwhile is Meanwhile.SERVE
+    await production.tasks.create(begun(request, datetime.now(UTC)))
+    await production.tasks.settle(request.task_id, TaskState.FAILED)
+    rules = RepairRules(3, pause_s=0.001)
+    assert await production.host(rules).run() == (), "what was before the repair, and the alert of the repair, count no more"
+    await production.end(3)
+    assert await production.host(rules).run() == (f"repair: {repair_task_id('t', '1.0.0', 2)}",)
+
+
+async def test_connections_to_a_server_of_others_that_end_open_nothing(production: Production) -> None:
+    await production.register(source=RemoteSource(remote_url="http://127.0.0.1:1/"))
+    await production.end(9)
+    assert await production.host().run() == ()
+    assert len(await production.alerts()) == 9
+
+
+async def test_where_many_tools_fail_at_once_few_repairs_are_open_and_the_others_serve(production: Production) -> None:
+    for tool_id in ("a", "b", "c"):
+        await production.register(tool_id=tool_id)
+        await production.call(FAULT, times=3, tool_id=tool_id)
+    assert len(await production.host(at_once=2).run()) == 2
+    await production.host(at_once=2).run()
+    assert [one.tool_id for one in await production.repairs.under_way()] == ["a", "b"]
+    request = production.workflows.started[repair_task_id("a", "1.0.0", 1)]
+    await production.tasks.create(begun(request, datetime.now(UTC)))
+    await production.tasks.settle(request.task_id, TaskState.FAILED)
+    await production.host(at_once=2).run()
+    assert {one.tool_id for one in await production.repairs.under_way()} == {"b", "c"}
+
+
 async def test_a_tool_that_a_person_has_repaired_is_left_to_that(production: Production) -> None:
     await production.register()
     await production.call(FAULT, times=3)
@@ -240,3 +302,13 @@ async def test_a_round_of_the_service_that_fails_keeps_no_other_from_its_own(dat
         await ServiceMaintenance(hosts, (fails, works)).round()
     assert done == ["it"]
     assert await ServiceMaintenance(hosts, (works,)).round() == ServiceRound(done=("it was done",))
+
+
+async def test_what_a_tool_says_may_be_any_text(production: Production) -> None:
+    """PostgreSQL stores no NUL."""
+    await production.register()
+    await production.call(ToolError(type=ErrorType.EXECUTION_ERROR, message="one\0two"), times=3)
+    assert await production.host().run() == (f"repair: {FIRST}",)
+    (request,) = production.workflows.started.values()
+    assert isinstance(request.spec, RepairTool)
+    assert request.spec.error.endswith("- one\N{REPLACEMENT CHARACTER}two")

@@ -112,7 +112,7 @@ async def running_host(
         await stack.enter_async_context(draining(OwnDrain(state.host, intake, supervisor, store.routes, store.residents)))
         folders = CallFolders(state.calls)
         await stack.enter_async_context(sweeping_leftovers(folders))
-        maintenance = maintenance_of(store, supervisor, settings.keeping, state.host, builds)
+        maintenance = maintenance_of(store, supervisor, settings.keeping, state.host, builds, intake)
         maintain = Maintain(maintenance, ServiceMaintenance(store.hosts, (repairs_of(store, settings, client).run,)))
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain)
         workers = await stack.enter_async_context(

@@ -41,6 +41,7 @@ from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers import PROVIDERS
 from engine.runtimes.docker.building.containers import BuildContainers
 from engine.store.call_outcomes import CallOutcomes
+from engine.store.tool_alerts import ToolAlerts
 from engine.tasks.log import TaskLog
 from engine.tasks.states import TaskStates
 from engine.tasks.subjects import Subjects
@@ -142,12 +143,15 @@ def repairs_of(store: Store, settings: Settings, client: Client) -> RepairsFromP
     """What sends tools to repair whose calls fail."""
     of = settings.repairs
     return RepairsFromProduction(
-        RepairTables(CallOutcomes(store.database), store.quarantine, store.repairs, store.registry, store.tasks),
+        RepairTables(
+            CallOutcomes(store.database), ToolAlerts(store.database), store.quarantine, store.repairs, store.registry, store.tasks
+        ),
         Making(client),
         RepairPolicy(
             RepairRules(of.repair_after_failures, of.repair_pause_s, of.repairs_per_day),
             of.repair_meanwhile,
             has_model=settings.model.model is not None,
+            at_once=settings.coding.max_coding_tasks,
         ),
     )
 

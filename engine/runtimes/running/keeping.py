@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from dataclasses import dataclass
 
 from engine.runtimes.running.instances import Instance, Instances, Life
@@ -67,6 +68,7 @@ class Keeping:
 
     def __init__(self, instances: Instances, board: RouteBoard) -> None:
         self._instances, self._board = instances, board
+        self._stops = Counter[str]()
 
     def all(self) -> tuple[Kept, ...]:
         return tuple(map(Kept, self._instances.lives()))
@@ -79,8 +81,12 @@ class Keeping:
         return self._instances.is_starting(tool_id)
 
     def stops(self, tool_id: str) -> int:
-        """How often somebody has stopped the tool."""
-        return self._instances.stops(tool_id)
+        """How often somebody has stopped the tool. A drain, and an import that takes it out, are nobody."""
+        return self._stops[tool_id]
+
+    def note_stop(self, tool_id: str) -> None:
+        """Somebody stops the tool."""
+        self._stops[tool_id] += 1
 
     def healthy(self, kept: Kept) -> None:
         """A check has found it well."""

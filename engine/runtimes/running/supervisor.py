@@ -95,6 +95,7 @@ class Supervisor:
 
         Stopping what does not run is no error.
         """
+        self._keeping.note_stop(tool_id)
         await self._instances.stop_tool(tool_id)
         return self._board.route(tool_id) or ToolRoute(tool_id=tool_id)
 

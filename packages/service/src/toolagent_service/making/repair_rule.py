@@ -40,7 +40,8 @@ class Earlier:
 class Health:
     """`outcomes` of the active version since the last repair, and `earlier` repairs of the tool: each the newest first.
 
-    `poisonous`: how many inputs were quarantined since then. `hindrance`: why the tool cannot be repaired here, if so.
+    `poisonous`: how many inputs were quarantined since then. `alerts`: how often its process ended by itself lately, or failed its checks.
+    `hindrance`: why the tool cannot be repaired here, if so.
     All times are by one clock.
     """
 
@@ -49,6 +50,7 @@ class Health:
     poisonous: int = 0
     earlier: Sequence[Earlier] = ()
     hindrance: str = ""
+    alerts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ Decision: TypeAlias = Well | Waits | Due
 
 def decide(health: Health, rules: RepairRules) -> Decision:
     failing = _failing(health.outcomes, rules.after_failures)
-    reason = failing or _poisoned(health.poisonous)
+    reason = failing or _poisoned(health.poisonous) or _unwell(health.alerts, rules.after_failures)
     if not reason:
         return Well()
     if any(one.ended_at is None for one in health.earlier):
@@ -106,9 +108,14 @@ def _poisoned(inputs: int) -> str:
     return f"{inputs} input{'s' if inputs > 1 else ''} that ended its process again and again" if inputs else ""
 
 
+def _unwell(alerts: int, after: int) -> str:
+    """That says nothing of its calls, so they go on. Of a tool that nobody calls there is nothing else."""
+    return f"its process ended by itself, or failed its checks, {alerts} times lately" if alerts >= after else ""
+
+
 def _pause(times: int, rules: RepairRules) -> timedelta:
     """It doubles, up to a day."""
-    return min(timedelta(seconds=rules.pause_s * 2 ** min(times - 1, 16)), DAY)
+    return timedelta(seconds=min(rules.pause_s * 2 ** min(times - 1, 16), DAY.total_seconds()))
 
 
 def _limit(of_today: Sequence[Earlier], rules: RepairRules) -> str:

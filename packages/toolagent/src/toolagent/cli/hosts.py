@@ -7,11 +7,11 @@ import typer
 from rich.table import Table
 
 from toolagent.cli.asking import Asked, asking
-from toolagent.cli.failures import Interrupted
+from toolagent.cli.failures import ExitCode, Interrupted
 from toolagent.cli.follow import Changes
 from toolagent.cli.interrupts import CtrlC
 from toolagent.cli.parameters import ParameterError
-from toolagent.cli.render import Cell, cell, moment, show_note, show_plain, show_table, table_of
+from toolagent.cli.render import Cell, cell, moment, show_failure, show_note, show_plain, show_table, table_of
 from toolagent.client.http import ServiceError, ToolAgentHttp
 from toolagent.client.http_answers import is_away
 from toolagent.contracts.hosts import Host, HostDrain, HostListing
@@ -55,7 +55,11 @@ def drain(
     state = asked.service.undrain_host(host) if undo else asked.service.drain_host(host)
     for warning in state.warnings:
         show_note(f"warning: {warning}", "yellow")
-    asked.show(_drained(asked.service, state) if wait else state, _show)
+    state = _drained(asked.service, state) if wait else state
+    asked.show(state, _show)
+    if wait and not state.is_drained:
+        show_failure("Somebody has ended its drain.")
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def table_of_hosts(found: HostListing) -> Table:
@@ -63,10 +67,10 @@ def table_of_hosts(found: HostListing) -> Table:
 
 
 def _drained(service: ToolAgentHttp, state: HostDrain) -> HostDrain:
-    """Its state once nothing is left. Raises Interrupted on Ctrl-C; the host goes on draining."""
+    """Its state once nothing is left, or somebody has ended the drain. Raises Interrupted on Ctrl-C; the host goes on draining."""
     host, said = state.host.host, Changes()
     with CtrlC() as ctrl_c:
-        while not state.is_drained:
+        while not state.is_drained and state.host.draining_since is not None:
             if ctrl_c.is_pressed:
                 raise Interrupted(f"{host} goes on draining. Follow it: toolagent hosts drain {host} --wait")
             said.show(_told(state))

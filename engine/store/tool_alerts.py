@@ -1,0 +1,47 @@
+"""Alerts of tools, in the table `events`: which tools ended by themselves lately, or failed their checks."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, and_, func, select
+
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.tables import events, tool_versions, tools
+
+OF_TOOLS = "health_alert:"
+"""What ids of such events begin with. Others of the same type are about calls, or about repairs."""
+
+_SKEW = timedelta(minutes=1)
+"""Events that are further in the future are of a clock that was set back since."""
+
+
+class ToolAlerts:
+    """Of active versions: what came before a version became active was another's. All methods raise StoreUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def often(self, within: timedelta, times: int) -> Mapping[str, str]:
+        """The versions, by tool, with so many alerts in this time."""
+        query = select(tools.c.tool_id, tools.c.active_version).select_from(_OF_ACTIVE).where(_IS_OF_ACTIVE, _since(now() - within))
+        grouped = query.group_by(tools.c.tool_id, tools.c.active_version).having(func.count() >= times)
+        return {tool_id: version for tool_id, version in await self._database.rows(grouped)}
+
+    async def errors(self, tool_id: str, since: datetime, most: int) -> tuple[str, ...]:
+        """What they say, the newest first."""
+        query = select(events.c.details).select_from(_OF_ACTIVE).where(_IS_OF_ACTIVE, _since(since), events.c.tool_id == tool_id)
+        details = await self._database.scalars(query.order_by(events.c.at.desc(), events.c.event_id).limit(most))
+        return tuple(str(json.loads(text)["error"]) for text in details if text)
+
+
+_ACTIVE = and_(tool_versions.c.tool_id == tools.c.tool_id, tool_versions.c.version == tools.c.active_version)
+_OF_ACTIVE = events.join(tools, tools.c.tool_id == events.c.tool_id).join(tool_versions, _ACTIVE)
+_IS_OF_ACTIVE = and_(tools.c.removed_at.is_(None), events.c.at >= func.coalesce(tool_versions.c.activated_at, ""))
+
+
+def _since(moment: datetime) -> ColumnElement[bool]:
+    """The ids are a range of the primary key: the events of calls, which are many, are not looked at."""
+    of_tools = events.c.event_id.between(OF_TOOLS, OF_TOOLS[:-1] + chr(ord(OF_TOOLS[-1]) + 1))
+    return and_(of_tools, events.c.at.between(timestamp(moment), timestamp(now() + _SKEW)))

@@ -227,7 +227,7 @@ class Session:
     async def _ready(self) -> None:
         if self._request.runs is not None and self.end is None:
             await self._scripted(self._request.runs)
-        while self.end is None and not self.is_full:
+        while self.end is None and (self._running or not self.is_full):
             self._uses = {call_id: until for call_id, until in self._uses.items() if until > workflow.now()}
             is_used = bool(self._running or self._uses)
             await self._wait(sessions.end_at(self._request.group, self.view, is_used=is_used))

@@ -121,6 +121,9 @@ async def _sends(connection: AsyncConnection, call_id: str) -> int:
 
 async def _was_answered(connection: AsyncConnection, record: CallRecord, given: str, since: str) -> bool:
     good = (calls.c.tool_id == record.tool_id, calls.c.version == record.version, calls.c.is_success.is_(True), calls.c.settled_at >= since)
+    if await connection.scalar(select(exists().where(*good, calls.c.fingerprint == record.fingerprint))):
+        return True
+    # Otherwise it may have been written in another way: with defaults, in another order.
     newest = select(calls.c.params).where(*good).order_by(calls.c.created_at.desc()).limit(_LOOKED_AT)
     return any(input_of(json.loads(params)) == given for params in await connection.scalars(newest))
 

@@ -69,6 +69,7 @@ group_sessions = Table(
     # Empty while something may have to be stopped.
     Column("ended_at", _TIME),
     Index("ix_group_sessions_group_id", "group_id", "opened_at"),
+    Index("ix_group_sessions_living", "group_id", sqlite_where=text("ended_at IS NULL"), postgresql_where=text("ended_at IS NULL")),
 )
 
 containers = Table(

@@ -14,8 +14,10 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database, UnusableDatabaseError, migrate
-from engine.store.tables import METADATA
+from engine.store.repair_tables import poisonous_inputs
 from tests.postgres import PostgresServer, postgres_database
+
+METADATA = poisonous_inputs.metadata
 
 ROOT = Path(__file__).parents[2]
 

@@ -24,7 +24,7 @@ def record(number: int, params: dict[str, JsonValue] | None = None, version: str
         call_id=f"call-{number:08}",
         tool_id="t",
         version=version,
-        fingerprint="f",
+        fingerprint=input_of(POISON if params is None else params),
         workflow_id="w",
         run_id="r",
         params=POISON if params is None else params,
@@ -90,8 +90,9 @@ async def test_an_input_that_is_answered_in_between_was_not_to_blame(database: D
 
 async def test_it_is_lifted_by_hand_and_calls_see_each_change(database: Database) -> None:
     table, state = QuarantineTable(database), CatalogState(database)
-    await table.note_crash(record(1), ENDED)
     before = await state.number()
+    await table.note_crash(record(1), ENDED)
+    assert await state.number() == before, "nothing is refused yet"
     await table.note_crash(record(2), ENDED)
     assert await state.number() > before
     before = await state.number()

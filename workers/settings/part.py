@@ -23,5 +23,5 @@ def _split(value: object) -> object:
 Port: TypeAlias = Annotated[int, Field(ge=0, le=65535)]
 """0 takes a free one."""
 
-Seconds: TypeAlias = Annotated[float, Field(gt=0)]
+Seconds: TypeAlias = Annotated[float, Field(gt=0, le=1e9)]
 CommaSeparated: TypeAlias = Annotated[T, NoDecode, BeforeValidator(_split)]

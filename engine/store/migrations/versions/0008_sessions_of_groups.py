@@ -28,8 +28,11 @@ def upgrade() -> None:
     if op.get_bind().dialect.name == "postgresql":
         for column, length in _TEXTS.items():
             op.execute(f'ALTER TABLE group_sessions ALTER COLUMN {column} TYPE VARCHAR({length}) COLLATE "C"')
+    living = sa.text("ended_at IS NULL")
+    op.create_index("ix_group_sessions_living", "group_sessions", ["group_id"], sqlite_where=living, postgresql_where=living)
 
 
 def downgrade() -> None:
+    op.drop_index("ix_group_sessions_living", "group_sessions")
     op.drop_index("ix_group_sessions_group_id", "group_sessions")
     op.drop_table("group_sessions")

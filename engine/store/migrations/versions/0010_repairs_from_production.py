@@ -8,8 +8,10 @@ down_revision = "0009"
 branch_labels = None
 depends_on = None
 
-_WATCHED = ("production_repairs", "poisonous_inputs")
-_CHANGES = ("INSERT", "UPDATE", "DELETE")
+_WATCHED = {"production_repairs": "", "poisonous_inputs": "WHEN ({row}.quarantined_at IS NOT NULL)"}
+"""Tables, and which of their rows calls have to know of."""
+
+_CHANGES = {"INSERT": "NEW", "UPDATE": "NEW", "DELETE": "OLD"}
 _COUNT = "UPDATE catalog_state SET number = number + 1"
 _TEXTS = {
     "production_repairs": {
@@ -57,18 +59,17 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("tool_id", "version", "input", name=op.f("pk_poisonous_inputs")),
     )
     op.create_index("ix_calls_failed_at", "calls", ["created_at"], sqlite_where=_FAILED, postgresql_where=_FAILED)
-    # As those of the catalog: calls remember what they have read until the number changes.
-    if op.get_bind().dialect.name == "postgresql":
-        changes = " OR ".join(_CHANGES)
-        for table in _WATCHED:
-            op.execute(f"CREATE TRIGGER {table}_counted AFTER {changes} ON {table} EXECUTE FUNCTION count_catalog_change()")
+    is_postgresql = op.get_bind().dialect.name == "postgresql"
+    if is_postgresql:
         for table, columns in _TEXTS.items():
             for column, length in columns.items():
                 op.execute(f'ALTER TABLE {table} ALTER COLUMN {column} TYPE VARCHAR({length}) COLLATE "C"')
-    else:
-        for table in _WATCHED:
-            for change in _CHANGES:
-                op.execute(f"CREATE TRIGGER {table}_{change.lower()}_counted AFTER {change} ON {table} BEGIN {_COUNT}; END")
+    # As those of the catalog: calls remember what they have read until the number changes.
+    then = "EXECUTE FUNCTION count_catalog_change()" if is_postgresql else f"BEGIN {_COUNT}; END"
+    for table, when in _WATCHED.items():
+        for change, row in _CHANGES.items():
+            name = f"{table}_{change.lower()}_counted"
+            op.execute(f"CREATE TRIGGER {name} AFTER {change} ON {table} FOR EACH ROW {when.format(row=row)} {then}")
 
 
 def downgrade() -> None:

@@ -22,8 +22,11 @@ from workflows import options
 from workflows.cancelling import surely
 from workflows.invoke import adopted, invoke
 
-_LOOKS = 4
-"""So often a provider that does not know of a launch is asked, within seven seconds, before it counts as not made."""
+_LOOKS, _LOOKS_ALONE = 4, 7
+"""So often a provider that does not know of a launch is asked before it counts as not made: within seven seconds, or a minute.
+
+The shorter where its list is compared with sessions later, too.
+"""
 
 _MOST_RUNS = 1_000
 """Of one run of the workflow."""
@@ -188,11 +191,12 @@ class Session:
 
     async def _found(self, call_id: str) -> JsonValue:
         """What the provider runs of a launch whose answer was lost. It is asked until it answers."""
-        looks, asked = 0, 0
+        probe, looks, asked = self._request.group.verify, 0, 0
+        most = _LOOKS if probe is None or probe.asks is None else _LOOKS_ALONE
         while True:
             found = await self._listed(f"{call_id} look {asked}")
             looks += found is False
-            if found or looks == _LOOKS:
+            if found or looks == most:
                 return found or None
             if found is None and sessions.is_alert(asked + 1):
                 await self._note(alert="It is not known whether anything was launched: the provider does not say. It is asked again.")

@@ -71,6 +71,8 @@ async def test_a_run_that_is_not_over_keeps_later_ones_from_starting(client: Cli
     info = (await described()).info
     assert info.num_actions == 1
     await handle_of(client).pause()
-    running = [found.id async for found in client.list_workflows(f"WorkflowType = '{names.MAINTAIN}' AND ExecutionStatus = 'Running'")]
+    # Services of other tests may have left a run behind.
+    query = f"WorkflowType = '{names.MAINTAIN}' AND ExecutionStatus = 'Running' AND StartTime >= '{info.created_at.isoformat()}'"
+    running = [found.id async for found in client.list_workflows(query)]
     assert len(running) == 1
     await client.get_workflow_handle(running[0]).terminate()

@@ -200,7 +200,8 @@ class Session:
                 return found or None
             if found is None and sessions.is_alert(asked + 1):
                 await self._note(alert="It is not known whether anything was launched: the provider does not say. It is asked again.")
-            await workflow.sleep(sessions.pause_of(asked))
+            # A provider that does not answer may be away for long; one that does is asked soon again.
+            await workflow.sleep(sessions.pause_of(asked if found is None else looks - 1))
             asked += 1
 
     async def _listed(self, name: str) -> JsonValue:

@@ -1,12 +1,10 @@
 """Groups and their sessions over HTTP."""
 
-from abc import ABC, abstractmethod
-
-import httpx
 from pydantic import JsonValue
 
 from toolagent.client.http_answers import is_problem, parsed, require_success
 from toolagent.client.http_paths import segment
+from toolagent.client.http_requests import Requests
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.http import GroupListing, SessionListing
@@ -15,7 +13,7 @@ from toolagent.contracts.sessions import SessionRun, SessionView
 __all__ = ["GroupRequests"]
 
 
-class GroupRequests(ABC):
+class GroupRequests(Requests):
     """The methods of `ToolAgentHttp` for groups. They raise as its other methods do, and wait as long as a provider takes."""
 
     def groups(self) -> GroupListing:
@@ -58,17 +56,6 @@ class GroupRequests(ABC):
     def stop_session(self, group_id: str, session_id: str) -> SessionView:
         """Stopped, or still stopping where the provider takes long."""
         return parsed(SessionView, self._ask("POST", f"{_path(group_id, session_id)}/stop", unbounded=True))
-
-    @abstractmethod
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        body: dict[str, JsonValue] | None = None,
-        *,
-        unbounded: bool = False,
-        headers: dict[str, str] | None = None,
-    ) -> httpx.Response: ...
 
 
 def _path(group_id: str, session_id: str) -> str:

@@ -1,19 +1,15 @@
 """Hosts, and the service at a glance, over HTTP."""
 
-from abc import ABC, abstractmethod
-
-import httpx
-from pydantic import JsonValue
-
 from toolagent.client.http_answers import parsed
 from toolagent.client.http_paths import segment
+from toolagent.client.http_requests import Requests
 from toolagent.contracts.hosts import HostDrain, HostListing
 from toolagent.contracts.system import SystemStatus
 
 __all__ = ["HostRequests"]
 
 
-class HostRequests(ABC):
+class HostRequests(Requests):
     """The methods of `ToolAgentHttp` for hosts. They raise as its other methods do."""
 
     def hosts(self) -> HostListing:
@@ -33,17 +29,6 @@ class HostRequests(ABC):
 
     def system_status(self) -> SystemStatus:
         return parsed(SystemStatus, self._ask("GET", "/system/status"))
-
-    @abstractmethod
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        body: dict[str, JsonValue] | None = None,
-        *,
-        unbounded: bool = False,
-        headers: dict[str, str] | None = None,
-    ) -> httpx.Response: ...
 
 
 def _path(host: str) -> str:

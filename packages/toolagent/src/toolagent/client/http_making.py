@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
 from urllib.parse import urlencode
@@ -22,6 +22,7 @@ from toolagent.client.http_answers import (
     require_success,
 )
 from toolagent.client.http_paths import segment
+from toolagent.client.http_requests import Requests
 from toolagent.contracts.making import TaskNote
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing, TaskSubmitted
 from toolagent.contracts.versions import ToolVersions
@@ -34,7 +35,7 @@ _ASKED_AGAIN_S = 10.0
 _NO_CONTENT = 204
 
 
-class MakingRequests(ABC):
+class MakingRequests(Requests):
     """The methods of `ToolAgentHttp` for these tasks. They raise as its other methods do.
 
     Starting a task and sending a message are retried for some seconds while it is unknown whether the service has accepted them. An
@@ -138,17 +139,6 @@ class MakingRequests(ABC):
                 yield from _read_events(answer)
             except (ValidationError, SSEError) as error:
                 raise UnexpectedAnswer(answer) from error
-
-    @abstractmethod
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        body: dict[str, JsonValue] | None = None,
-        *,
-        unbounded: bool = False,
-        headers: dict[str, str] | None = None,
-    ) -> httpx.Response: ...
 
     @abstractmethod
     def _streamed(self, path: str, headers: dict[str, str]) -> AbstractContextManager[httpx.Response]: ...

@@ -294,10 +294,10 @@ PATHS: Mapping[str, Walk] = {
     "scripted": Walk(scripted, "stopped done"),
     "cancelled": Walk(cancelled, "stopped cancelled"),
     "gone-on": Walk(gone_on, "stopped cancelled"),
-    "idle": Walk(lambda stage: _played(stage, Provider(), group_of(idle_timeout_s=0.5)), "stopped idle"),
+    "idle": Walk(lambda stage: _played(stage, Provider(), group_of(idle_timeout_s=2.0)), "stopped idle"),
     "refused": Walk(lambda stage: _played(stage, Provider(launches=[REFUSED]), group_of()), "failed launch_failed"),
     "no-room": Walk(lambda stage: _played(stage, Provider(has_room=False), group_of(max_sessions=1)), "failed refused"),
-    "found": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(idle_timeout_s=0.5)), "stopped idle"),
+    "found": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(idle_timeout_s=2.0)), "stopped idle"),
     "unseen": Walk(lambda stage: _played(stage, Provider(launches=[LOST]), group_of(is_seen=False)), "failed launch_failed"),
-    "stopped-late": Walk(lambda stage: _played(stage, Provider(stops=[BUSY, GONE]), group_of(idle_timeout_s=0.5)), "stopped idle"),
+    "stopped-late": Walk(lambda stage: _played(stage, Provider(stops=[BUSY, GONE]), group_of(idle_timeout_s=2.0)), "stopped idle"),
 }

@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import pytest_asyncio
@@ -64,7 +64,7 @@ TASK: JsonValue = {"type": "build_tool", "tool_name": "word_counter", "descripti
 AGENT: JsonValue = {"request": {"task_id": "create_00000001", "prompt": "coding"}, "slot": {"host": HOST}}
 READY: JsonValue = {
     **life_of(group_of(), "session-00000001").model_dump(mode="json"),
-    "view": {"session_id": "session-00000001", "group_id": "servers", "state": "ready", "opened_at": "2026-11-24T00:00:00Z"},
+    "view": {"session_id": "session-00000001", "group_id": "servers", "state": "ready", "opened_at": datetime.now(UTC).isoformat()},
 }
 """A session that waits to be used: nothing serves its local activities, and one that waits would keep updates back."""
 

@@ -48,6 +48,7 @@ async def invoke(
     prefer: str | None = None,
     session: OfSession | None = None,
     instead: Finished | None = None,
+    is_stop: bool = False,
 ) -> ToolResult:
     """Make one call; `is_new` where nobody else can have begun it. `prefer` is the host that has what it works with.
 
@@ -55,7 +56,8 @@ async def invoke(
 
     What the tool or the caller got wrong is in the result; cancelling gives a result too.
     """
-    request = request_of(call, call_id, is_new=is_new).model_copy(update={"prefer": prefer, "session": session, "instead": instead})
+    asked = {"prefer": prefer, "session": session, "instead": instead, "is_stop": is_stop}
+    request = request_of(call, call_id, is_new=is_new).model_copy(update=asked)
     return await carried_out(request, await decided(request))
 
 
@@ -64,7 +66,9 @@ def request_of(call: ToolCall, call_id: str, *, is_new: bool = False) -> AdmitRe
     return AdmitRequest(call=call, call_id=call_id, workflow_id=info.workflow_id, run_id=info.run_id, is_new=is_new)
 
 
-async def adopted(asked: AdoptedCall, session: OfSession, *, prefer: str | None = None, instead: Finished | None = None) -> ToolResult:
+async def adopted(
+    asked: AdoptedCall, session: OfSession, *, prefer: str | None = None, instead: Finished | None = None, is_stop: bool = False
+) -> ToolResult:
     """As `invoke`, for who waits for the call in a workflow of its own: the record names that one, which may be cancelled."""
     request = AdmitRequest(
         call=asked.call,
@@ -74,6 +78,7 @@ async def adopted(asked: AdoptedCall, session: OfSession, *, prefer: str | None 
         prefer=prefer,
         session=session,
         instead=instead,
+        is_stop=is_stop,
     )
     return await carried_out(request, await decided(request))
 

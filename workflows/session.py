@@ -22,11 +22,8 @@ from workflows import options
 from workflows.cancelling import surely
 from workflows.invoke import adopted, invoke
 
-_LOOKS, _LOOKS_ALONE = 4, 7
-"""So often a provider that does not know of a launch is asked before it counts as not made: within seven seconds, or a minute.
-
-The shorter where its list is compared with sessions later, too.
-"""
+_LOOKS = 4
+"""So often a provider that does not know of a launch is asked before it counts as not made; what it shows later is stopped by a sweep."""
 
 _MOST_RUNS = 1_000
 """Of one run of the workflow."""
@@ -147,20 +144,24 @@ class Session:
 
     async def _is_settled(self, call_id: str, result: ToolResult) -> bool:
         """Whether the launch is done with; False where it may be tried again, because it certainly was not."""
-        if result.error is None:
+        group, error = self._request.group, result.error
+        if sessions.can_stop(group, result):
             await self._launched_as(result.result, _host_of(result))
             return True
-        if not sessions.may_have_launched(result):
-            await self._fail(SessionEnd.LAUNCH_FAILED, result.error)
+        if error is not None and not sessions.may_have_launched(result):
+            await self._fail(SessionEnd.LAUNCH_FAILED, error)
             return True
-        if self._request.group.verify is None:
-            await self._fail(
-                SessionEnd.LAUNCH_FAILED, result.error, alert="It is not known whether anything was launched; the group has no `verify`."
-            )
-            return True
-        found = await self._found(call_id)
+        found = await self._found(call_id) if group.verify is not None else None
         if found is not None:
-            await self._launched_as(found)
+            await self._launched_as(found, _host_of(result))
+        elif error is None:
+            error = ToolError(type=ErrorType.EXECUTION_ERROR, message="The launch's answer has not the fields that the stop takes.")
+            await self._fail(SessionEnd.LAUNCH_FAILED, error, alert=f"It cannot be stopped. {error.message}")
+            return True
+        elif group.verify is None:
+            alert = "It is not known whether anything was launched; the group has no `verify`."
+            await self._fail(SessionEnd.LAUNCH_FAILED, error, alert=alert)
+            return True
         return found is not None
 
     async def _launch_call(self, call_id: str) -> ToolResult:
@@ -191,12 +192,11 @@ class Session:
 
     async def _found(self, call_id: str) -> JsonValue:
         """What the provider runs of a launch whose answer was lost. It is asked until it answers."""
-        probe, looks, asked = self._request.group.verify, 0, 0
-        most = _LOOKS if probe is None or probe.asks is None else _LOOKS_ALONE
+        looks, asked = 0, 0
         while True:
             found = await self._listed(f"{call_id} look {asked}")
             looks += found is False
-            if found or looks == most:
+            if found or looks == _LOOKS:
                 return found or None
             if found is None and sessions.is_alert(asked + 1):
                 await self._note(alert="It is not known whether anything was launched: the provider does not say. It is asked again.")
@@ -213,7 +213,7 @@ class Session:
         if probe.others is not None:
             step = SessionStep(group=request.group, view=self.view)
             others = await surely(lambda: workflow.execute_local_activity(stubs.list_launches, step, **options.session_note("others")))
-        call = sessions.looked_up(request, probe, call_id, others)
+        call = sessions.looked_up(request, self.view, probe, call_id, others)
         return sessions.seen_in(probe, await invoke(call, sessions.call_id_in(request.session_id, name), prefer=self.view.host), call_id)
 
     async def _launched_as(self, result: JsonValue, host: str | None = None) -> None:
@@ -350,10 +350,10 @@ class Session:
         """Somebody's call of the stop, or one of the session's own. Raises NoSuchFieldError."""
         request, host = self._request, self.view.host
         if asker is not None:
-            return await adopted(asker, self._mark, prefer=host)
+            return await adopted(asker, self._mark, prefer=host, is_stop=True)
         call = sessions.call_in(request, the_step(request.group, GroupRole.STOP), self.view.launched, {})
         call_id = sessions.call_id_in(request.session_id, f"stop {self.view.stop_attempts}")
-        return await invoke(call, call_id, prefer=host, session=self._mark)
+        return await invoke(call, call_id, prefer=host, session=self._mark, is_stop=True)
 
     async def _fail(self, end: SessionEnd, error: ToolError, *, alert: str = "") -> None:
         if self._request.adopts is not None and self.view.launched_at is None:

@@ -56,7 +56,9 @@ class Admissions:
 
         `here` is where it is made, if no queue is to be chosen.
         """
-        asked = Asked(request.call_id, request.call, fingerprint(request.call), request.call.params, is_new=request.is_new)
+        asked = Asked(
+            request.call_id, request.call, fingerprint(request.call), request.call.params, is_new=request.is_new, is_stop=request.is_stop
+        )
         try:
             for check in CHECKS if request.instead is None else CHECKS_OF_ID:
                 asked = await check.run(asked, self._sources)

@@ -1,7 +1,5 @@
 """The account of a session: its row, and an event where the provider does not confirm a stop."""
 
-from contextlib import suppress
-
 from pydantic import JsonValue
 
 from engine.store.clock import now
@@ -11,7 +9,7 @@ from engine.store.sessions import SessionTable
 from toolagent.contracts.groups import GroupRole, ToolGroup
 from toolagent.contracts.records import Event, EventType
 from toolagent_service.contracts.sessions import OpenStep, SessionStep
-from toolagent_service.groups.sessions import NoSuchFieldError, field_of
+from toolagent_service.groups.sessions import launched_by
 
 _MOST_OTHERS = 1_000
 
@@ -31,12 +29,7 @@ class SessionAccounts:
         if (probe := step.group.verify) is None:
             return ()
         living = await self._sessions.of_group(step.view.group_id, living=True, most=_MOST_OTHERS)
-        launched = [view.launched for view in living if view.launched is not None and view.session_id != step.view.session_id]
-        found: list[JsonValue] = []
-        for one in launched:
-            with suppress(NoSuchFieldError):
-                found.append(field_of(one, probe.launch_id))
-        return tuple(found)
+        return launched_by(probe, (view for view in living if view.session_id != step.view.session_id))
 
     async def note(self, step: SessionStep) -> None:
         await self._sessions.note(step.view)

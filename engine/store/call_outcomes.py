@@ -61,6 +61,12 @@ class CallOutcomes:
                 break
         return Outcomes(tuple(found), tuple(errors), good_at[0] if good_at else None)
 
+    async def is_awaited(self, tool_id: str, version: str, since: datetime, until: datetime) -> bool:
+        """Whether a call that began in this time has not ended."""
+        open_now = (calls.c.tool_id == tool_id, calls.c.version == version, calls.c.settled_at.is_(None))
+        began = calls.c.created_at.between(timestamp(since), timestamp(until))
+        return await self._database.scalar(select(calls.c.call_id).where(*open_now, began).limit(1)) is not None
+
 
 def kinds_of(errors: tuple[ToolError, ...]) -> str:
     """`execution_error ×3, …`, the most frequent first."""

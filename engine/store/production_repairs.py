@@ -135,7 +135,7 @@ class ProductionRepairs:
     async def under_way(self) -> tuple[OpenRepair, ...]:
         of_it = production_repairs.c
         columns = (of_it.tool_id, of_it.version, of_it.task_id, of_it.meanwhile, of_it.previous)
-        rows = await self._database.rows(select(*columns).where(_IS_OPEN))
+        rows = await self._database.rows(select(*columns).where(_IS_OPEN).order_by(of_it.opened_at, of_it.tool_id))
         return tuple(OpenRepair(tool, version, task, Meanwhile(meanwhile), previous) for tool, version, task, meanwhile, previous in rows)
 
     async def _history(self, tool_id: str) -> RepairHistory:

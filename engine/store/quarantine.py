@@ -44,7 +44,7 @@ class QuarantineTable:
         self._database = database
 
     async def note_crash(self, record: CallRecord, error: str, *, alone: bool = True) -> bool:
-        """The tool's process has ended during this call, which is recorded. Whether its input is quarantined now.
+        """The tool's process has ended during this call, which was sent. Whether its input is quarantined now.
 
         A call that was `alone` in the process counts as often as it was sent: a repeatable one was asked again after each end.
 

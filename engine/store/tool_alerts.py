@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, and_, func, select
@@ -17,6 +18,12 @@ _SKEW = timedelta(minutes=1)
 """Events that are further in the future are of a clock that was set back since."""
 
 
+@dataclass(frozen=True, slots=True)
+class ToolAlert:
+    at: datetime
+    error: str
+
+
 class ToolAlerts:
     """Of active versions: what came before a version became active was another's. All methods raise StoreUnavailableError."""
 
@@ -29,11 +36,13 @@ class ToolAlerts:
         grouped = query.group_by(tools.c.tool_id, tools.c.active_version).having(func.count() >= times)
         return {tool_id: version for tool_id, version in await self._database.rows(grouped)}
 
-    async def errors(self, tool_id: str, since: datetime, most: int) -> tuple[str, ...]:
-        """What they say, the newest first."""
-        query = select(events.c.details).select_from(_OF_ACTIVE).where(_IS_OF_ACTIVE, _since(since), events.c.tool_id == tool_id)
-        details = await self._database.scalars(query.order_by(events.c.at.desc(), events.c.event_id).limit(most))
-        return tuple(str(json.loads(text)["error"]) for text in details if text)
+    async def of(self, tool_id: str, since: datetime, most: int) -> tuple[ToolAlert, ...]:
+        """The newest first."""
+        query = (
+            select(events.c.at, events.c.details).select_from(_OF_ACTIVE).where(_IS_OF_ACTIVE, _since(since), events.c.tool_id == tool_id)
+        )
+        rows = await self._database.rows(query.order_by(events.c.at.desc(), events.c.event_id).limit(most))
+        return tuple(ToolAlert(datetime.fromisoformat(at), str(json.loads(text)["error"])) for at, text in rows if text)
 
 
 _ACTIVE = and_(tool_versions.c.tool_id == tools.c.tool_id, tool_versions.c.version == tools.c.active_version)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -24,7 +25,17 @@ from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, Sessio
 from toolagent.core.catalog.lifecycles import lifecycle_fault
 from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.roles import session_for
-from toolagent_service.groups.sessions import identity_of, items_of, launcher_of, the_step
+from toolagent_service.groups.sessions import (
+    identity_of,
+    items_of,
+    launch_ids,
+    launched_by,
+    launcher_of,
+    looked_up,
+    may_have_launched,
+    seen_in,
+    the_step,
+)
 
 _EVERY_S = 300.0
 _LISTED_AFTER = timedelta(seconds=60)
@@ -32,6 +43,11 @@ _LISTED_AFTER = timedelta(seconds=60)
 
 _LATELY = timedelta(days=1)
 """A group without a session for so long is not asked for: its probe may be a tool that is asleep, or not set up."""
+
+_LOST_FOR = timedelta(hours=1)
+"""So long a provider that cannot list is asked for a launch whose answer was lost, after its session."""
+
+_LOOK_S = 60.0
 
 _STOPS = 3
 """Sessions that stop the same launch, one after the other; then a person has to look."""
@@ -48,7 +64,9 @@ class Listing(Protocol):
 
 
 class ProviderSweep:
-    """For groups with a probe that lists, and with a session lately. Harmless when several hosts do it at once.
+    """For groups with a probe, and with a session lately. Harmless when several hosts do it at once.
+
+    A probe that cannot list is asked for each launch of which nothing is known.
 
     What was launched by nobody here is told of, and never stopped.
     """
@@ -75,13 +93,26 @@ class ProviderSweep:
 
     async def _see(self, group: ToolGroup) -> None:
         probe = group.verify
-        lists = probe is not None and probe.asks is None and lifecycle_fault(group) is None
-        if probe is not None and lists and await self._was_used(group):
+        if probe is None or lifecycle_fault(group) is not None:
+            return
+        views = await self._sessions.of_group(group.group_id)
+        if probe.asks is not None:
+            for view in _lately(views, _LOST_FOR):
+                await self._find_lost(view, probe, launched_by(probe, views))
+        elif _lately(views, _LATELY):
             await self._compare(group, probe)
 
-    async def _was_used(self, group: ToolGroup) -> bool:
-        since = now() - _LATELY
-        return any(view.ended_at is None or view.ended_at > since for view in await self._sessions.of_group(group.group_id))
+    async def _find_lost(self, view: SessionView, probe: VerifyProbe, known: tuple[JsonValue, ...]) -> None:
+        whole = await self._sessions.whole(view.session_id)
+        for call_id in launch_ids(whole[0]) if whole is not None and view.state is not SessionState.LAUNCHING else ():
+            if whole is None or (call_id == view.launch_call_id and view.launched is not None):
+                continue
+            record = await self._calls.get(call_id)
+            if record is not None and record.result is not None and may_have_launched(record.result):
+                asked_at, call = now(), looked_up(whole[0], view, probe, call_id, known)
+                answer = await self._listing(call.model_copy(update={"timeout_s": _LOOK_S, "caller": _SERVICE}))
+                if found := seen_in(probe, answer, call_id):
+                    await self._stop(whole, call_id, found, asked_at)
 
     async def _compare(self, group: ToolGroup, probe: VerifyProbe) -> None:
         asked_at = now()
@@ -158,6 +189,11 @@ class ProviderSweep:
 def sweeping_providers(sweep: ProviderSweep) -> AbstractAsyncContextManager[None]:
     """Until the block ends."""
     return repeated(sweep.run, _EVERY_S, "what providers run")
+
+
+def _lately(views: Iterable[SessionView], within: timedelta) -> list[SessionView]:
+    since = now() - within
+    return [view for view in views if view.ended_at is None or view.ended_at > since]
 
 
 def _is_owned(view: SessionView, call_id: str, asked_at: datetime) -> bool:

@@ -93,11 +93,12 @@ class RepairsFromProduction:
             return  # another version has taken over
         history = await self._tables.repairs.history(tool_id)
         since = max((one.ended_at for one in history.earlier if one.ended_at is not None), default=history.now - DAY)
-        outcomes = await self._tables.outcomes.of(tool_id, version, since, 2 * self._policy.rules.after_failures)
         foreign = unmendable(entry)
         # Of a server of others each end was told already.
-        alerts = await self._alerts(tool_id, max(since, history.now - _LATELY)) if is_unwell and not foreign else ()
-        inputs = await self._tables.quarantine.of_tool(tool_id, version) if is_poisoned else ()
+        alerts = await self._alerts(entry, max(since, history.now - _LATELY)) if is_unwell and not foreign else ()
+        # After them, since they are made known first.
+        outcomes = await self._tables.outcomes.of(tool_id, version, since, 2 * self._policy.rules.after_failures)
+        inputs = await self._tables.quarantine.of_tool(tool_id, version) if is_poisoned or alerts else ()
         poisonous = [one for one in inputs if one.quarantined_at > since]
         hindrance = foreign or ("" if self._policy.has_model else _NO_MODEL)
         health = Health(history.now, outcomes.outcomes, len(poisonous), history.earlier, hindrance, len(alerts))
@@ -109,8 +110,13 @@ class RepairsFromProduction:
     async def _has_room(self, due: Due) -> bool:
         return bool(due.only_told) or len(await self._tables.repairs.under_way()) < self._policy.at_once
 
-    async def _alerts(self, tool_id: str, since: datetime) -> tuple[str, ...]:
-        return await self._tables.alerts.errors(tool_id, since, 2 * self._policy.rules.after_failures)
+    async def _alerts(self, entry: ToolEntry, since: datetime) -> tuple[str, ...]:
+        """None while a call is under way that may have met one: how that ends says more."""
+        tool_id, version = entry.manifest.tool_id, entry.manifest.version
+        alerts = await self._tables.alerts.of(tool_id, since, 2 * self._policy.rules.after_failures)
+        if alerts and await self._tables.outcomes.is_awaited(tool_id, version, since, alerts[0].at):
+            return ()
+        return tuple(alert.error for alert in alerts)
 
     async def _open(self, entry: ToolEntry, due: Due, history: RepairHistory, outcomes: Outcomes, alerts: tuple[str, ...]) -> None:
         tool_id, version = entry.manifest.tool_id, entry.manifest.version

@@ -8,7 +8,7 @@ from pydantic import JsonValue, ValidationError
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.groups import ToolGroup, VerifyProbe
 from toolagent.contracts.sessions import AdoptedCall, OpenSession, SessionEnd, SessionRun, SessionState, SessionView
-from toolagent.core.calls.results import failed
+from toolagent.core.calls.results import failed, succeeded
 from toolagent.core.catalog.lifecycles import lifecycle_fault
 from toolagent_service.groups import sessions
 from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError
@@ -129,12 +129,41 @@ def test_a_launch_is_asked_for_with_all_that_it_was_made_with() -> None:
     own = OpenSession(session_id="session-12345678", group=whole, params={"size": 3})
     made = sessions.call_in(own, whole.steps[0], None, own.params)
     asked: dict[str, JsonValue] = {"dry": True, "launched_by": "call-12345678"}
-    assert sessions.looked_up(own, probe, "call-12345678", ()).params == {**made.params, **asked}
+    assert sessions.looked_up(own, view(), probe, "call-12345678", ()).params == {**made.params, **asked}
+    dated = probe.model_copy(update={"since": "after", "others": "not"})
+    told = {"after": _AT.isoformat(), "not": ["other"]}
+    assert sessions.looked_up(own, view(opened_at=_AT), dated, "call-12345678", ("other",)).params == {**made.params, **asked, **told}
     theirs = AdoptedCall(call=ToolCall(tool_id="launch", params={"size": 4}), call_id="call-12345678", workflow_id="w", run_id="r")
     adopting = OpenSession(session_id="session-12345678", group=whole, adopts=theirs)
-    assert sessions.looked_up(adopting, probe, "call-12345678", ()).params == {"size": 4, **asked}
+    assert sessions.looked_up(adopting, view(), probe, "call-12345678", ()).params == {"size": 4, **asked}
 
 
 def test_pauses_grow_and_operators_are_not_told_all_the_time() -> None:
     assert [sessions.pause_of(number).total_seconds() for number in (0, 1, 5, 20)] == [1, 2, 32, 300]
     assert [number for number in range(60) if sessions.is_alert(number)] == [3, 6, 12, 24, 48]
+
+
+@pytest.mark.parametrize(
+    ("details", "may"),
+    [
+        ({}, True),
+        ({"status_code": 500}, True),
+        ({"status_code": 408}, True),
+        ({"status_code": 402}, False),
+        ({"status_code": 429}, False),
+        ({"sent": False}, False),
+        ({"stopped": True}, False),
+        ({"launched": False}, False),
+    ],
+)
+def test_a_launch_that_was_refused_launched_nothing(details: dict[str, JsonValue], may: bool) -> None:
+    assert sessions.may_have_launched(result(ErrorType.EXECUTION_ERROR, **details)) is may
+
+
+def test_a_launch_that_does_not_say_what_the_stop_takes_cannot_be_stopped_by_its_answer() -> None:
+    steps = [_STEPS[0], {"tool_id": "stop", "role": "stop", "bindings": {"server_id": "$.server_id"}}]
+    whole = group(steps=steps, tool_ids=["launch", "stop"])
+    good = succeeded("call-12345678", "launch", {"server_id": "s"}, _AT, execution_time=0.0, metadata={})
+    assert sessions.can_stop(whole, good)
+    assert not sessions.can_stop(whole, good.model_copy(update={"is_reference": True}))
+    assert not sessions.can_stop(whole, good.model_copy(update={"result": {"id": "s"}}))

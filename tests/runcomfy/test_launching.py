@@ -1,6 +1,8 @@
 """Launching and stopping servers, whatever the provider answers: what is launched is owned, or stopped."""
 
 import asyncio
+from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -110,6 +112,26 @@ async def test_a_call_that_launched_nothing_has_no_server(tools: Tools) -> None:
     failure = await failure_of(tools.launch(launched_by="call-number-2"))
     assert (failure.error_type, failure.details) == (ErrorType.REJECTED, {"cause": "not_found", "candidates": []})
     assert tools.count("launched") == 1
+
+
+async def test_a_server_that_was_ready_before_the_session_began_is_of_another_call(tools: Tools) -> None:
+    launched = await tools.launch(call_id="call-number-1")
+    ready_at = datetime.fromisoformat(launched.started_at)
+    failure = await failure_of(tools.launch(launched_by="call-number-1", launched_after=(ready_at + timedelta(minutes=5)).isoformat()))
+    assert failure.details["cause"] == "not_found"
+    assert await tools.launch(launched_by="call-number-1", launched_after=(ready_at - timedelta(minutes=5)).isoformat()) == launched
+
+
+async def test_a_server_that_is_only_looked_for_is_not_stopped(tools: Tools) -> None:
+    tools.server.fail(Fault(kind="never_ready"))
+    launching = asyncio.create_task(tools.launch(call_id="call-number-1"))
+    await tools.heard("server ")
+    failure = await failure_of(tools.launch(launched_by="call-number-1", timeout_s=1.0))
+    assert (failure.error_type, tools.count("stopped")) == (ErrorType.TIMEOUT, 0)
+    launching.cancel()
+    with suppress(asyncio.CancelledError):
+        await launching
+    assert tools.count("stopped") == 1
 
 
 async def test_a_server_that_does_not_become_ready_is_stopped(tools: Tools) -> None:

@@ -22,6 +22,7 @@ from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, 
 from toolagent.core.calls.results import failed, succeeded
 from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.roles import session_for
+from toolagent_service.groups.sessions import launch_ids
 
 _LONG_AGO = datetime(2026, 3, 26, tzinfo=UTC)
 _EARLIER = datetime.now(UTC) - timedelta(hours=1)
@@ -89,7 +90,9 @@ class Stage:
         )
         await self.sessions.open(request, view, None)
 
-    async def launched(self, call_id: str, tool_id: str = "launch", workflow_id: str = f"group/servers/{_SESSION}") -> None:
+    async def launched(
+        self, call_id: str, tool_id: str = "launch", workflow_id: str = f"group/servers/{_SESSION}", error: ToolError | None = None
+    ) -> None:
         record = CallRecord(
             call_id=call_id,
             tool_id=tool_id,
@@ -99,7 +102,8 @@ class Stage:
             run_id="r",
             created_at=_LONG_AGO,
         )
-        result = succeeded(call_id, tool_id, {}, _LONG_AGO, execution_time=0.0, metadata={})
+        good = succeeded(call_id, tool_id, {}, _LONG_AGO, execution_time=0.0, metadata={})
+        result = good if error is None else failed(call_id, tool_id, error, _LONG_AGO)
         await self.calls.settle(record, result, ())
 
 
@@ -148,6 +152,28 @@ async def test_a_launch_that_no_session_has_any_more_is_stopped_by_a_session_of_
     assert [request.session_id for request, _ in await stage.sessions.living() if request.session_id != _SESSION] == [
         life.request.session_id
     ]
+
+
+async def test_a_launch_of_unknown_end_is_asked_for_where_the_provider_cannot_list(stage: Stage, database: Database) -> None:
+    asking = group_of().model_copy(update={"verify": VerifyProbe(tool_id="launch", asks="launched_by", since="after", others="others")})
+    await GroupTable(database).replace([asking])
+    request = OpenSession(session_id=_SESSION, group=asking, params={"size": 3})
+    lost, refused, _ = launch_ids(request)
+    ended = datetime.now(UTC) - timedelta(minutes=5)
+    view = SessionView(session_id=_SESSION, group_id="servers", state=SessionState.FAILED, opened_at=_EARLIER, ended_at=ended)
+    await stage.sessions.open(request, view, None)
+    await stage.launched(lost, error=_BROKEN)
+    await stage.launched(refused, error=_UNAUTHORIZED)
+    nothing = ToolError(type=ErrorType.REJECTED, message="No server.", details={"cause": "not_found"})
+    for answer in (nothing, _BROKEN, _BUSY):
+        await stage.compared(answer)
+    assert not stage.provider.lives
+    await stage.compared({"server_id": "late"})
+    assert {(call.tool_id, call.params["launched_by"]) for call in stage.provider.asked} == {("launch", lost)}
+    assert stage.provider.asked[0].params == {"size": 3, "launched_by": lost, "after": _EARLIER.isoformat(), "others": []}
+    (life,) = stage.provider.lives
+    assert life.view is not None
+    assert (life.end, life.view.launched, life.view.launch_call_id) == (SessionEnd.UNOWNED, {"server_id": "late"}, lost)
 
 
 async def test_an_adopted_launch_that_its_session_has_no_more_is_stopped(stage: Stage) -> None:

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import update
 
+from engine.calls.effects.ended import Ended, Places, SettledCalls
+from engine.calls.settlement import settled
 from engine.runtimes.running.route_board import RouteBoard
 from engine.runtimes.runtime import Running
 from engine.store.call_outcomes import CallOutcomes
@@ -204,6 +206,32 @@ async def test_a_tool_that_does_not_stay_up_is_repaired_though_nobody_calls_it_a
     assert await production.host(rules).run() == (), "what was before the repair, and the alert of the repair, count no more"
     await production.end(3)
     assert await production.host(rules).run() == (f"repair: {repair_task_id('t', '1.0.0', 2)}",)
+
+
+async def test_an_end_during_a_call_opens_nothing_before_it_is_known_how_the_call_ended(production: Production) -> None:
+    await production.register()
+    record = CallRecord(
+        call_id="call-99999999",
+        tool_id="t",
+        version="1.0.0",
+        fingerprint="f",
+        workflow_id="w",
+        run_id="r",
+        params={"number": 0},
+        created_at=datetime.now(UTC),
+    )
+    for _ in range(3):
+        await production.calls.mark_sent(record, again=True)
+    await production.end(3)
+    assert await production.host().run() == ()
+    ended = ToolError(type=ErrorType.EXECUTION_ERROR, message="Lost.", details={"outcome": "unknown", "tool_ended": "It ended."})
+    result = ToolResult.model_validate({"status": "error", "error": ended, "error_type": ended.type, "call_id": record.call_id})
+    places = Places(production.calls, SettledCalls(), note_crash=QuarantineTable(production.database).note_crash)
+    await settled(Ended(record, result, was_started=True), places)
+    assert await production.host().run() == (f"repair: {FIRST}",)
+    (request,) = production.workflows.started.values()
+    assert isinstance(request.spec, RepairTool)
+    assert "1 input that ended its process again and again" in (request.spec.error or "")
 
 
 async def test_connections_to_a_server_of_others_that_end_open_nothing(production: Production) -> None:

@@ -54,6 +54,8 @@ class Asked:
     entry: ToolEntry | None = None
     is_new: bool = False
     """No earlier call has this id."""
+    is_stop: bool = False
+    """The stop of a session: what was launched is not left running because something else is to be mended."""
     instead_of: str | None = None
     """The version that is under repair; the one before it is called."""
     repair: str | None = None

@@ -7,7 +7,7 @@ from toolagent.contracts.calls import ErrorType
 
 async def _check(asked: Asked, _: Sources) -> Asked:
     manifest = asked.manifest
-    if not manifest.requires_confirmation:
+    if asked.is_stop or not manifest.requires_confirmation:
         return asked
     # There is no way to ask a person yet: running it unasked would break the promise of its manifest.
     message = f"Tool {manifest.tool_id!r} may only run when a person has confirmed the call, and nobody can be asked here."

@@ -13,7 +13,7 @@ from toolagent.core.calls.results import QUARANTINED
 async def _check(asked: Asked, sources: Sources) -> Asked:
     manifest = asked.manifest
     trouble = await sources.troubles.of(manifest.tool_id, manifest.version)
-    if trouble is None or not trouble.quarantined:
+    if trouble is None or not trouble.quarantined or asked.is_stop:
         return asked
     given = input_of(await masked_of(manifest.input_schema, asked.params))
     if given not in trouble.quarantined:

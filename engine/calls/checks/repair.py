@@ -1,6 +1,7 @@
 """Whether the version is being repaired because its calls fail; the version before it may stand in."""
 
 from dataclasses import replace
+from typing import NoReturn
 
 from engine.calls.checks.asked import Asked, Check, Sources
 from engine.calls.endings import Refused
@@ -19,7 +20,8 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
     trouble = await sources.troubles.of(manifest.tool_id, manifest.version)
     if trouble is None or not trouble.task_id or trouble.meanwhile is Meanwhile.SERVE:
         return asked
-    return await _before_it(asked, sources, trouble) or _refuse(asked, trouble)
+    before = await _before_it(asked, sources, trouble)
+    return before or (asked if asked.is_stop else _refuse(asked, trouble))
 
 
 async def _before_it(asked: Asked, sources: Sources, trouble: Trouble) -> Asked | None:
@@ -32,7 +34,7 @@ async def _before_it(asked: Asked, sources: Sources, trouble: Trouble) -> Asked 
     return replace(asked, entry=entry, instead_of=asked.manifest.version, repair=trouble.task_id)
 
 
-def _refuse(asked: Asked, trouble: Trouble) -> Asked:
+def _refuse(asked: Asked, trouble: Trouble) -> NoReturn:
     manifest = asked.manifest
     message = (
         f"Version {manifest.version} of tool {manifest.tool_id!r} is being repaired, because its calls failed. "

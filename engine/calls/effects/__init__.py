@@ -5,5 +5,5 @@ from engine.calls.effects.ended import Effect
 
 __all__ = ["EFFECTS"]
 
-EFFECTS: tuple[Effect, ...] = (recording.EFFECT, crashes.EFFECT, telling.EFFECT, timing.EFFECT)
-"""Record before telling."""
+EFFECTS: tuple[Effect, ...] = (crashes.EFFECT, recording.EFFECT, telling.EFFECT, timing.EFFECT)
+"""Record before telling; and a crash before the record, after which the tool is judged."""

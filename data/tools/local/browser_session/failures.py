@@ -75,8 +75,8 @@ def host_not_allowed(host: str, why: str, field: str | None = None) -> Failure:
 
 def too_many(most: int) -> Failure:
     return Failure(
-        503,
-        "unavailable",
+        429,
+        "rejected",
         "too_many_sessions",
         f"There are {most} sessions here, and no more are started.",
         "Stop one with browser_stop; browser_sessions lists them.",
@@ -94,4 +94,5 @@ def chromium_missing(looked_at: str) -> Failure:
         "chromium_missing",
         f"Chromium is not installed on this host (looked for {looked_at}).",
         "Install the package chromium (Debian: apt-get install --no-install-recommends chromium).",
+        launched=False,
     )

@@ -58,6 +58,14 @@ class Server(BaseModel):
     def is_ready(self) -> bool:
         return self.current_status == READY and bool(self.main_service_url)
 
+    @property
+    def ready_at(self) -> datetime | None:
+        """None: it is not, or says so in no form that is known."""
+        with suppress(ValueError):
+            found = datetime.fromisoformat(self.service_ready_at or "")
+            return found if found.tzinfo else found.replace(tzinfo=UTC)
+        return None
+
 
 class _Workflow(BaseModel):
     version_id: str

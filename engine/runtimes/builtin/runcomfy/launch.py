@@ -2,11 +2,11 @@
 
 import asyncio
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 import structlog
-from pydantic import Field, JsonValue
+from pydantic import AwareDatetime, Field, JsonValue
 
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.runcomfy.cloud import Cloud, LaunchUnknown, Order, Server
@@ -27,6 +27,9 @@ _ANSWER_S = 40.0
 """How long a cancelled call waits for the answer to its launch, and for the stop."""
 _MARGIN_S = 25.0
 """Before the time-out of the call: for stopping a server that did not become ready."""
+
+_SKEW = timedelta(minutes=1)
+"""Between the provider's clock and ours."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -55,6 +58,10 @@ class Arguments(ToolArguments):
         tuple[ServerId, ...],
         Field(strict=False, max_length=1000, description="With `launched_by`: servers that are known to be of other calls."),
     ] = ()
+    launched_after: Annotated[
+        AwareDatetime | None,
+        Field(strict=False, description="With `launched_by`: a server that was ready by then is of another call (ISO 8601)."),
+    ] = None
 
 
 class Result(ToolOutput):
@@ -105,12 +112,11 @@ class Launch:
         """Servers that this process has launched and knows of."""
 
     async def run(self, arguments: Arguments, context: ToolContext) -> Result:
-        """Raises CallFailed. A server that does not become ready is stopped."""
+        """Raises CallFailed. A server that it launched and that does not become ready is stopped; one that it looked for is left alone."""
         async with self._service.cloud() as cloud:
             if arguments.launched_by is not None:
-                launched = await _found(cloud, arguments, arguments.launched_by)
-            else:
-                launched = await self._new(cloud, arguments, context)
+                return await self._ready(cloud, await _found(cloud, arguments, arguments.launched_by), context)
+            launched = await self._new(cloud, arguments, context)
             try:
                 return await self._ready(cloud, launched, context)
             except CallFailed as failure:
@@ -218,7 +224,9 @@ async def _version(arguments: Arguments, cloud: Cloud) -> str:
 async def _found(cloud: Cloud, arguments: Arguments, call_id: str) -> Server:
     """The one server that is as that call ordered it. Raises CallFailed (`rejected`) when there is none, or more than one."""
     order = Order.by(call_id, arguments.server_type, arguments.estimated_duration)
-    found = [one for one in await cloud.listed() if order.resembles(one) and one.server_id not in arguments.others]
+    every = [one for one in await cloud.listed() if order.resembles(one) and one.server_id not in arguments.others]
+    since = arguments.launched_after
+    found = [one for one in every if since is None or one.ready_at is None or one.ready_at >= since - _SKEW]
     if len(found) == 1:
         return found[0]
     what = "Several servers are" if found else "No server is"

@@ -104,6 +104,8 @@ class AdmitRequest(Contract):
     """No session makes it: where its tool has a role in a group, the answer says which."""
     instead: Finished | None = None
     """It is not to be made: unless it has an answer, this becomes its answer."""
+    is_stop: bool = False
+    """Of a session, by itself: what holds other calls back until something is mended does not hold it."""
 
 
 class Admitted(Contract):

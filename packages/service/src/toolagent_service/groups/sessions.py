@@ -3,7 +3,8 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from pydantic import JsonValue
@@ -19,6 +20,7 @@ __all__ = [
     "NoSuchStepError",
     "call_id_in",
     "call_in",
+    "can_stop",
     "cost_usd",
     "end_at",
     "field_of",
@@ -28,6 +30,7 @@ __all__ = [
     "is_gone",
     "items_of",
     "launch_ids",
+    "launched_by",
     "launcher_of",
     "looked_up",
     "may_have_launched",
@@ -45,6 +48,9 @@ GONE = "gone"
 _LAUNCHES = 3
 _NOT_FOUND = frozenset({404, 410})
 _NOWHERE = "not_found"
+_REFUSED = frozenset({400, 401, 402, 403, 405, 413, 415, 422, 429})
+"""What HTTP servers answer that have done nothing."""
+
 _LONGEST_PAUSE = timedelta(minutes=5)
 _NEVER_H = 1e6
 """More hours than any session lives; later ends would be no dates."""
@@ -146,11 +152,21 @@ def identity_of(group: ToolGroup, item: JsonValue) -> JsonValue:
         return item
 
 
-def looked_up(request: OpenSession, probe: VerifyProbe, call_id: str, others: Sequence[JsonValue]) -> ToolCall:
+def launched_by(probe: VerifyProbe, views: Iterable[SessionView]) -> tuple[JsonValue, ...]:
+    """What these sessions have launched, as the probe names it."""
+    found: list[JsonValue] = []
+    for view in views:
+        with suppress(NoSuchFieldError):
+            found += [field_of(view.launched, probe.launch_id)] if view.launched is not None else []
+    return tuple(found)
+
+
+def looked_up(request: OpenSession, view: SessionView, probe: VerifyProbe, call_id: str, others: Sequence[JsonValue]) -> ToolCall:
     """The call of the probe."""
     if probe.asks is None:
         return ToolCall(tool_id=probe.tool_id, params=probe.params, caller=request.caller)
     known: dict[str, JsonValue] = {} if probe.others is None else {probe.others: [*others]}
+    known |= {} if probe.since is None else {probe.since: view.opened_at.isoformat()}
     launch = (
         request.adopts.call.params if request.adopts is not None else {**the_step(request.group, GroupRole.LAUNCH).params, **request.params}
     )
@@ -177,8 +193,25 @@ def was_made(result: ToolResult) -> bool:
 
 
 def may_have_launched(result: ToolResult) -> bool:
-    """Whether something may run of which nothing is known; not when the launch says that it has `stopped` what it began."""
-    return result.error is not None and was_made(result) and _details(result).get("stopped") is not True
+    """Whether something may run of which nothing is known.
+
+    Not when the launch says that it has `stopped` what it began or `launched` nothing, nor when it was refused: by 401, 402, 429.
+    """
+    told = _details(result)
+    is_refused = told.get("status_code") in _REFUSED or told.get("stopped") is True or told.get("launched") is False
+    return result.error is not None and was_made(result) and not is_refused
+
+
+def can_stop(group: ToolGroup, launch: ToolResult) -> bool:
+    """Whether its answer says what the stop has to know: it was stored whole, not as a reference, and has the fields."""
+    if launch.error is not None or launch.is_reference:
+        return False
+    try:
+        for path in the_step(group, GroupRole.STOP).bindings.values():
+            field_of(launch.result, path)
+    except NoSuchFieldError:
+        return False
+    return True
 
 
 def is_gone(result: ToolResult) -> bool:

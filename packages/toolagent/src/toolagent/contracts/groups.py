@@ -51,6 +51,8 @@ class VerifyProbe(Contract):
     others: str | None = None
     """The param that gets what other living sessions of the group have launched, as `launch_id` names it."""
     launch_id: ResultPath = "$"
+    since: str | None = None
+    """The param that gets when the session began (ISO 8601): what is older is not its launch."""
 
 
 class GroupLimits(Contract):

@@ -31,7 +31,7 @@ LeaseSeconds = Annotated[float, Field(gt=0, le=86_400)]
 
 
 class SessionState(StrEnum):
-    """Where a session is. Only a `ready` one takes runs; `failed` never ran, and has nothing that would have to be stopped."""
+    """Where a session is. Only a `ready` one takes runs. A `failed` one never ran; what it may have launched all the same is looked for."""
 
     LAUNCHING = "launching"
     READY = "ready"

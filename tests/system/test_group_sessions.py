@@ -181,8 +181,9 @@ def test_a_session_whose_service_dies_in_a_run_is_stopped_though_nobody_asks_and
     answer = service.http.post(_PATH, json={"params": {}, "lease_s": 5}, timeout=90)
     view = SessionView.model_validate_json(answer.raise_for_status().content)
     assert isinstance(view.launched, dict)
+    queue = f"{runcomfy.url}/comfy/{view.launched['server_id']}/queue"
     _run_meanwhile(service, view)
-    wait_until(lambda: httpx.get(f"{runcomfy.url}/comfy/{view.launched['server_id']}/queue").json()["queue_running"], "the run goes on")
+    wait_until(lambda: httpx.get(queue).json()["queue_running"], "the run goes on")
     others = _rented_by_others(runcomfy)
     service.kill()
     service.start()

@@ -4,8 +4,9 @@ import asyncio
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import httpx
@@ -15,6 +16,7 @@ from temporalio.client import Client
 from bench.chaos.rentals import PATH, PlannedSession
 from toolagent.client import names
 from toolagent.contracts.http import SessionListing
+from toolagent.contracts.sessions import SessionState, SessionView
 from toolagent.testing.servers.runcomfy_ledger import Fault
 from toolagent.testing.servers.runcomfy_server import RunComfyServer
 
@@ -32,12 +34,16 @@ _FAULTS = [
     Fault(kind="slow", at="launch", seconds=3),
     Fault(kind="slow", at="stop", seconds=3),
     Fault(kind="fails_to_start"),
+    Fault(kind="never_ready"),
     Fault(kind="vanish"),
     Fault(kind="ws_drop"),
     Fault(kind="forget"),
     Fault(kind="run_error"),
 ]
-"""Not `never_ready`: a launch is waited for 15 minutes."""
+_PATIENCE = timedelta(seconds=45)
+"""So long a session may launch; a server that never becomes ready is waited for 15 minutes."""
+
+_IMPATIENT_S = 5.0
 
 
 class RentedServer(BaseModel):
@@ -48,6 +54,20 @@ class RentedServer(BaseModel):
     launched_at: datetime
     ended_at: datetime | None
     ended_by: str | None
+    ready_after_s: float | None
+    fails: bool
+    stops_again: int
+    stops_unanswered: int
+
+    @property
+    def could_be_used(self) -> bool:
+        """Whether it became ready, and was there until it was stopped."""
+        return self.ended_by != "vanished" and not self.fails and self.ready_after_s is not None
+
+    @property
+    def needless_stops(self) -> int:
+        """Those that came although an earlier one had been answered; one tells that it has vanished."""
+        return max(0, self.stops_again - self.stops_unanswered - (self.ended_by == "vanished"))
 
 
 _SERVERS = TypeAdapter(list[RentedServer])
@@ -67,18 +87,33 @@ async def trouble(server: RunComfyServer, seed: int, given: Counter[str]) -> Non
         server.fail(fault)
 
 
+async def impatience(url: str) -> None:
+    """Of an operator who stops what launches for too long, until this is cancelled."""
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
+        while True:
+            await asyncio.sleep(_IMPATIENT_S)
+            with suppress(httpx.HTTPError):
+                for view in await _living(http, url):
+                    if view.state is SessionState.LAUNCHING and view.opened_at < datetime.now(UTC) - _PATIENCE:
+                        await http.post(f"{url}{PATH}/{view.session_id}/stop")
+
+
 async def at_rest(url: str, server: RunComfyServer) -> list[str]:
     """The ids of sessions that still live after a while, when everything is up again and the provider well."""
     end = time.monotonic() + _END_S
     async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
         while True:
-            answer = (await http.get(f"{url}{PATH}?living=true")).raise_for_status()
-            living = [view.session_id for view in SessionListing.model_validate_json(answer.content).sessions]
+            living = [view.session_id for view in await _living(http, url)]
             if not living and not any(one.ended_at is None for one in rented(server)):
                 return []
             if time.monotonic() > end:
                 return living
             await asyncio.sleep(_PAUSE_S)
+
+
+async def _living(http: httpx.AsyncClient, url: str) -> tuple[SessionView, ...]:
+    answer = (await http.get(f"{url}{PATH}?living=true")).raise_for_status()
+    return SessionListing.model_validate_json(answer.content).sessions
 
 
 async def sessions_by_end(address: str, namespace: str) -> Counter[str]:
@@ -88,8 +123,11 @@ async def sessions_by_end(address: str, namespace: str) -> Counter[str]:
     return Counter([one.status.name.lower() async for one in client.list_workflows(query) if one.status is not None])
 
 
-def broken_rentals(servers: Iterable[RentedServer], living: Sequence[str]) -> list[str]:
-    """What is said against us: servers that still run, that nobody planned, or that one session had at once."""
+def broken_rentals(servers: Sequence[RentedServer], living: Sequence[str], stops_of_none: int, kills: int) -> list[str]:
+    """What is said against us: servers that still run, that one session had at once or after one that it could use, and needless stops.
+
+    Who is killed before it can write down that a stop was confirmed stops again: so much is granted to each kill.
+    """
     of_session: defaultdict[str, list[RentedServer]] = defaultdict(list)
     for one in servers:
         of_session[one.workflow_version_id].append(one)
@@ -100,6 +138,12 @@ def broken_rentals(servers: Iterable[RentedServer], living: Sequence[str]) -> li
         for earlier, later in pairwise(inorder):
             if earlier.ended_at is None or earlier.ended_at > later.launched_at:
                 faults.append(f"{version} had {later.server_id} launched while it had {earlier.server_id}")
+            elif earlier.could_be_used:
+                faults.append(f"{version} had {later.server_id} launched again after {earlier.server_id}")
+    if (needless := sum(one.needless_stops for one in servers)) > kills:
+        faults.append(f"{needless} stops of servers that were known to be stopped, at {kills} kills")
+    if (strange := stops_of_none - sum(one.stops_again for one in servers)) > 0:
+        faults.append(f"{strange} stops of servers that never were")
     return faults
 
 
@@ -119,6 +163,7 @@ def counts(planned: Sequence[PlannedSession], servers: Sequence[RentedServer]) -
                 "stopped": sum(one.ended_by == "stopped" for one in theirs),
                 "vanished": sum(one.ended_by == "vanished" for one in theirs),
                 "running": sum(one.ended_by is None for one in theirs),
+                "needless stops": sum(one.needless_stops for one in theirs),
                 "launched again": sum(number > 1 for number in Counter(one.workflow_version_id for one in theirs).values()),
             }
         )

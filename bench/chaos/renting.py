@@ -13,7 +13,7 @@ from rich.table import Table
 from bench.chaos.cast import Cast
 from bench.chaos.killing import kill_all, revive, stopped
 from bench.chaos.plan import SERVICE, Door, Victim, plan_kills
-from bench.chaos.rental_truth import at_rest, broken_rentals, counts, rented, sessions_by_end, trouble
+from bench.chaos.rental_truth import at_rest, broken_rentals, counts, impatience, rented, sessions_by_end, trouble
 from bench.chaos.rentals import GROUP, plan_sessions
 from bench.machine import load_average
 from bench.service import ROOT
@@ -64,7 +64,10 @@ def rent(asked: argparse.Namespace, console: Console) -> int:
     for fault in faults:
         console.print(f"BROKEN: {fault}", style="red", markup=False, highlight=False, soft_wrap=True)
     if not faults:
-        console.print("Whatever was launched is stopped; no session had two servers at once; nothing is left over.")
+        console.print(
+            "Whatever was launched is stopped; no session had two servers at once, or another one after one that it could use; "
+            "nothing is left over."
+        )
     return 1 if faults else 0
 
 
@@ -77,6 +80,7 @@ async def _act(
     cast.rent(["-m", "bench.chaos.rentals", *(f"--{name}={value}" for name, value in options.items()), *cast.urls.values()])
     kills = asyncio.create_task(kill_all(cast, plan_kills(asked.seed, asked.kills, (*SERVICE, Victim.RENTER)), asked.duration, console))
     revivals, troubles = asyncio.create_task(revive(cast)), asyncio.create_task(trouble(provider, asked.seed, given))
+    operator = asyncio.create_task(impatience(cast.urls[Door.UP]))
     try:
         async with asyncio.timeout(_LONGEST_S):
             await _rented(cast)
@@ -86,9 +90,11 @@ async def _act(
         living = await at_rest(cast.urls[Door.UP], provider)
         ends = await sessions_by_end(cast.temporal_address, namespace)
     finally:
-        for task in (kills, troubles, revivals):
+        for task in (kills, troubles, revivals, operator):
             await stopped(task)
-    return ends, broken_rentals(rented(provider), living)
+    return ends, broken_rentals(
+        rented(provider), living, int(str(provider.ledger()["stops_of_none"])), sum(cast.kills[one] for one in SERVICE)
+    )
 
 
 async def _rented(cast: Cast) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -26,11 +26,13 @@ from toolagent.core.catalog.lifecycles import lifecycle_fault
 from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.roles import session_for
 from toolagent_service.groups.sessions import (
+    call_id_in,
     identity_of,
     items_of,
     launch_ids,
     launched_by,
     launcher_of,
+    listed_by,
     looked_up,
     may_have_launched,
     seen_in,
@@ -49,6 +51,9 @@ _LOST_FOR = timedelta(hours=1)
 
 _LOOK_S = 60.0
 
+_MOST = 1_000
+"""Sessions of a group that are looked at, besides all that live."""
+
 _STOPS = 3
 """Sessions that stop the same launch, one after the other; then a person has to look."""
 
@@ -66,7 +71,7 @@ class Listing(Protocol):
 class ProviderSweep:
     """For groups with a probe, and with a session lately. Harmless when several hosts do it at once.
 
-    A probe that cannot list is asked for each launch of which nothing is known.
+    A probe that is asked for one launch is asked for each of which nothing is known.
 
     What was launched by nobody here is told of, and never stopped.
     """
@@ -82,6 +87,8 @@ class ProviderSweep:
     ) -> None:
         self._groups, self._sessions, self._calls, self._events = groups, sessions, calls, events
         self._workflows, self._listing = workflows, listing
+        self._launchers: dict[str, Mapping[str, frozenset[str]]] = {}
+        """By group: what is listed without a session, and the sessions that may turn out to have launched it."""
 
     async def run(self) -> None:
         """Once. Raises StoreUnavailableError where the groups cannot be read."""
@@ -95,12 +102,21 @@ class ProviderSweep:
         probe = group.verify
         if probe is None or lifecycle_fault(group) is not None:
             return
-        views = await self._sessions.of_group(group.group_id)
+        views = await self._views(group)
         if probe.asks is not None:
+            known = launched_by(probe, views)[:_MOST]
             for view in _lately(views, _LOST_FOR):
-                await self._find_lost(view, probe, launched_by(probe, views))
-        elif _lately(views, _LATELY):
+                # Most sessions have what their first launch answered: nothing is read for them.
+                if view.launched is None or view.launch_call_id != call_id_in(view.session_id, "launch 1"):
+                    await self._find_lost(view, probe, known)
+        if (probe.asks is None or probe.lists is not None) and _lately(views, _LATELY):
             await self._compare(group, probe)
+
+    async def _views(self, group: ToolGroup) -> Sequence[SessionView]:
+        """Those that live, then the newest of the others."""
+        living = await self._sessions.of_group(group.group_id, living=True, most=_MOST)
+        newest = await self._sessions.of_group(group.group_id, most=_MOST)
+        return tuple({view.session_id: view for view in (*living, *newest)}.values())
 
     async def _find_lost(self, view: SessionView, probe: VerifyProbe, known: tuple[JsonValue, ...]) -> None:
         whole = await self._sessions.whole(view.session_id)
@@ -116,21 +132,49 @@ class ProviderSweep:
 
     async def _compare(self, group: ToolGroup, probe: VerifyProbe) -> None:
         asked_at = now()
-        result = await self._listing(ToolCall(tool_id=probe.tool_id, params=probe.params, caller=_SERVICE))
+        tool_id, params = (probe.tool_id, probe.params) if probe.lists is None else (probe.lists, {})
+        result = await self._listing(ToolCall(tool_id=tool_id, params=params, caller=_SERVICE))
         items = items_of(probe, result)
         if items is None:
             said = result.error.message if result.error else f"its answer has no list at {probe.items!r}"
             await self._tell(group, f"unlisted:{asked_at:%Y-%m-%dT%H}", f"It is not known what the provider runs: {said}")
             return
+        if probe.lists is not None:
+            await self._match(group, probe, items, asked_at)
+            return
         for item in items:
             await self._look(group, probe, item, asked_at)
+
+    async def _match(self, group: ToolGroup, probe: VerifyProbe, items: Sequence[JsonValue], asked_at: datetime) -> None:
+        """Of a list that names no calls: each item is of the session that has it as its launch's result."""
+        groups = [one for one in await self._groups.with_lifecycle() if one.verify is not None and one.verify.lists == probe.lists]
+        # Read after the list was made: who launched something that it shows has a row.
+        views = [view for one in groups for view in await self._views(one)]
+        launching = frozenset(view.session_id for view in views if view.launched is None and not _has_ended(view, asked_at))
+        before = self._launchers.get(group.group_id, {})
+        unknown: dict[str, frozenset[str]] = {}
+        for item in items:
+            identity, owners = _hash(identity_of(group, item)), listed_by(probe, item, views)
+            if not owners:
+                unknown[identity] = before.get(identity, launching) & launching
+                if not unknown[identity]:
+                    await self._tell_foreign(group, item)
+            elif all(_has_ended(view, asked_at) for view in owners):
+                await self._stop_left(group, owners, item, asked_at)
+        self._launchers[group.group_id] = unknown
+
+    async def _stop_left(self, group: ToolGroup, owners: Iterable[SessionView], item: JsonValue, asked_at: datetime) -> None:
+        """What sessions have launched, or tried to stop, that have all ended."""
+        first = min(owners, key=lambda view: view.ended_at or asked_at)
+        owner = await self._sessions.whole(first.session_id) if first.group_id == group.group_id else None
+        if owner is not None and first.launch_call_id is not None:
+            await self._stop(owner, first.launch_call_id, item, asked_at)
 
     async def _look(self, group: ToolGroup, probe: VerifyProbe, item: JsonValue, asked_at: datetime) -> None:
         call_id = launcher_of(probe, item)
         owner = await self._owner(group, call_id) if call_id is not None else None
         if call_id is None or owner is None:
-            identity = identity_of(group, item)
-            await self._tell(group, f"foreign:{_hash(identity)}", "The provider runs what no session launched; it is left alone.", identity)
+            await self._tell_foreign(group, item)
         elif not _is_owned(owner[1], call_id, asked_at):
             await self._stop(owner, call_id, item, asked_at)
 
@@ -166,17 +210,22 @@ class ProviderSweep:
             launched=item,
             host=before.host,
             launch_call_id=call_id,
-            opened_at=at,
+            opened_at=before.opened_at,
             launched_at=at,
             used_at=at,
         )
-        request = OpenSession(session_id=session_id, group=group, params=owner.params, caller=_SERVICE)
+        params = owner.params if owner.adopts is None else owner.adopts.call.params
+        request = OpenSession(session_id=session_id, group=group, params=params, caller=_SERVICE)
         _log.warning("launched_and_unowned", group_id=group.group_id, call_id=call_id, then="it is stopped")
         # The row first: where this host dies now, the sweep of sessions goes on.
         await self._sessions.open(request, view, None)
         await self._workflows.go_on(SessionLife(request=request, view=view, end=SessionEnd.UNOWNED))
         reason = f"The provider runs what session {before.session_id} launched and has no more; session {session_id} stops it."
         await self._tell(group, f"unowned:{session_id}", reason, identity_of(group, item))
+
+    async def _tell_foreign(self, group: ToolGroup, item: JsonValue) -> None:
+        identity = identity_of(group, item)
+        await self._tell(group, f"foreign:{_hash(identity)}", "The provider runs what no session launched; it is left alone.", identity)
 
     async def _tell(self, group: ToolGroup, what: str, reason: str, item: JsonValue = None) -> None:
         details: dict[str, JsonValue] = {"group_id": group.group_id, "reason": reason, **({"item": item} if item is not None else {})}
@@ -196,10 +245,15 @@ def _lately(views: Iterable[SessionView], within: timedelta) -> list[SessionView
     return [view for view in views if view.ended_at is None or view.ended_at > since]
 
 
+def _has_ended(view: SessionView, asked_at: datetime) -> bool:
+    """So long ago that the provider has to know."""
+    return view.ended_at is not None and view.ended_at <= asked_at - _LISTED_AFTER
+
+
 def _is_owned(view: SessionView, call_id: str, asked_at: datetime) -> bool:
     """Whether the session has it, or had it so lately that the provider may not know better."""
     if view.ended_at is not None:
-        return view.ended_at > asked_at - _LISTED_AFTER
+        return not _has_ended(view, asked_at)
     return view.state is SessionState.LAUNCHING or view.launch_call_id == call_id
 
 

@@ -15,6 +15,9 @@ from engine.runtimes.builtin.runcomfy.execute import Result as Executed
 from engine.runtimes.builtin.runcomfy.launch import Arguments as ToLaunch
 from engine.runtimes.builtin.runcomfy.launch import Launch
 from engine.runtimes.builtin.runcomfy.launch import Result as Launched
+from engine.runtimes.builtin.runcomfy.listing import Arguments as ToList
+from engine.runtimes.builtin.runcomfy.listing import Listing
+from engine.runtimes.builtin.runcomfy.listing import Result as Listed
 from engine.runtimes.builtin.runcomfy.service import RunComfy
 from engine.runtimes.builtin.runcomfy.stop import Arguments as ToStop
 from engine.runtimes.builtin.runcomfy.stop import Result as Stopped
@@ -60,6 +63,9 @@ class Tools:
 
     async def stop(self, server_id: str) -> Stopped:
         return await Stop(self.service).run(ToStop(server_id=server_id), self.context("call-stop"))
+
+    async def listed(self) -> Listed:
+        return await Listing(self.service).run(ToList(), self.context("call-list"))
 
     async def heard(self, beginning: str) -> str:
         """The first progress that begins so."""

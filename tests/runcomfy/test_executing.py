@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -26,6 +27,29 @@ async def test_a_picture_goes_through_a_workflow(tools: Tools) -> None:
     assert Path(made.file).is_relative_to(tools.folder)
     assert "node 1 (LoadImage)" in tools.told
     assert "node 2 (SaveImage): 3 of 3" in tools.told
+
+
+async def test_a_server_that_was_found_before_it_is_ready_is_waited_for(tmp_path: Path) -> None:
+    with RunComfyServer(start_s=0.3, node_s=0.01) as server:
+        tools = tools_of(server, tmp_path)
+        launching = asyncio.create_task(tools.launch(call_id="call-number-1"))
+        await tools.heard("server ")
+        server.fail(Fault(kind="429", at="status", after=2))
+        found = await tools.launch(launched_by="call-number-1")
+        assert (found.status, tools.content(await tools.execute(found.server_id, images=IN_BASE64))) == ("Starting", {"2": PICTURE})
+        await launching
+
+
+async def test_a_server_that_will_not_be_ready_runs_nothing(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runtimes.builtin.runcomfy.execute.START_S", 0.2)
+    tools.server.fail(Fault(kind="never_ready"))
+    launching = asyncio.create_task(tools.launch(call_id="call-number-1"))
+    await tools.heard("server ")
+    failure = await failure_of(tools.execute(tools.running()[0], images=IN_BASE64))
+    assert (failure.error_type, failure.details["status"]) == (ErrorType.REJECTED, "Starting")
+    launching.cancel()
+    with suppress(asyncio.CancelledError):
+        await launching
 
 
 async def test_a_file_and_a_data_url_are_taken(tools: Tools, tmp_path: Path) -> None:

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.runcomfy.cloud import Order, Server, marked
@@ -17,6 +21,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.testing.servers.runcomfy_app import Account
 from toolagent.testing.servers.runcomfy_ledger import Fault, FaultKind
 from toolagent.testing.servers.runcomfy_server import RunComfyServer
+from toolagent.testing.servers.serving import ServerThread
 
 REFUSALS: list[tuple[FaultKind, ErrorType]] = [
     ("400", ErrorType.VALIDATION_ERROR),
@@ -122,12 +127,13 @@ async def test_a_server_that_was_ready_before_the_session_began_is_of_another_ca
     assert await tools.launch(launched_by="call-number-1", launched_after=(ready_at - timedelta(minutes=5)).isoformat()) == launched
 
 
-async def test_a_server_that_is_only_looked_for_is_not_stopped(tools: Tools) -> None:
+async def test_a_server_that_is_only_looked_for_is_found_though_it_is_not_ready_and_is_not_stopped(tools: Tools) -> None:
     tools.server.fail(Fault(kind="never_ready"))
     launching = asyncio.create_task(tools.launch(call_id="call-number-1"))
     await tools.heard("server ")
-    failure = await failure_of(tools.launch(launched_by="call-number-1", timeout_s=1.0))
-    assert (failure.error_type, tools.count("stopped")) == (ErrorType.TIMEOUT, 0)
+    found = await tools.launch(launched_by="call-number-1")
+    assert (found.server_id, found.status, found.url, found.started_at) == (tools.running()[0], "Starting", "", "")
+    assert tools.count("stopped") == 0
     launching.cancel()
     with suppress(asyncio.CancelledError):
         await launching
@@ -251,6 +257,25 @@ async def test_a_stop_that_is_not_confirmed_is_no_success(tools: Tools, kind: Fa
     assert (failure.error_type, failure.outcome) == (error_type, outcome)
     assert (await tools.stop(launched.server_id)).stopped
     assert tools.count("running") == []
+
+
+@pytest.mark.parametrize("status", [302, 405, 408, 423])
+async def test_a_stop_that_is_answered_by_nothing_but_another_status_is_not_confirmed(tools: Tools, status: int) -> None:
+    async def answer(_: Request) -> Response:
+        return Response(status_code=status)
+
+    with ServerThread(Starlette(routes=[Route("/users/me/servers/one", answer, methods=["DELETE"])])) as provider:
+        options = BuiltinOptions(runcomfy_url=provider.url, secrets={"RUNCOMFY_USER_ID": "me", "RUNCOMFY_API_KEY": "key"}.get)
+        failure = await failure_of(Tools(tools.server, tools.folder, RunComfy(options)).stop("one"))
+    assert (failure.error_type, failure.outcome, failure.details["status"]) == (ErrorType.UNAVAILABLE, "unknown", status)
+
+
+async def test_servers_are_listed_whoever_launched_them_until_they_are_stopped(tools: Tools) -> None:
+    launched = await tools.launch()
+    (listed,) = (await tools.listed()).servers
+    assert (listed.server_id, listed.status, listed.started_at) == (launched.server_id, "Ready", launched.started_at)
+    await tools.stop(launched.server_id)
+    assert (await tools.listed()).servers == ()
 
 
 async def test_a_provider_that_is_not_there_is_unavailable(tools: Tools) -> None:

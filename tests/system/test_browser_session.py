@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import cast
 
+import httpx
 import pytest
 from pydantic import JsonValue
 
@@ -286,6 +287,51 @@ def test_a_service_that_is_killed_in_mid_session_leaves_no_browser(browsers: Bro
     status, lost = browsers.call("navigate", session_id=session, url=sites.open.url)
     assert (status, reason_of(lost)) == (422, "unknown_session")
     assert browsers.done("stop", session_id=session)["status"] == "already_gone"
+
+
+def test_a_session_of_the_group_is_stopped_after_its_service_was_killed_though_nobody_asks(
+    data: Path, sites: Sites, tmp_path: Path
+) -> None:
+    path, service = "/groups/browser_session/sessions", ServiceProcess(tmp_path / "grouped", _with_groups(data))
+    sites.open.asked.clear()
+    sites.open.patience.clear()
+    try:
+        service.start()
+        asked = {"params": {"allowed_hosts": [sites.open.host]}, "lease_s": 5}
+        opened = service.http.post(path, json=asked, timeout=120).raise_for_status().json()
+        assert opened["state"] == "ready", opened["error"]
+        _slowly_navigated(service, f"{path}/{opened['session_id']}/run", f"{sites.open.url}slow")
+        wait_until(lambda: "/slow" in sites.open.asked, "the page is asked for")
+        service.kill()
+        service.start()
+        shown = f"{path}/{opened['session_id']}"
+        ended = wait_until(lambda: one if (one := service.http.get(shown).json())["ended_at"] else None, "the session has ended", 90)
+        assert (ended["state"], ended["end"]) == ("stopped", "lease_expired")
+        assert Browsers(service).chromiums() == []
+    finally:
+        sites.open.patience.set()
+        service.end()
+        service.wait_until_nothing_is_left()
+
+
+def _with_groups(data: Path) -> Path:
+    """The same catalog, with the shipped group beside its tools."""
+    grouped = data.with_name("grouped")
+    shutil.copytree(data, grouped, ignore=_NO_CACHES)
+    groups = json.loads((ROOT / "data/groups.json").read_text("utf-8"))["groups"]
+    mine = [group for group in groups if group["group_id"] == "browser_session"]
+    (grouped / "groups.json").write_text(json.dumps({"groups": mine}), "utf-8")
+    return grouped
+
+
+def _slowly_navigated(service: ServiceProcess, path: str, url: str) -> None:
+    """By a caller whose service dies."""
+
+    def ask() -> None:
+        with suppress(httpx.HTTPError):
+            service.http.post(path, json={"tool_id": "browser_navigate", "params": {"url": url}}, timeout=90)
+
+    Thread(target=ask, daemon=True).start()
 
 
 def test_browsers_that_are_open_keep_their_process_from_being_stopped_because_it_is_unused(browsers: Browsers, sites: Sites) -> None:

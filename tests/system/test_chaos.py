@@ -1,4 +1,4 @@
-"""What `make chaos` does, shorter: worker, API and Temporal are killed under load."""
+"""What `make chaos` does, shorter: worker, API and Temporal are killed under load of calls, and of sessions."""
 
 import subprocess
 import sys
@@ -34,8 +34,19 @@ _MANY = [
 def test_calls_under_kill_9_end_with_one_result_each_and_leave_nothing(
     temporary: Path, calls: int, kills: int, more: tuple[str, ...]
 ) -> None:
+    _chaos(temporary, kills, "--seed", "2", "--calls", str(calls), *more)
+
+
+def test_sessions_under_kill_9_at_a_failing_provider_end_with_their_stop_and_leave_nothing(temporary: Path) -> None:
+    """By a seed whose sessions all end by themselves soon: by their callers, by a workflow, and terminated."""
+    told = _chaos(temporary, 2, "--seed", "166", "--sessions", "6", "--lanes", "all", "--database", "sqlite")
+    assert "Whatever was launched is stopped" in told
+
+
+def _chaos(temporary: Path, kills: int, *words: str) -> str:
+    """What it says, once it has ended well and left nothing."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.chaos", "--calls", str(calls), "--kills", str(kills), "--seed", "2", *more],
+        [sys.executable, "-m", "bench.chaos", "--kills", str(kills), *words],
         cwd=temporary,
         env=bare_environment() | {"PYTHONPATH": python_path(), "TMPDIR": str(temporary)},
         capture_output=True,
@@ -47,3 +58,4 @@ def test_calls_under_kill_9_end_with_one_result_each_and_leave_nothing(
     assert f"killed {kills} times" in done.stdout
     assert [*temporary.iterdir()] == []
     assert processes_of(temporary) == {}
+    return done.stdout

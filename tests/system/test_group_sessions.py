@@ -1,5 +1,6 @@
 """Sessions of a group through a real service that is killed: what was rented is given back, once."""
 
+import json
 import subprocess
 import sys
 import threading
@@ -13,11 +14,13 @@ import pytest
 from pydantic import JsonValue
 
 from tests.system.conftest import MakeService
+from tests.system.making_tasks import rows
 from tests.system.service_process import ServiceProcess
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.hosts import HostDrain, HostListing
 from toolagent.contracts.http import SessionListing
+from toolagent.contracts.records import EventType
 from toolagent.contracts.sessions import SessionEnd, SessionState, SessionView
 from toolagent.testing.servers.runcomfy_ledger import Fault
 from toolagent.testing.servers.runcomfy_server import RunComfyServer
@@ -32,8 +35,14 @@ _NOTHING: JsonValue = {"nodes": []}
 
 
 @pytest.fixture
-def runcomfy() -> Generator[RunComfyServer]:
-    with RunComfyServer(start_s=_LAUNCH_S) as server:
+def node_s() -> float:
+    """What a node of a workflow takes."""
+    return 0.05
+
+
+@pytest.fixture
+def runcomfy(node_s: float) -> Generator[RunComfyServer]:
+    with RunComfyServer(start_s=_LAUNCH_S, node_s=node_s) as server:
         yield server
 
 
@@ -82,6 +91,40 @@ def _called_meanwhile(service: ServiceProcess, tool_id: str, call_id: str, **par
     threading.Thread(target=ask, daemon=True).start()
 
 
+def _run_meanwhile(service: ServiceProcess, view: SessionView) -> None:
+    """By a caller whose service dies."""
+    nodes: JsonValue = [
+        {"id": 1, "type": "LoadImage", "inputs": {"image": "dot.png"}},
+        {"id": 2, "type": "SaveImage", "inputs": {"images": ["1", 0]}},
+    ]
+    params: JsonValue = {"workflow": {"nodes": nodes}, "images": [{"name": "dot.png", "base64": "YQ=="}]}
+
+    def ask() -> None:
+        with suppress(httpx.HTTPError):
+            service.http.post(f"{_PATH}/{view.session_id}/run", json={"params": params}, timeout=90)
+
+    threading.Thread(target=ask, daemon=True).start()
+
+
+def _rented_by_others(runcomfy: RunComfyServer) -> JsonValue:
+    """A server of the same account."""
+    account = runcomfy.account
+    order = {"workflow_version_id": account.versions[0], "server_type": "medium", "estimated_duration": 600}
+    headers = {"Authorization": f"Bearer {account.key}"}
+    return (
+        httpx.post(f"{runcomfy.api_url}/users/{account.user_id}/servers", json=order, headers=headers)
+        .raise_for_status()
+        .json()["server_id"]
+    )
+
+
+def _told_of(service: ServiceProcess) -> list[JsonValue]:
+    """What the provider runs that operators were told of."""
+    found = rows(service, "SELECT details FROM events WHERE event_type = ?", EventType.SESSION_ALERT.value)
+    alerts = [json.loads(str(details)) for (details,) in found]
+    return [alert["item"] for alert in alerts if "item" in alert]
+
+
 def _sessions(service: ServiceProcess) -> tuple[SessionView, ...]:
     return SessionListing.model_validate_json(service.http.get(_PATH).raise_for_status().content).sessions
 
@@ -115,6 +158,39 @@ def test_a_service_that_dies_while_it_launches_launches_nothing_twice(service: S
     assert view.state is SessionState.READY, view.error
     assert _stopped(service, view).state is SessionState.STOPPED
     assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_a_server_that_never_becomes_ready_is_stopped_though_the_service_died_in_its_launch(
+    service: ServiceProcess, runcomfy: RunComfyServer
+) -> None:
+    runcomfy.fail(Fault(kind="never_ready"))
+    _opened_meanwhile(service, "never ready")
+    wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
+    service.kill()
+    service.start()
+    (view,) = _sessions(service)
+    ended = wait_until(lambda: stopped if (stopped := _stopped(service, view)).ended_at else None, "it is stopped")
+    assert (ended.state, ended.end) == (SessionState.STOPPED, SessionEnd.ASKED)
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+@pytest.mark.parametrize("node_s", [5.0])
+def test_a_session_whose_service_dies_in_a_run_is_stopped_though_nobody_asks_and_servers_of_others_are_told_of(
+    service: ServiceProcess, runcomfy: RunComfyServer
+) -> None:
+    answer = service.http.post(_PATH, json={"params": {}, "lease_s": 5}, timeout=90)
+    view = SessionView.model_validate_json(answer.raise_for_status().content)
+    assert isinstance(view.launched, dict)
+    queue = f"{runcomfy.url}/comfy/{view.launched['server_id']}/queue"
+    _run_meanwhile(service, view)
+    wait_until(lambda: httpx.get(queue).json()["queue_running"], "the run goes on")
+    others = _rented_by_others(runcomfy)
+    service.kill()
+    service.start()
+    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended", 90)
+    assert (ended.session_id, ended.state, ended.end) == (view.session_id, SessionState.STOPPED, SessionEnd.LEASE_EXPIRED)
+    wait_until(lambda: _told_of(service) == [{"server_id": others}], "the server of others is told of")
+    assert _counts(runcomfy) == (2, 1, [others])
 
 
 def test_a_launch_that_somebody_makes_alone_is_adopted_and_its_stop_is_the_sessions(

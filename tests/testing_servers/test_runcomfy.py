@@ -32,6 +32,16 @@ def launched(cloud: httpx.Client) -> dict[str, str]:
     return cloud.post("/servers", json=ORDER).raise_for_status().json()
 
 
+def test_the_ledger_tells_stops_that_were_needed_from_others(server: RunComfyServer, cloud: httpx.Client) -> None:
+    one = launched(cloud)["server_id"]
+    server.fail(Fault(kind="lost_answer", at="stop"))
+    with pytest.raises(httpx.TransportError):
+        cloud.delete(f"/servers/{one}")
+    assert cloud.delete(f"/servers/{one}").status_code == 404
+    (told,) = httpx.get(f"{server.url}/control/ledger").json()["servers"]
+    assert (told["stops_unanswered"], told["stops_again"]) == (1, 1)
+
+
 def test_a_server_is_listed_while_it_is_there(server: RunComfyServer, cloud: httpx.Client) -> None:
     one = launched(cloud)["server_id"]
     (shown,) = cloud.get("/servers").json()

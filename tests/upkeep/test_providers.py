@@ -16,9 +16,9 @@ from engine.store.sessions import SessionTable
 from engine.upkeep.providers import ProviderSweep
 from tests.workflows.session_paths import group_of
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
-from toolagent.contracts.groups import VerifyProbe
+from toolagent.contracts.groups import ToolGroup, VerifyProbe
 from toolagent.contracts.records import CallRecord, Event
-from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
+from toolagent.contracts.sessions import AdoptedCall, OpenSession, SessionEnd, SessionState, SessionView
 from toolagent.core.calls.results import failed, succeeded
 from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.roles import session_for
@@ -174,6 +174,103 @@ async def test_a_launch_of_unknown_end_is_asked_for_where_the_provider_cannot_li
     (life,) = stage.provider.lives
     assert life.view is not None
     assert (life.end, life.view.launched, life.view.launch_call_id) == (SessionEnd.UNOWNED, {"server_id": "late"}, lost)
+
+
+def _numbered(group: ToolGroup) -> ToolGroup:
+    """As `group`, at a provider whose list does not say who launched what."""
+    probe = VerifyProbe(tool_id="launch", asks="launched_by", lists="list", items="$.servers", launch_id="$.server_id")
+    return group.model_copy(update={"verify": probe})
+
+
+def _session(number: int, **more: object) -> SessionView:
+    mine: dict[str, object] = {"session_id": f"session-number-{number}", "group_id": "servers", "opened_at": _EARLIER}
+    return SessionView.model_validate(mine | {"state": SessionState.READY, "launch_call_id": f"call-number-{number}"} | more)
+
+
+async def _listed(stage: Stage, database: Database, *views: SessionView) -> None:
+    group = _numbered(group_of())
+    await GroupTable(database).replace([group])
+    for view in views:
+        await stage.sessions.open(OpenSession(session_id=view.session_id, group=group), view, None)
+
+
+async def test_what_an_ended_session_launched_and_a_list_without_calls_shows_is_stopped(stage: Stage, database: Database) -> None:
+    ended = {"state": SessionState.STOPPED, "ended_at": _EARLIER + timedelta(minutes=1)}
+    lately = {"state": SessionState.STOPPED, "ended_at": datetime.now(UTC) - timedelta(seconds=5)}
+    mine = [{"launched": {"server_id": f"server-{number}"}} for number in range(3)]
+    await _listed(stage, database, _session(0, **mine[0]), _session(1, **mine[1], **ended), _session(2, **mine[2], **lately))
+    told = await stage.compared({"servers": [{"server_id": f"server-{number}", "status": "Ready"} for number in range(3)]})
+    (life,) = stage.provider.lives
+    assert life.view is not None
+    assert (life.end, life.view.launched, life.view.launch_call_id) == (
+        SessionEnd.UNOWNED,
+        {"server_id": "server-1", "status": "Ready"},
+        "call-number-1",
+    )
+    assert (life.request.session_id, life.view.opened_at) == (session_for("servers", "call-number-1", 0), _EARLIER)
+    assert len(told) == 1
+    assert {(call.tool_id, call.caller.caller_id) for call in stage.provider.asked} == {("list", "service")}
+
+
+async def test_what_a_list_without_calls_shows_of_nobody_is_told_once_and_left_alone(stage: Stage, database: Database) -> None:
+    await _listed(stage, database, _session(0, launched={"server_id": "server-0"}))
+    (told,) = await stage.compared({"servers": [{"server_id": "server-0"}, {"server_id": "of-others"}]})
+    assert isinstance(told.details, dict)
+    assert told.details["item"] == {"server_id": "of-others"}
+    assert not stage.provider.lives
+
+
+async def test_what_is_listed_while_a_session_launches_is_told_of_when_it_turns_out_to_be_of_others(
+    stage: Stage, database: Database
+) -> None:
+    """However many sessions have begun meanwhile: what was there before them is not theirs."""
+    launching = _session(0, state=SessionState.LAUNCHING)
+    await _listed(stage, database, launching)
+    listed: JsonValue = {"servers": [{"server_id": "server-0"}, {"server_id": "of-others"}]}
+    assert not await stage.compared(listed)
+    await stage.sessions.note(_session(0, launched={"server_id": "server-0"}))
+    await _listed(stage, database, _session(1, state=SessionState.LAUNCHING))
+    (told,) = await stage.compared(listed)
+    assert isinstance(told.details, dict)
+    assert told.details["item"] == {"server_id": "of-others"}
+
+
+async def test_a_session_of_another_group_at_the_same_provider_is_no_stranger(stage: Stage, database: Database) -> None:
+    other = _numbered(group_of()).model_copy(update={"group_id": "other"})
+    await GroupTable(database).replace([other, _numbered(group_of())])
+    for view in (_session(0, launched={"server_id": "server-0"}), _session(1, group_id="other", launched={"server_id": "server-1"})):
+        await stage.sessions.open(OpenSession(session_id=view.session_id, group=other), view, None)
+    assert not await stage.compared({"servers": [{"server_id": "server-0"}, {"server_id": "server-1"}]})
+
+
+@pytest.mark.parametrize("jump", [timedelta(days=-2), timedelta(days=2)])
+async def test_a_clock_that_jumps_takes_nothing_from_a_session_that_lives(stage: Stage, database: Database, jump: timedelta) -> None:
+    """The session began, and another ended, by a clock that was set anew since."""
+    began, ended = datetime.now(UTC) - jump, datetime.now(UTC) + abs(jump)
+    over = _session(1, state=SessionState.STOPPED, opened_at=began, ended_at=ended, launched={"server_id": "server-1"})
+    await _listed(stage, database, _session(0, opened_at=began, launched={"server_id": "server-0"}), over)
+    assert not await stage.compared({"servers": [{"server_id": "server-0"}, {"server_id": "server-1"}]})
+    assert not stage.provider.lives
+
+
+async def test_a_launch_of_unknown_end_is_asked_for_among_any_number_of_sessions(stage: Stage, database: Database) -> None:
+    asking = group_of().model_copy(update={"verify": VerifyProbe(tool_id="launch", asks="launched_by", others="others", launch_id="$.id")})
+    await GroupTable(database).replace([asking])
+    call = ToolCall(tool_id="launch", params={"size": 3})
+    adopts = AdoptedCall(call=call, call_id=_LATE, workflow_id=_LATE, run_id="r")
+    request = OpenSession(session_id=_SESSION, group=asking, params={}, adopts=adopts)
+    ended = {"state": SessionState.FAILED, "ended_at": datetime.now(UTC) - timedelta(minutes=50)}
+    await stage.sessions.open(request, _session(0, session_id=_SESSION, launch_call_id=_LATE, **ended), None)
+    await stage.launched(_LATE, error=_BROKEN)
+    living = _session(1, opened_at=_LONG_AGO, launched={"id": "of-another"})
+    newer = [_session(number, opened_at=datetime.now(UTC), **ended) for number in range(2, 120)]
+    for view in (living, *newer):
+        await stage.sessions.open(OpenSession(session_id=view.session_id, group=asking), view, None)
+    await stage.compared({"id": "late"})
+    assert {str(call.params["others"]) for call in stage.provider.asked[:1]} == {"['of-another']"}
+    (life,) = stage.provider.lives
+    assert life.view is not None
+    assert (life.view.launched, life.request.params, life.view.opened_at) == ({"id": "late"}, {"size": 3}, _EARLIER)
 
 
 async def test_an_adopted_launch_that_its_session_has_no_more_is_stopped(stage: Stage) -> None:

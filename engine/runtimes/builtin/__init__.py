@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from engine.runtimes.builtin import calculator, echo, execute_script, http_request
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.builtin.runcomfy import execute, launch, stop
+from engine.runtimes.builtin.runcomfy import execute, launch, listing, stop
 from engine.runtimes.builtin.tool import BuiltinTool
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources import BuiltinSource
@@ -19,6 +19,7 @@ _TOOLS = (
     launch.tool,
     execute.tool,
     stop.tool,
+    listing.tool,
 )
 
 ALIASES: Mapping[str, str] = {

@@ -21,8 +21,11 @@ from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType
 
 READY = "Ready"
+_COMING = frozenset({"", "Starting", READY})
+"""A server in any other state does not become ready any more."""
+_ENDING = frozenset({"Deleting", "Deleted"})
 _PART = 20
-_NOT_FOUND = 404
+_OK, _NOT_FOUND = range(200, 300), 404
 _KINDS: Mapping[int, ErrorType] = {
     400: ErrorType.VALIDATION_ERROR,
     401: ErrorType.PERMISSION_DENIED,
@@ -57,6 +60,16 @@ class Server(BaseModel):
     @property
     def is_ready(self) -> bool:
         return self.current_status == READY and bool(self.main_service_url)
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether it is ready, or may become so."""
+        return self.current_status in _COMING
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it was stopped, and costs nothing any more."""
+        return self.current_status in _ENDING
 
     @property
     def ready_at(self) -> datetime | None:
@@ -133,7 +146,7 @@ class Cloud:
             raise unreachable("RunComfy", error) from error
         _refuse(answer)
         with suppress(ValidationError):
-            if answer.status < 300:
+            if answer.status in _OK:
                 return Server.model_validate(answer.body)
         raise LaunchUnknown(f"it answered {answer.status} {answer.text!r}")
 
@@ -141,6 +154,15 @@ class Cloud:
         """None: it knows no such server."""
         answer = await self._asked("GET", f"/servers/{server_id}")
         return None if answer.status == _NOT_FOUND else _read(TypeAdapter(Server), answer)
+
+    async def seen(self, server_id: str) -> tuple[Server | None, bool]:
+        """The server, and whether the provider could say. Raises CallFailed for what no patience mends."""
+        try:
+            return await self.server(server_id), True
+        except CallFailed as failure:
+            if failure.error_type not in {ErrorType.UNAVAILABLE, ErrorType.REJECTED}:
+                raise
+            return None, False
 
     async def listed(self) -> list[Server]:
         """All servers of the account that are there."""
@@ -153,6 +175,8 @@ class Cloud:
         answer = await self._asked("DELETE", f"/servers/{server_id}")
         if answer.status == _NOT_FOUND:
             return None
+        if answer.status not in _OK:
+            raise _garbage(answer, "unknown")
         with suppress(ValidationError):
             return Server.model_validate(answer.body)
         if not answer.text.strip():

@@ -1,5 +1,6 @@
 """Executes a workflow on a server that was launched, and fetches what it made."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,11 +9,11 @@ from typing import Annotated
 from pydantic import Field, JsonValue, ValidationError, field_validator
 
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.builtin.runcomfy.cloud import Cloud
+from engine.runtimes.builtin.runcomfy.cloud import Cloud, Server
 from engine.runtimes.builtin.runcomfy.comfy import Comfy, ComfyUnreachable, Ended, Picture
 from engine.runtimes.builtin.runcomfy.inputs import InputFile, sent_images, sent_models
 from engine.runtimes.builtin.runcomfy.run import PromptRun
-from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, TAGS, OneServer, RunComfy
+from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, START_S, TAGS, OneServer, RunComfy
 from engine.runtimes.builtin.runcomfy.workflow import NotAWorkflow, Prompt, api_format, renamed
 from engine.runtimes.builtin.tool import BuiltinTool, ToolContext, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
@@ -109,12 +110,27 @@ class Execute:
     async def run(self, arguments: Arguments, context: ToolContext) -> Result:
         """Raises CallFailed."""
         async with self._service.cloud() as cloud:
-            url = await _address(cloud, arguments.server)
+            url = await self._address(cloud, arguments.server, context)
             async with Comfy(url, self._service.peer) as comfy:
                 try:
                     return await self._executed(cloud, comfy, arguments, context)
                 except ComfyUnreachable as error:
                     raise await _lost(cloud, arguments.server, error) from error
+
+    async def _address(self, cloud: Cloud, server_id: str, context: ToolContext) -> str:
+        """Once it is ready: one that was looked for after its launch may not be, yet."""
+        clock, asked = asyncio.get_running_loop().time, 0
+        server, end = _there(await cloud.server(server_id), server_id), clock() + START_S
+        while server.is_coming and not server.is_ready and clock() < end:
+            context.progress(f"server {server_id} is {server.current_status or 'Starting'}")
+            await asyncio.sleep(self._service.pause_s(asked))
+            seen, is_known = await cloud.seen(server_id)
+            server = _there(seen, server_id) if is_known else server
+            asked += 1
+        if not server.is_ready:
+            message = f"The server {server_id!r} is {server.current_status!r}, not ready."
+            raise CallFailed(ErrorType.REJECTED, message, {"server_id": server_id, "status": server.current_status})
+        return server.main_service_url or ""
 
     async def _executed(self, cloud: Cloud, comfy: Comfy, arguments: Arguments, context: ToolContext) -> Result:
         progress = context.progress
@@ -140,15 +156,12 @@ class Execute:
         return OutputFile(node=node, kind=kind, name=picture.filename, file=str(path))
 
 
-async def _address(cloud: Cloud, server_id: str) -> str:
-    server = await cloud.server(server_id)
+def _there(server: Server | None, server_id: str) -> Server:
+    """Raises CallFailed."""
     if server is None:
         message = f"There is no server {server_id!r}: it was stopped, or its time is over. Launch another with launch_comfy_env."
         raise CallFailed(ErrorType.REJECTED, message, {"server_id": server_id, "cause": "server_gone"})
-    if not server.is_ready:
-        message = f"The server {server_id!r} is {server.current_status!r}, not ready."
-        raise CallFailed(ErrorType.REJECTED, message, {"server_id": server_id, "status": server.current_status})
-    return server.main_service_url or ""
+    return server
 
 
 async def _is_gone(cloud: Cloud, server_id: str) -> bool:

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 import structlog
-from pydantic import AwareDatetime, Field, JsonValue
+from pydantic import AwareDatetime, BeforeValidator, Field, JsonValue
 
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.runcomfy.cloud import Cloud, LaunchUnknown, Order, Server
-from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, TAGS, RunComfy, ServerId
+from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, START_S, TAGS, RunComfy, ServerId
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolContext, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.backend_runtimes import BackendRuntime
@@ -18,8 +18,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.identifiers import CallId
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
 
-_COMING = frozenset({"", "Starting", "Ready"})
-"""A server in any other state does not become ready any more."""
 _UNSEEN_S = 60.0
 """For how long after its launch a server may be unknown to the provider."""
 _LOOK_AGAIN = 6
@@ -32,6 +30,13 @@ _SKEW = timedelta(minutes=1)
 """Between the provider's clock and ours."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def _text(value: object) -> str:
+    """A number would be read as seconds since 1970, which the schema does not say."""
+    if not isinstance(value, str):
+        raise ValueError("a time is a text (ISO 8601)")  # noqa: TRY004 - pydantic takes ValueError
+    return value
 
 
 class Arguments(ToolArguments):
@@ -52,14 +57,17 @@ class Arguments(ToolArguments):
     ] = 3600
     launched_by: Annotated[
         CallId | None,
-        Field(description="Launches nothing: finds the server of an earlier call of unknown end, by its id and the same parameters."),
+        Field(
+            description="Launches nothing, and waits for nothing: finds the server of an earlier call of unknown end, "
+            "by its id and the same parameters, in whatever state it is."
+        ),
     ] = None
     others: Annotated[
         tuple[ServerId, ...],
         Field(strict=False, max_length=1000, description="With `launched_by`: servers that are known to be of other calls."),
     ] = ()
     launched_after: Annotated[
-        AwareDatetime | None,
+        Annotated[AwareDatetime, BeforeValidator(_text)] | None,
         Field(strict=False, description="With `launched_by`: a server that was ready by then is of another call (ISO 8601)."),
     ] = None
 
@@ -67,8 +75,8 @@ class Arguments(ToolArguments):
 class Result(ToolOutput):
     server_id: Annotated[str, Field(description="For runcomfy_workflow_executor and runcomfy_stop_env.")]
     status: str
-    url: Annotated[str, Field(description="ComfyUI's address. It asks for no key: do not publish it.")]
-    started_at: Annotated[str, Field(description="When it became ready, from which on it costs money (ISO 8601).")]
+    url: Annotated[str, Field(description="ComfyUI's address; empty while it is not ready. It asks for no key: do not publish it.")]
+    started_at: Annotated[str, Field(description="When it became ready, from which on it costs money (ISO 8601); empty until then.")]
     stopping_at: Annotated[str | None, Field(description="When RunComfy ends it by itself.")] = None
     server_type: str
 
@@ -93,7 +101,7 @@ _MANIFEST = ToolManifest(
     examples=(
         ToolExample(description="The smallest server, for half an hour", input={"server_type": "medium", "estimated_duration": 1800}),
     ),
-    timeout_s=900,
+    timeout_s=START_S,
     concurrency=AT_ONCE,
 )
 
@@ -115,7 +123,8 @@ class Launch:
         """Raises CallFailed. A server that it launched and that does not become ready is stopped; one that it looked for is left alone."""
         async with self._service.cloud() as cloud:
             if arguments.launched_by is not None:
-                return await self._ready(cloud, await _found(cloud, arguments, arguments.launched_by), context)
+                # Whoever looks for it may have to stop it, which one that never becomes ready must not hold up.
+                return _result(await _found(cloud, arguments, arguments.launched_by))
             launched = await self._new(cloud, arguments, context)
             try:
                 return await self._ready(cloud, launched, context)
@@ -183,11 +192,11 @@ class Launch:
     async def _watched(self, cloud: Cloud, launched: Server, context: ToolContext) -> Result:
         began, asked, was_seen = asyncio.get_running_loop().time(), 0, False
         while True:
-            server, is_known = await _seen(cloud, launched.server_id)
+            server, is_known = await cloud.seen(launched.server_id)
             waited_s = asyncio.get_running_loop().time() - began
             if server is not None and server.is_ready:
                 return _result(server)
-            if server is not None and server.current_status not in _COMING:
+            if server is not None and not server.is_coming:
                 raise CallFailed(ErrorType.EXECUTION_ERROR, f"The server did not start: RunComfy says {server.current_status!r}.")
             if is_known and server is None and (was_seen or waited_s > _UNSEEN_S):
                 raise CallFailed(ErrorType.EXECUTION_ERROR, "The server disappeared before it was ready.", {"cause": "server_gone"})
@@ -235,22 +244,12 @@ async def _found(cloud: Cloud, arguments: Arguments, call_id: str) -> Server:
     raise CallFailed(ErrorType.REJECTED, message, {"cause": "ambiguous" if found else "not_found", "candidates": candidates})
 
 
-async def _seen(cloud: Cloud, server_id: str) -> tuple[Server | None, bool]:
-    """The server, and whether the provider could say. Raises CallFailed for what no patience mends."""
-    try:
-        return await cloud.server(server_id), True
-    except CallFailed as failure:
-        if failure.error_type not in {ErrorType.UNAVAILABLE, ErrorType.REJECTED}:
-            raise
-        return None, False
-
-
 def _result(server: Server) -> Result:
     return Result(
         server_id=server.server_id,
         status=server.current_status,
         url=server.main_service_url or "",
-        started_at=server.service_ready_at or datetime.now(UTC).isoformat(),
+        started_at=(server.service_ready_at or datetime.now(UTC).isoformat()) if server.is_ready else "",
         stopping_at=server.estimated_stopping_at,
         server_type=server.server_type,
     )

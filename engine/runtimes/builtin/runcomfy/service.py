@@ -20,6 +20,8 @@ CATEGORY = "remote"
 TAGS = ("comfyui", "runcomfy", "gpu", "image", "workflow")
 PAUSES_S = (1.0, 2.0, 3.0, 5.0)
 """Between questions to the provider, which allows about one a second; the last one again and again."""
+START_S = 900.0
+"""So long a server may take to become ready."""
 AT_ONCE = 6
 """Calls of one tool that takes minutes: together they leave slots of their bucket to others."""
 _STOP_S = 20.0

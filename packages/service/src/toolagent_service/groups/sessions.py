@@ -32,6 +32,7 @@ __all__ = [
     "launch_ids",
     "launched_by",
     "launcher_of",
+    "listed_by",
     "looked_up",
     "may_have_launched",
     "over_by",
@@ -150,6 +151,15 @@ def identity_of(group: ToolGroup, item: JsonValue) -> JsonValue:
         return {name: field_of(item, path) for name, path in the_step(group, GroupRole.STOP).bindings.items()} or item
     except NoSuchFieldError:
         return item
+
+
+def listed_by(probe: VerifyProbe, item: JsonValue, views: Iterable[SessionView]) -> tuple[SessionView, ...]:
+    """The sessions that launched it, by the probe's `launch_id`, where the list does not name the call."""
+    try:
+        named = field_of(item, probe.launch_id)
+    except NoSuchFieldError:
+        return ()
+    return tuple(view for view in views if launched_by(probe, (view,)) == (named,))
 
 
 def launched_by(probe: VerifyProbe, views: Iterable[SessionView]) -> tuple[JsonValue, ...]:

@@ -53,6 +53,8 @@ class VerifyProbe(Contract):
     launch_id: ResultPath = "$"
     since: str | None = None
     """The param that gets when the session began (ISO 8601): what is older is not its launch."""
+    lists: ToolId | None = None
+    """With `asks`: a tool that lists all that the provider runs, without params. `launch_id` is of its items, too: they name no call."""
 
 
 class GroupLimits(Contract):

@@ -143,10 +143,13 @@ class RunComfyApp:
         is_hidden = rented is not None and (datetime.now(UTC) - rented.launched_at).total_seconds() < self.hidden_s
         return _error(404) if rented is None or is_hidden else JSONResponse(self._shown(rented, request))
 
-    async def _stop(self, request: Request, _: Fault | None) -> Response:
+    async def _stop(self, request: Request, fault: Fault | None) -> Response:
         if (refusal := self._refusal(request)) is not None:
             return refusal
-        rented = self._rented(request)
+        known, rented = self.ledger.servers.get(str(request.path_params["server_id"])), self._rented(request)
+        if known is not None:
+            known.stops_unanswered += fault is not None and fault.kind == "lost_answer"
+            known.stops_again += rented is None
         if rented is None:
             self.ledger.refused_stops += 1
             return _error(404)

@@ -110,6 +110,10 @@ class Rented:
     fails: bool = False
     ended_at: datetime | None = None
     ended_by: Literal["stopped", "vanished"] | None = None
+    stops_again: int = 0
+    """Stops of it after its end."""
+    stops_unanswered: int = 0
+    """Stops of it whose answer was lost, so that another one is no wonder."""
     _began: float = field(default_factory=time.monotonic)
 
     @property

@@ -167,7 +167,7 @@ class Session:
         if error is not None and not sessions.may_have_launched(result):
             await self._fail(SessionEnd.LAUNCH_FAILED, error)
             return True
-        if host != self.view.host:
+        if group.verify is not None and host != self.view.host:
             await self._note(host=host)  # what lives on a host is looked for there
         found = await self._found(group.verify, call_id) if group.verify is not None else None
         if self.is_full:

@@ -55,7 +55,7 @@ class Session:
         self._running: dict[tuple[str, str], asyncio.Task[ToolResult]] = {}
         self._confirmed: Finished | None = None
         self._uses, self._stops = dict(life.uses), list(life.stops)
-        self._looks, self._made_before = life.looks, life.made
+        self._looks, self._made_before = (life.looks, life.unseen), life.made
         self._order = asyncio.Lock()
         self._runs, self._changes = 0, 0
 
@@ -68,7 +68,8 @@ class Session:
             end=self.end,
             uses=self._uses,
             stops=tuple(self._stops),
-            looks=self._looks,
+            looks=self._looks[0],
+            unseen=self._looks[1],
             made=self._made_before + len(self.results),
         )
 

@@ -33,8 +33,10 @@ class SessionLife(Contract):
     """Calls of others that use it, and when each is over at the latest."""
     stops: tuple[AdoptedCall, ...] = ()
     """Calls of others that are its stop."""
-    looks: tuple[NonNegativeInt, NonNegativeInt] = (0, 0)
-    """How often the provider was asked for the launch, and how often it had none."""
+    looks: NonNegativeInt = 0
+    """How often the provider was asked for the launch."""
+    unseen: NonNegativeInt = 0
+    """How often it had none."""
     made: NonNegativeInt = 0
     """How many of its `runs` have results. Their records have them: all of them may be larger than what a workflow is started with."""
 

@@ -5,6 +5,7 @@ import json
 import re
 import uuid
 from contextlib import suppress
+from datetime import UTC, datetime
 
 from api.errors import Refusal
 from api.ports import Dependencies
@@ -13,10 +14,14 @@ from api.reading.session_bodies import OpenSessionBody, SessionRunBody
 from toolagent.client import names
 from toolagent.client.failures import SessionRefusedError, SessionUnreachableError
 from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.core.calls.idempotency import fingerprint
+from toolagent.core.calls.results import key_conflict
 from toolagent.core.suggestions import nearest
+from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError, call_id_in, call_in, run_named, step_of
 
 _MAX_SHOWN = 128
 
@@ -83,17 +88,32 @@ async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBod
 async def _begun(dependencies: Dependencies, request: OpenSession) -> SessionView:
     """The session, or how one with its id ended. One without a row found no room and launched nothing: it may come again.
 
-    Raises SessionRefusedError, SessionUnreachableError.
+    Raises SessionRefusedError, SessionUnreachableError, Refusal.
     """
-    known = await dependencies.sessions.get(request.session_id)
+    known = await _opened_as(dependencies, request)
     if known is not None and known.ended_at is not None:
         return known
     try:
-        return await dependencies.client.sessions.open(request, again=known is None)
+        view = await dependencies.client.sessions.open(request, again=known is None)
     except SessionRefusedError as error:
         if error.type != names.SESSION_OVER or known is None:
             raise
         return await dependencies.sessions.get(request.session_id) or known
+    if known is None:
+        await _opened_as(dependencies, request)  # somebody else's may have come first
+    return view
+
+
+async def _opened_as(dependencies: Dependencies, request: OpenSession) -> SessionView | None:
+    """The session with this id, if there is one. Raises Refusal where it was asked for with something else."""
+    known = await dependencies.sessions.whole(request.session_id)
+    if known is None:
+        return None
+    opened, view = known
+    if (opened.params, opened.lease_s) != (request.params, request.lease_s):
+        message = f"This idempotency key was used for session {request.session_id}, with other params or another lease. Choose a new one."
+        raise Refusal(ProblemKind.IDEMPOTENCY_CONFLICT, message)
+    return view
 
 
 async def ran(dependencies: Dependencies, group_id: str, session_id: str, body: SessionRunBody) -> ToolResult:
@@ -106,7 +126,35 @@ async def ran(dependencies: Dependencies, group_id: str, session_id: str, body: 
         raise _away(error) from error
     except SessionRefusedError as error:
         await found_session(dependencies, group_id, session_id)
+        if error.type == names.SESSION_OVER and (earlier := await _ran_before(dependencies, session_id, body)) is not None:
+            return earlier
+        if error.type == ErrorType.VALIDATION_ERROR and (listed := await _listed_as(dependencies, body.tool_id)) is not None:
+            return await ran(dependencies, group_id, session_id, body.model_copy(update={"tool_id": listed}))
         raise _refused(error) from error
+
+
+async def _ran_before(dependencies: Dependencies, session_id: str, body: SessionRunBody) -> ToolResult | None:
+    """What a session that takes no runs any more has answered under this key."""
+    whole = await dependencies.sessions.whole(session_id) if body.key is not None else None
+    if whole is None or body.key is None:
+        return None
+    call_id = call_id_in(session_id, run_named(body.key))
+    record = await dependencies.calls.get(call_id)
+    if record is None or record.result is None:
+        return None
+    request, view = whole
+    tool_id = await _listed_as(dependencies, body.tool_id) or body.tool_id
+    try:
+        call = call_in(request, step_of(request.group, SessionRun(tool_id=tool_id)), view.launched, body.params)
+    except (NoSuchStepError, NoSuchFieldError):
+        return None
+    return record.result if fingerprint(call) == record.fingerprint else key_conflict(call_id, call.tool_id, datetime.now(UTC))
+
+
+async def _listed_as(dependencies: Dependencies, tool_id: str | None) -> str | None:
+    """The id in the catalog of a tool that has another one, too."""
+    found = await dependencies.registry.find(tool_id, None) if tool_id is not None else None
+    return found.manifest.tool_id if isinstance(found, ToolEntry) and found.manifest.tool_id != tool_id else None
 
 
 async def renewed(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:

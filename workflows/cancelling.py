@@ -25,3 +25,13 @@ async def surely(work: Callable[[], Awaitable[R]], heard: Callable[[], None] = l
             if not is_cancelled_exception(error):
                 raise
             heard()
+
+
+async def ended(task: asyncio.Task[R], unbegun: R) -> R:
+    """Its answer; `unbegun` where it was cancelled before it began, so that it could not give one."""
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if not task.cancelled():
+            raise
+        return unbegun

@@ -11,7 +11,7 @@ from temporalio.exceptions import ActivityError, FailureError, TimeoutError, Tim
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.sessions import AdoptedCall
 from toolagent.core.calls.results import NOT_ADMITTED, failed
-from toolagent_service import stubs
+from toolagent_service import step_names, stubs
 from toolagent_service.contracts.steps import (
     Admission,
     AdmitRequest,
@@ -81,6 +81,14 @@ async def adopted(
         is_stop=is_stop,
     )
     return await carried_out(request, await decided(request))
+
+
+async def tell(asked: AdoptedCall) -> None:
+    """Who waits for the call: the record says how it ended."""
+    try:
+        await surely(lambda: workflow.get_external_workflow_handle(asked.workflow_id).signal(step_names.ANSWERED))
+    except FailureError as error:
+        workflow.logger.info("asker_gone: %s", error)
 
 
 async def decided(request: AdmitRequest) -> Decision:

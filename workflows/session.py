@@ -5,30 +5,32 @@ from datetime import datetime, timedelta
 
 from pydantic import JsonValue
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, FailureError
+from temporalio.exceptions import ApplicationError
 
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
-from toolagent.contracts.groups import GroupRole, GroupStep
+from toolagent.contracts.groups import GroupRole, GroupStep, VerifyProbe
 from toolagent.contracts.sessions import AdoptedCall, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import failed
-from toolagent_service import step_names, stubs
+from toolagent_service import stubs
 from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep, SessionUse
 from toolagent_service.contracts.steps import Finished, OfSession
 from toolagent_service.groups import sessions
 from toolagent_service.groups.roles import names_session
 from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError, step_of, the_step
 from workflows import options
-from workflows.cancelling import surely
-from workflows.invoke import adopted, invoke
-
-_LOOKS = 4
-"""So often a provider that does not know of a launch is asked before it counts as not made; what it shows later is stopped by a sweep."""
+from workflows.cancelling import ended, surely
+from workflows.invoke import CANCELLED_BEFORE, adopted, invoke, tell
+from workflows.looks import is_unlisted, look
 
 _MOST_RUNS = 1_000
 """Of one run of the workflow."""
 
 _ENDED_IN_LAUNCH = ToolError(type=ErrorType.CANCELLED, message="The session was ended while it launched.", details={"outcome": "unknown"})
+_NOT_KNOWN = (
+    "It is not known what was launched: the provider does not say, or not what the stop takes. It was asked {} times, and is asked again."
+)
 
 OVER = frozenset({SessionState.STOPPED, SessionState.FAILED})
 
@@ -50,16 +52,26 @@ class Session:
         )
         self.results: list[ToolResult] = []
         self.is_full = False
-        self._running: set[asyncio.Task[ToolResult]] = set()
+        self._running: dict[tuple[str, str], asyncio.Task[ToolResult]] = {}
         self._confirmed: Finished | None = None
         self._uses, self._stops = dict(life.uses), list(life.stops)
+        self._looks, self._made_before = (life.looks, life.unseen), life.made
         self._order = asyncio.Lock()
         self._runs, self._changes = 0, 0
 
     @property
     def life(self) -> SessionLife:
         """What another run of the workflow goes on with."""
-        return SessionLife(request=self._request, view=self.view, end=self.end, uses=self._uses, stops=tuple(self._stops))
+        return SessionLife(
+            request=self._request,
+            view=self.view,
+            end=self.end,
+            uses=self._uses,
+            stops=tuple(self._stops),
+            looks=self._looks[0],
+            unseen=self._looks[1],
+            made=self._made_before + len(self.results),
+        )
 
     @property
     def _mark(self) -> OfSession:
@@ -84,7 +96,7 @@ class Session:
         """Somebody's call of the stop: it is made by the session, or has the answer of the stop that was."""
         if self.is_over:
             await self._answer_stop(asked)
-            await self._tell(asked)
+            await tell(asked)
             return
         if all(known.call_id != asked.call_id for known in self._stops):
             self._stops.append(asked)
@@ -118,7 +130,9 @@ class Session:
             await self._stopped()
         while self.is_over and self._stops:
             await self._answer_stops()
-            await self._tell(self._stops.pop())
+            await tell(self._stops.pop())
+        if self.is_over:
+            self.results = [await self._made_earlier(place, asked) for place, asked in self._earlier] + self.results
 
     async def _launch(self) -> None:
         step = OpenStep(request=self._request, view=self.view)
@@ -127,33 +141,40 @@ class Session:
             message = f"{most} sessions of this group live already. Stop one, or come again."
             await self._fail(SessionEnd.REFUSED, ToolError(type=ErrorType.REJECTED, message=message))
             return
-        # Its workflow was ended while it launched.
-        begun = self.view.launch_call_id if self.end is not None else None
+        # An earlier run of its workflow has begun this launch.
+        begun = self.view.launch_call_id
         if begun is not None and await self._is_settled(begun, await self._launch_made(begun, Finished(error=_ENDED_IN_LAUNCH))):
             return
         launches = sessions.launch_ids(self._request)
-        for call_id in launches:
+        for call_id in launches[launches.index(begun) + 1 if begun in launches else 0 :]:
             if self.end is not None:
-                await self._fail(self.end, ToolError(type=ErrorType.CANCELLED, message="It was ended before anything was launched."))
-                return
-            await self._note(launch_call_id=call_id)
+                break
+            self._looks = (0, 0)
+            await self._note(launch_call_id=call_id, host=None)
             if await self._is_settled(call_id, await self._launch_call(call_id)):
                 return
+        if self.end is not None:
+            await self._fail(self.end, ToolError(type=ErrorType.CANCELLED, message="It was ended before anything was launched."))
+            return
         message = f"The provider gave no answer, and knows of no launch ({len(launches)} tried)."
         await self._fail(SessionEnd.LAUNCH_FAILED, ToolError(type=ErrorType.UNAVAILABLE, message=message))
 
     async def _is_settled(self, call_id: str, result: ToolResult) -> bool:
-        """Whether the launch is done with; False where it may be tried again, because it certainly was not."""
-        group, error = self._request.group, result.error
+        """Whether the launch is done with, in this run; False where it may be tried again, because it certainly was not."""
+        group, error, host = self._request.group, result.error, sessions.host_of(result) or self.view.host
         if sessions.can_stop(group, result):
-            await self._launched_as(result.result, _host_of(result))
+            await self._launched_as(result.result, host)
             return True
         if error is not None and not sessions.may_have_launched(result):
             await self._fail(SessionEnd.LAUNCH_FAILED, error)
             return True
-        found = await self._found(call_id) if group.verify is not None else None
+        if group.verify is not None and host != self.view.host:
+            await self._note(host=host)  # what lives on a host is looked for there
+        found = await self._found(group.verify, call_id) if group.verify is not None else None
+        if self.is_full:
+            return True
         if found is not None:
-            await self._launched_as(found, _host_of(result))
+            await self._launched_as(found, host)
         elif error is None:
             error = ToolError(type=ErrorType.EXECUTION_ERROR, message="The launch's answer has not the fields that the stop takes.")
             await self._fail(SessionEnd.LAUNCH_FAILED, error, alert=f"It cannot be stopped. {error.message}")
@@ -170,7 +191,8 @@ class Session:
         if not task.done():
             task.cancel()
         result = await task
-        await self._tell(self._request.adopts)
+        if self._request.adopts is not None:
+            await tell(self._request.adopts)
         return result
 
     async def _launch_made(self, call_id: str, instead: Finished | None = None) -> ToolResult:
@@ -181,40 +203,20 @@ class Session:
         call = sessions.call_in(request, the_step(request.group, GroupRole.LAUNCH), None, request.params)
         return await invoke(call, call_id, session=self._mark, instead=instead)
 
-    async def _tell(self, asker: AdoptedCall | None) -> None:
-        """Who waits for its call: the record says how it ended."""
-        if asker is None:
-            return
-        try:
-            await surely(lambda: workflow.get_external_workflow_handle(asker.workflow_id).signal(step_names.ANSWERED))
-        except FailureError as error:
-            workflow.logger.info("asker_gone: %s", error)
-
-    async def _found(self, call_id: str) -> JsonValue:
-        """What the provider runs of a launch whose answer was lost. It is asked until it answers."""
-        looks, asked = 0, 0
-        while True:
-            found = await self._listed(f"{call_id} look {asked}")
-            looks += found is False
-            if found or looks == _LOOKS:
+    async def _found(self, probe: VerifyProbe, call_id: str) -> JsonValue:
+        """What the provider runs of a launch whose answer was lost. It is asked until it answers, by the next run where this is full."""
+        while not workflow.info().is_continue_as_new_suggested():
+            asked, unseen = self._looks
+            found = sessions.found_in(self._request.group, probe, await look(self._request, self.view, probe, call_id, asked), call_id)
+            self._looks = asked, unseen = asked + 1, unseen + (found is False)
+            if found or unseen == sessions.LOOKS:
                 return found or None
-            if found is None and sessions.is_alert(asked + 1):
-                await self._note(alert="It is not known whether anything was launched: the provider does not say. It is asked again.")
+            if found is None and sessions.is_alert(asked):
+                await self._note(alert=_NOT_KNOWN.format(asked))
             # A provider that does not answer may be away for long; one that does is asked soon again.
-            await workflow.sleep(sessions.pause_of(asked if found is None else looks - 1))
-            asked += 1
-
-    async def _listed(self, name: str) -> JsonValue:
-        """The launch as the provider has it; False where it has none, None where it does not say."""
-        probe, request, call_id = self._request.group.verify, self._request, self.view.launch_call_id
-        if probe is None or call_id is None:
-            return None
-        others: tuple[JsonValue, ...] = ()
-        if probe.others is not None:
-            step = SessionStep(group=request.group, view=self.view)
-            others = await surely(lambda: workflow.execute_local_activity(stubs.list_launches, step, **options.session_note("others")))
-        call = sessions.looked_up(request, self.view, probe, call_id, others)
-        return sessions.seen_in(probe, await invoke(call, sessions.call_id_in(request.session_id, name), prefer=self.view.host), call_id)
+            await workflow.sleep(sessions.pause_of((asked if found is None else unseen) - 1))
+        self.is_full = True
+        return None
 
     async def _launched_as(self, result: JsonValue, host: str | None = None) -> None:
         at = workflow.now()
@@ -236,7 +238,7 @@ class Session:
             self._uses = {call_id: until for call_id, until in self._uses.items() if until > workflow.now()}
             is_used = bool(self._running or self._uses)
             await self._wait(sessions.end_at(self._request.group, self.view, is_used=is_used))
-        for task in self._running if self.end is not None else ():
+        for task in self._running.values() if self.end is not None else ():
             task.cancel()
         await workflow.wait_condition(lambda: not self._running)
         if self.end is not None:
@@ -260,8 +262,23 @@ class Session:
         for place, asked in enumerate(runs):
             if self.end is not None:
                 return
-            self.results.append(await self.ran(asked, f"run {asked.key}" if asked.key is not None else f"place {place}"))
+            self.results.append(await self.ran(asked, _name_of(place, asked)))
         self.ask(SessionEnd.DONE)
+
+    @property
+    def _earlier(self) -> list[tuple[int, SessionRun]]:
+        """What an earlier run of the workflow has made of the script."""
+        return list(enumerate(self._request.runs or ()))[: self._made_before]
+
+    async def _made_earlier(self, place: int, asked: SessionRun) -> ToolResult:
+        """As its record has it."""
+        call_id, step = sessions.call_id_in(self.view.session_id, _name_of(place, asked)), self.require_step(asked)
+        lost = Finished(error=ToolError(type=ErrorType.EXECUTION_ERROR, message="Its result was not recorded."))
+        try:
+            call = sessions.call_in(self._request, step, self.view.launched, asked.params, asked.timeout_s)
+        except NoSuchFieldError as error:
+            return self._unbound(call_id, step, error)
+        return await invoke(call, call_id, session=self._mark, instead=lost)
 
     async def ran(self, asked: SessionRun, name: str, *, is_new: bool = False) -> ToolResult:
         """Make a call of the session, once under this name; `is_new` where nobody had it. Raises ApplicationError when it takes none."""
@@ -277,20 +294,27 @@ class Session:
         try:
             call = sessions.call_in(request, step, self.view.launched, asked.params, asked.timeout_s)
         except NoSuchFieldError as error:
-            wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=str(error), details={"sent": False})
-            return failed(call_id, step.tool_id, wrong, workflow.now())
+            return self._unbound(call_id, step, error)
+        unbegun = failed(call_id, step.tool_id, CANCELLED_BEFORE, workflow.now())
+        key = call_id, fingerprint(call)
+        if (same := self._running.get(key)) is not None:
+            return await ended(same, unbegun)
         task = asyncio.create_task(invoke(call, call_id, is_new=is_new, prefer=self.view.host, session=self._mark))
-        self._running.add(task)
+        self._running[key] = task
         self._changes += 1
         try:
-            result = await task
+            result = await ended(task, unbegun)
         finally:
-            self._running.discard(task)
+            del self._running[key]
             self._runs, self._changes = self._runs + 1, self._changes + 1
             self._note_use()
         if (end := sessions.over_by(request.group, result)) is not None:
             self.ask(end)
         return result
+
+    def _unbound(self, call_id: str, step: GroupStep, error: NoSuchFieldError) -> ToolResult:
+        wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=str(error), details={"sent": False})
+        return failed(call_id, step.tool_id, wrong, workflow.now())
 
     async def _stopped(self) -> None:
         while True:
@@ -304,8 +328,8 @@ class Session:
                 return
             if asker is not None:
                 self._stops.remove(asker)
-                await self._tell(asker)
-            if sessions.is_gone(result) or await self._listed(f"gone {attempts}") is False:
+                await tell(asker)
+            if sessions.is_gone(result) or await is_unlisted(self._request, self.view):
                 break
             told = result.error.message if result.error else ""
             await self._note(
@@ -358,7 +382,7 @@ class Session:
     async def _fail(self, end: SessionEnd, error: ToolError, *, alert: str = "") -> None:
         if self._request.adopts is not None and self.view.launched_at is None:
             await self._launch_made(self._request.adopts.call_id, Finished(error=error))
-            await self._tell(self._request.adopts)
+            await tell(self._request.adopts)
         await self._note(state=SessionState.FAILED, end=end, error=error, ended_at=workflow.now(), alert=alert)
 
     async def _note(self, *, alert: str = "", **changes: object) -> None:
@@ -370,6 +394,5 @@ class Session:
         await surely(lambda: workflow.execute_local_activity(stubs.note_session, step, **options.session_note(view.state.value)))
 
 
-def _host_of(result: ToolResult) -> str | None:
-    host = result.metadata.get("host")
-    return host if isinstance(host, str) and host else None
+def _name_of(place: int, asked: SessionRun) -> str:
+    return sessions.run_named(asked.key) if asked.key is not None else f"place {place}"

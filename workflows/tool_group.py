@@ -4,6 +4,7 @@ Its life is a task beside the workflow's own: cancelling the workflow asks for t
 """
 
 import asyncio
+from collections.abc import Callable
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -15,6 +16,7 @@ from toolagent.contracts.sessions import AdoptedCall, SessionAccount, SessionEnd
 from toolagent.core.catalog.lifecycles import lifecycle_fault
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife, SessionUse
+from toolagent_service.groups import sessions
 from workflows.inputs import input_of, told_of
 from workflows.session import Session
 
@@ -25,12 +27,13 @@ _STOP_PATIENCE_S = 30.0
 class ToolGroup:
     def __init__(self) -> None:
         self._session: Session | None = None
+        self._living: asyncio.Task[None] | None = None
 
     @workflow.run
     async def run(self, given: JsonValue = None, *surplus: JsonValue) -> SessionAccount:
         """Takes a `SessionLife` as plain JSON; what is none fails at once."""
         session = self._session = _session_of(input_of(SessionLife, given, surplus))
-        living = asyncio.create_task(session.live())
+        living = self._living = asyncio.create_task(session.live())
         while not (living.done() and workflow.all_handlers_finished()):
             try:
                 await workflow.wait_condition(lambda: living.done() and workflow.all_handlers_finished())
@@ -49,7 +52,7 @@ class ToolGroup:
     async def launched(self, *_: JsonValue) -> SessionView:
         """As soon as it is launched, or has ended."""
         session = await self._begun()
-        await workflow.wait_condition(lambda: session.view.state is not SessionState.LAUNCHING)
+        await self._settled(lambda: session.view.state is not SessionState.LAUNCHING)
         return session.view
 
     @workflow.signal(name=step_names.USE_SESSION)
@@ -73,6 +76,7 @@ class ToolGroup:
 
     @renew.validator
     def _require_open(self, *_: JsonValue) -> None:
+        self._require_life()
         if self._session is not None:
             self._session.require_open()
 
@@ -82,18 +86,25 @@ class ToolGroup:
         session = await self._begun()
         session.ask(SessionEnd.ASKED)
         try:
-            await workflow.wait_condition(lambda: session.is_over, timeout=_STOP_PATIENCE_S)
+            await workflow.wait_condition(lambda: session.is_over or self._drains, timeout=_STOP_PATIENCE_S)
         except TimeoutError:
             return session.view
         return session.view
+
+    @launched.validator
+    @stop.validator
+    def _require_life(self, *_: JsonValue) -> None:
+        """Who goes on asking must not keep a run that does nothing any more."""
+        if self._drains:
+            raise _draining()
 
     @workflow.update(name=names.RUN_IN_SESSION)
     async def run_in_session(self, given: JsonValue = None, *surplus: JsonValue) -> ToolResult:
         """A call's result, as of any call."""
         asked = input_of(SessionRun, given, surplus)
         session = await self._begun()
-        await workflow.wait_condition(lambda: session.view.state is not SessionState.LAUNCHING)
-        return await session.ran(asked, f"run {asked.key or workflow.uuid4()}", is_new=asked.key is None)
+        await self._settled(lambda: session.view.state is not SessionState.LAUNCHING)
+        return await session.ran(asked, sessions.run_named(asked.key or str(workflow.uuid4())), is_new=asked.key is None)
 
     @run_in_session.validator
     def _require_run(self, given: JsonValue = None, *surplus: JsonValue) -> None:
@@ -102,15 +113,30 @@ class ToolGroup:
         if session is None:
             return
         if session.is_full:
-            raise ApplicationError("This run of the session takes no more; ask again.", type=names.SESSION_DRAINS)
+            raise _draining()
         session.require_open()
         session.require_step(asked)
+
+    @property
+    def _drains(self) -> bool:
+        """Whether it only waits to go on as a new run."""
+        return self._session is not None and not self._session.is_over and self._living is not None and self._living.done()
+
+    async def _settled(self, is_so: Callable[[], bool]) -> None:
+        """Once it is so. Raises ApplicationError where the next run has to say."""
+        await workflow.wait_condition(lambda: is_so() or self._drains)
+        if self._drains:
+            raise _draining()
 
     async def _begun(self) -> Session:
         """An update may come with the start, before it."""
         while self._session is None:
             await workflow.wait_condition(lambda: self._session is not None)
         return self._session
+
+
+def _draining() -> ApplicationError:
+    return ApplicationError("This run of the session takes no more; ask again.", type=names.SESSION_DRAINS)
 
 
 def _session_of(life: SessionLife) -> Session:

@@ -10,7 +10,7 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
 from toolagent.contracts.sessions import LeaseSeconds
 
-_PARAMS: JsonValue = {"workflow": {"1": {"class_type": "LoadImage", "inputs": {"image": "input.png"}}}}
+_PARAMS: JsonValue = {"url": "https://example.com/"}
 
 
 class OpenSessionBody(Contract):

@@ -38,7 +38,12 @@ async def get_group(group_id: str, dependencies: Injected) -> ToolGroup:
     summary="Launch a session",
     status_code=HTTPStatus.CREATED,
     responses=problem_responses(
-        *JSON_BODY, ProblemKind.GROUP_NOT_FOUND, ProblemKind.NO_LIFECYCLE, ProblemKind.TOO_MANY_SESSIONS, ErrorType.UNAVAILABLE
+        *JSON_BODY,
+        ProblemKind.GROUP_NOT_FOUND,
+        ProblemKind.NO_LIFECYCLE,
+        ProblemKind.IDEMPOTENCY_CONFLICT,
+        ProblemKind.TOO_MANY_SESSIONS,
+        ErrorType.UNAVAILABLE,
     ),
 )
 async def open_session(

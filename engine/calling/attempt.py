@@ -142,6 +142,14 @@ class QueuedAttempt(Attempt):
             raise Again("connection_lost", failure.message)
         return self.failed(failure)
 
+    def failed(self, failure: RuntimeFailure) -> Finished:
+        """Of several requests the last one failed so; what became of the others is not known."""
+        ended = super().failed(failure)
+        if ended.error is None or self._sends <= 1:
+            return ended
+        known = ended.error.details if isinstance(ended.error.details, dict) else {}
+        return ended.model_copy(update={"error": ended.error.model_copy(update={"details": {**known, "sends": self._sends}})})
+
     async def unknown(self) -> Finished:
         record = await self._calls.get(self.plan.call_id)
         self._sent_at = record.sent_at if record else None

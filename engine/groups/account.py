@@ -1,5 +1,7 @@
 """The account of a session: its row, and an event where the provider does not confirm a stop."""
 
+import hashlib
+
 from pydantic import JsonValue
 
 from engine.store.clock import now
@@ -36,10 +38,15 @@ class SessionAccounts:
         if step.alert:
             stop = step.group.step(GroupRole.STOP)
             event = Event(
-                event_id=f"{step.view.session_id}:{step.view.state}:{step.view.stop_attempts}",
+                event_id=f"{step.view.session_id}:{step.view.state}:{step.view.stop_attempts}:{_mark(step.alert)}",
                 event_type=EventType.SESSION_ALERT,
                 tool_id=stop.tool_id if stop else "",
                 at=now(),
                 details={"session_id": step.view.session_id, "group_id": step.view.group_id, "reason": step.alert},
             )
             await self._events.say(event)
+
+
+def _mark(alert: str) -> str:
+    """What is said again, as the same step, is told once; a launch that is looked for has other numbers each time."""
+    return hashlib.sha256(alert.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -45,7 +45,7 @@ from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import CallPlan, CallRequest, Finished, Placement
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+HEAD = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
 
 
 @dataclass
@@ -54,6 +54,7 @@ class Tool:
 
     url: str = ""
     answer: bytes = b'{"ok":true}'
+    status: bytes = b"200 OK"
     requests: list[bytes] = field(default_factory=list[bytes])
     drop: bool = False
     hang: bool = False
@@ -69,7 +70,7 @@ class Tool:
                 continue
             self.left.set()
         elif not self.drop:
-            writer.write(HEAD % len(self.answer) + self.answer)
+            writer.write(HEAD % (self.status, len(self.answer)) + self.answer)
         writer.close()
 
 
@@ -225,6 +226,23 @@ async def test_a_lost_connection_to_a_repeatable_tool_is_left_to_temporal_to_try
         assert (lost.value.type, lost.value.non_retryable) == (step_names.TOOL_CONNECTION_LOST, False)
     assert failure(await run(tool.url, repeatable=True, number=MAX_SENDS))[0] is ErrorType.EXECUTION_ERROR
     assert len(tool.requests) == MAX_SENDS
+
+
+async def test_a_refusal_says_that_requests_were_sent_before_it(run: Run, tool: Tool) -> None:
+    tool.status = b"429 Too Many Requests"
+    kind, details = failure(await run(tool.url))
+    assert isinstance(details, dict)
+    assert (kind, details["status_code"], "sends" in details) == (ErrorType.EXECUTION_ERROR, 429, False)
+
+
+async def test_a_refusal_after_a_lost_request_says_so(run: Run, tool: Tool) -> None:
+    tool.drop = True
+    with pytest.raises(ApplicationError):
+        await run(tool.url, repeatable=True)
+    tool.drop, tool.status = False, b"429 Too Many Requests"
+    _, details = failure(await run(tool.url, repeatable=True, number=2))
+    assert isinstance(details, dict)
+    assert (details["status_code"], details["sends"]) == (429, 2)
 
 
 @pytest.mark.promise("calls-end")

@@ -1,17 +1,30 @@
 """Groups and their sessions over HTTP."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import httpx
 import pytest
 import pytest_asyncio
 
+from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
+from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
-from tests.api.conftest import House
+from engine.store.tools import ToolTable
+from tests.api.conftest import House, browse
 from tests.workflows.session_paths import group_of
-from toolagent.contracts.manifest import ToolGroup
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
+from toolagent.contracts.manifest import ToolGroup, ToolManifest
+from toolagent.contracts.records import CallRecord
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
+from toolagent.contracts.sources import BuiltinSource
+from toolagent.core.calls.idempotency import fingerprint
+from toolagent.core.calls.results import failed
+from toolagent_service.groups.sessions import call_id_in
 
 _PATH = "/groups/servers/sessions"
+_AT = datetime(2026, 3, 26, tzinfo=UTC)
 
 
 @pytest_asyncio.fixture
@@ -72,11 +85,57 @@ async def test_the_same_key_is_the_same_session(grouped: House, database: Databa
 async def test_a_key_of_a_session_that_has_ended_says_how_it_ended(grouped: House, database: Database) -> None:
     answer = await _opened(grouped, database, **{"Idempotency-Key": "a"})
     stopped = (await grouped.http.post(f"{answer.headers['Location']}/stop")).json()
-    again = await grouped.http.post(_PATH, json={}, headers={"Idempotency-Key": "a"})
+    again = await grouped.http.post(_PATH, json={"params": {"size": 1}}, headers={"Idempotency-Key": "a"})
     assert (again.status_code, again.json()["session_id"]) == (201, stopped["session_id"])
     await SessionTable(database).note(SessionView.model_validate(stopped))
-    assert (await grouped.http.post(_PATH, json={}, headers={"Idempotency-Key": "a"})).json()["state"] == "stopped"
+    last = await grouped.http.post(_PATH, json={"params": {"size": 1}}, headers={"Idempotency-Key": "a"})
+    assert last.json()["state"] == "stopped"
     assert len(grouped.client.sessions.opened) == 1
+
+
+@pytest.mark.parametrize("body", [{"params": {"size": 2}}, {"params": {"size": 1}, "lease_s": 60}, {}], ids=["params", "lease", "none"])
+async def test_a_key_that_was_used_for_something_else_is_refused(grouped: House, database: Database, body: dict[str, object]) -> None:
+    await _opened(grouped, database, **{"Idempotency-Key": "a"})
+    other = await grouped.http.post(_PATH, json=body, headers={"Idempotency-Key": "a"})
+    assert (other.status_code, other.json()["type"]) == (409, "idempotency_conflict")
+
+
+async def test_a_key_of_a_run_is_answered_after_its_session_too(grouped: House, database: Database) -> None:
+    where = (await _opened(grouped, database)).headers["Location"]
+    session_id = where.rpartition("/")[2]
+    call = ToolCall(tool_id="work", params={"a": 1, "server_id": "s"})
+    record = CallRecord(
+        call_id=call_id_in(session_id, "run one"),
+        tool_id="work",
+        version="1.0.0",
+        fingerprint=fingerprint(call),
+        workflow_id=f"group/servers/{session_id}",
+        run_id="r",
+        created_at=_AT,
+    )
+    await grouped.calls.settle(record, failed(record.call_id, "work", ToolError(type=ErrorType.TIMEOUT, message="no"), _AT), ())
+    ended = {"state": SessionState.STOPPED, "end": SessionEnd.FAILED_STEP, "ended_at": _AT, "launched": {"server_id": "s"}}
+    view = grouped.client.sessions.views[session_id].model_copy(update=ended)
+    grouped.client.sessions.views[session_id] = view
+    await SessionTable(database).note(view)
+    same = await grouped.http.post(f"{where}/run", json={"params": {"a": 1}, "key": "one"})
+    assert (same.status_code, same.json()["call_id"], same.json()["error_type"]) == (504, record.call_id, "timeout")
+    other = await grouped.http.post(f"{where}/run", json={"params": {"a": 2}, "key": "one"})
+    assert (other.status_code, other.json()["error"]["details"]["reason"]) == (409, "idempotency_conflict")
+    new = await grouped.http.post(f"{where}/run", json={"params": {"a": 1}, "key": "two"})
+    assert (new.status_code, new.json()["type"]) == (409, "session_over")
+
+
+async def test_a_run_may_name_its_tool_by_another_id(grouped: House, database: Database) -> None:
+    registry = ToolRegistry(ToolTable(database), RouteTable(database), {"old_work": "work"})
+    await registry.register(ToolManifest(tool_id="work", name="Work"), (BuiltinSource(handler="echo"),))
+    grouped.client.sessions.steps = ("work",)
+    where = (await _opened(grouped, database)).headers["Location"]
+    async with browse(replace(grouped.dependencies, registry=registry)) as http:
+        ran = await http.post(f"{where}/run", json={"tool_id": "old_work"})
+        wrong = await http.post(f"{where}/run", json={"tool_id": "echo"})
+    assert (ran.status_code, ran.json()["tool_id"]) == (200, "work")
+    assert (wrong.status_code, wrong.json()["type"]) == (422, "invalid_request")
 
 
 async def test_a_session_that_found_no_room_may_come_again_with_its_key(grouped: House) -> None:

@@ -36,6 +36,10 @@ def result(error_type: ErrorType, **details: JsonValue) -> ToolResult:
     return failed("call-12345678", "stop", ToolError(type=error_type, message="no", details=details), _AT)
 
 
+def answered(output: JsonValue) -> ToolResult:
+    return succeeded("call-12345678", "list", output, _AT, execution_time=0.0, metadata={})
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -96,10 +100,53 @@ def test_what_an_answer_means_for_a_session(ended: ToolResult, made: bool, gone:
 def test_a_lost_launch_is_found_by_its_call() -> None:
     probe = VerifyProbe(tool_id="list", items="$.servers", launched_by="$.name")
     listed: JsonValue = {"servers": [{"name": "call-other"}, "odd", {"id": 3}, {"name": "call-mine", "server": {"id": "s-9"}}]}
-    assert sessions.found_launch(probe, listed, "call-mine") == {"name": "call-mine", "server": {"id": "s-9"}}
-    assert sessions.found_launch(probe, listed, "call-none") is None
-    with pytest.raises(NoSuchFieldError):
-        sessions.found_launch(probe, {"items": []}, "call-mine")
+    assert sessions.seen_in(probe, answered(listed), "call-mine") == {"name": "call-mine", "server": {"id": "s-9"}}
+    assert sessions.seen_in(probe, answered(listed), "call-none") is False
+
+
+@pytest.mark.parametrize(
+    "said",
+    [answered({"servers": "garbage"}), answered({"servers": None}), answered({"items": []}), answered(None), result(ErrorType.TIMEOUT)],
+    ids=["text", "null", "another-field", "nothing", "no-answer"],
+)
+def test_an_answer_without_a_list_does_not_say_that_nothing_runs(said: ToolResult) -> None:
+    probe = VerifyProbe(tool_id="list", items="$.servers", launched_by="$.name")
+    launched = view(launched={"server": {"id": "s-9"}}, launch_call_id="call-mine-1234")
+    assert sessions.seen_in(probe, said, "call-mine-1234") is None
+    assert not sessions.is_unlisted(group(), probe, said, launched)
+
+
+def test_a_probe_that_is_asked_for_one_launch_and_says_nothing_does_not_say_that_there_is_none() -> None:
+    probe = VerifyProbe(tool_id="launch", asks="launched_by")
+    assert sessions.seen_in(probe, answered(None), "call-12345678") is None
+    assert sessions.seen_in(probe, result(ErrorType.EXECUTION_ERROR, cause="not_found"), "call-12345678") is False
+
+
+@pytest.mark.parametrize(
+    ("items", "unlisted"),
+    [
+        ([], True),
+        ([{"name": "call-other-123", "server": {"id": "s-1"}}, "odd"], True),
+        ([{"name": "call-mine-1234", "server": {"id": "s-2"}}], False),
+        ([{"server": {"id": "s-9"}}], False),
+    ],
+    ids=["nothing", "others", "its-call", "its-server-without-the-call"],
+)
+def test_what_is_listed_under_its_call_or_its_name_is_not_gone(items: JsonValue, unlisted: bool) -> None:
+    probe = VerifyProbe(tool_id="list", items="$.servers", launched_by="$.name")
+    launched = view(launched={"server": {"id": "s-9"}, "price": 3}, launch_call_id="call-mine-1234")
+    assert sessions.is_unlisted(group(), probe, answered({"servers": items}), launched) is unlisted
+
+
+def test_what_is_found_without_what_the_stop_takes_is_not_found() -> None:
+    probe = VerifyProbe(tool_id="list", items="$.servers", launched_by="$.name")
+    for item, found in (({"name": "call-mine"}, None), ({"name": "call-mine", "server": {"id": "s"}}, True), ({"name": "others"}, False)):
+        listed = answered({"servers": [item]})
+        assert sessions.found_in(group(), probe, listed, "call-mine") == (item if found else found)
+
+
+def test_a_provider_may_list_a_launch_a_minute_late() -> None:
+    assert sum(sessions.pause_of(looks).total_seconds() for looks in range(sessions.LOOKS - 1)) > 60
 
 
 def test_a_session_ends_by_the_first_of_its_limits() -> None:
@@ -154,6 +201,8 @@ def test_pauses_grow_and_operators_are_not_told_all_the_time() -> None:
         ({"sent": False}, False),
         ({"stopped": True}, False),
         ({"launched": False}, False),
+        ({"status_code": 429, "sends": 2}, True),
+        ({"stopped": True, "sends": 2}, True),
     ],
 )
 def test_a_launch_that_was_refused_launched_nothing(details: dict[str, JsonValue], may: bool) -> None:

@@ -4,12 +4,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from engine.groups.account import SessionAccounts
 from engine.store.database import Database
+from engine.store.events import EventTable
+from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
 from engine.upkeep.sessions import SessionSweep
 from tests.workflows.session_paths import group_of
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
-from toolagent_service.contracts.sessions import SessionLife
+from toolagent_service.contracts.sessions import SessionLife, SessionStep
 
 _AT = datetime(2026, 3, 26, tzinfo=UTC)
 
@@ -68,3 +71,12 @@ async def test_a_session_that_cannot_be_begun_keeps_no_other_from_its_stop(datab
     workflows = Workflows(refused="session-of-a-sort", running=(("servers", "session-that-runs"),))
     await SessionSweep(table, workflows).run()
     assert [life.request.session_id for life in workflows.lives] == ["session-of-others"]
+
+
+async def test_each_alert_of_a_session_is_told_once(database: Database) -> None:
+    events = EventTable(database)
+    accounts = SessionAccounts(GroupTable(database), await _opened(database, "session-00000001"), events)
+    for alert in ("asked 3 times", "asked 3 times", "asked 6 times"):
+        await accounts.note(SessionStep(group=group_of(), view=_view("session-00000001"), alert=alert))
+    said = await events.of_tool("stop")
+    assert [event.details["reason"] for event in said if isinstance(event.details, dict)] == ["asked 3 times", "asked 6 times"]

@@ -25,6 +25,7 @@ __all__ = ["CALLS", "PATHS", "USES", "Provider", "group_of", "life_of", "opened"
 LOST = ToolError(type=ErrorType.TIMEOUT, message="There was no answer.", details={"outcome": "unknown"})
 REFUSED = ToolError(type=ErrorType.PERMISSION_DENIED, message="The key is wrong.")
 BUSY = ToolError(type=ErrorType.EXECUTION_ERROR, message="The provider fails.", details={"status_code": 500})
+NOWHERE = ToolError(type=ErrorType.EXECUTION_ERROR, message="There is no such launch.", details={"cause": "not_found"})
 GONE = ToolError(type=ErrorType.EXECUTION_ERROR, message="There is no such server.", details={"status_code": 404})
 
 
@@ -39,6 +40,8 @@ class Provider:
     lists: list[ToolError] = field(default_factory=list[ToolError])
     stops: list[ToolError] = field(default_factory=list[ToolError])
     is_found: bool = True
+    unnamed: int = 0
+    """How many lists do not name the servers, but for the calls that launched them."""
     has_room: bool = True
     running: dict[str, str] = field(default_factory=dict[str, str])
     """The calls that launched what runs."""
@@ -110,6 +113,8 @@ class Provider:
         return Grouped(role=role, group=self.group, session_id=session_id, host="host-1", lasts_s=self.lasts_s)
 
     async def _launch(self, request: AdmitRequest) -> ToolResult:
+        if "launched_by" in request.call.params:
+            return _failed(request, NOWHERE)
         if request.call.params.get("waits"):
             self.works.set()
             await self.may_work.wait()
@@ -118,7 +123,7 @@ class Provider:
         if error is None or (error is LOST and self.is_found):
             self.launched.append(server)
             self.running[server] = request.call_id
-        return _failed(request, error) if error else _made(request, {"server_id": server})
+        return _failed(request, error, host="host-1") if error else _made(request, {"server_id": server})
 
     async def _work(self, request: AdmitRequest) -> ToolResult:
         self.works.set()
@@ -139,7 +144,8 @@ class Provider:
     async def _list(self, request: AdmitRequest) -> ToolResult:
         if self.lists:
             return _failed(request, self.lists.pop(0))
-        servers: list[JsonValue] = [{"server_id": server, "launched_by": call_id} for server, call_id in self.running.items()]
+        self.unnamed, name = max(self.unnamed - 1, 0), "name" if self.unnamed else "server_id"
+        servers: list[JsonValue] = [{name: server, "launched_by": call_id} for server, call_id in self.running.items()]
         return _made(request, {"servers": [{"server_id": "of-others"}, *servers]})
 
 
@@ -154,8 +160,8 @@ def _of_session(request: AdmitRequest, result: ToolResult) -> ToolResult:
     return result.model_copy(update={"metadata": {**result.metadata, **session}})
 
 
-def _failed(request: AdmitRequest, error: ToolError) -> ToolResult:
-    return failed(request.call_id, request.call.tool_id, error, activity.info().started_time)
+def _failed(request: AdmitRequest, error: ToolError, **metadata: JsonValue) -> ToolResult:
+    return failed(request.call_id, request.call.tool_id, error, activity.info().started_time, metadata=metadata)
 
 
 def group_of(*, is_seen: bool = True, parallel: bool = False, **limits: float | None) -> ToolGroup:

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from tests.conftest import connect
 from tests.workflows.session_paths import BUSY, GONE, LOST, REFUSED, Provider, group_of, life_of, opened
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
@@ -158,9 +159,11 @@ def _adopted(launch: AnyHandle) -> dict[str, object]:
     ids=["no-room", "refused", "lost-and-found", "never-was"],
 )
 async def test_a_launch_that_fails_is_answered_and_is_not_made_again(
-    temporal: Client, provider: Provider, kind: ErrorType, end: SessionEnd, count: int
+    temporal_address: str, monkeypatch: pytest.MonkeyPatch, provider: Provider, kind: ErrorType, end: SessionEnd, count: int
 ) -> None:
-    async with alone(temporal, provider) as caller:
+    monkeypatch.setattr("toolagent_service.groups.sessions.LOOKS", 2)
+    unboxed = await connect(temporal_address, "default", sandbox=False, patience_s=120)
+    async with alone(unboxed, provider) as caller:
         launch = await caller.begin("launch")
         result = await result_of(launch)
         view = await caller.ended(launch)

@@ -1,6 +1,6 @@
 """Between the workflow of a session and its steps."""
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, NonNegativeInt
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.groups import ToolGroup
@@ -33,6 +33,12 @@ class SessionLife(Contract):
     """Calls of others that use it, and when each is over at the latest."""
     stops: tuple[AdoptedCall, ...] = ()
     """Calls of others that are its stop."""
+    looks: NonNegativeInt = 0
+    """How often the provider was asked for the launch."""
+    unseen: NonNegativeInt = 0
+    """How often it had none."""
+    made: NonNegativeInt = 0
+    """How many of its `runs` have results. Their records have them: all of them may be larger than what a workflow is started with."""
 
 
 class SessionUse(Contract):

@@ -16,6 +16,7 @@ from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, Se
 
 __all__ = [
     "GONE",
+    "LOOKS",
     "NoSuchFieldError",
     "NoSuchStepError",
     "call_id_in",
@@ -24,10 +25,13 @@ __all__ = [
     "cost_usd",
     "end_at",
     "field_of",
+    "found_in",
     "found_launch",
+    "host_of",
     "identity_of",
     "is_alert",
     "is_gone",
+    "is_unlisted",
     "items_of",
     "launch_ids",
     "launched_by",
@@ -37,6 +41,7 @@ __all__ = [
     "may_have_launched",
     "over_by",
     "pause_of",
+    "run_named",
     "seen_in",
     "step_of",
     "the_step",
@@ -45,6 +50,9 @@ __all__ = [
 
 GONE = "gone"
 """`details.reason` of a stop that found nothing to stop."""
+
+LOOKS = 7
+"""So often, within a minute, a provider that does not know of a launch is asked before it counts as not made."""
 
 _LAUNCHES = 3
 _NOT_FOUND = frozenset({404, 410})
@@ -75,6 +83,11 @@ class NoSuchStepError(ValueError):
 def call_id_in(session_id: str, name: str) -> str:
     """Of a call of the session: the same name is the same call, in whatever run of its workflow."""
     return f"call-{hashlib.sha256(json.dumps([session_id, name]).encode()).hexdigest()[:40]}"
+
+
+def run_named(key: str) -> str:
+    """The name of a run with this key."""
+    return f"run {key}"
 
 
 def call_in(
@@ -113,10 +126,9 @@ def field_of(result: JsonValue, path: str) -> JsonValue:
     return found
 
 
-def found_launch(probe: VerifyProbe, listed: JsonValue, call_id: str) -> JsonValue:
-    """What the provider runs of this call; None when it runs nothing of it. Raises NoSuchFieldError."""
-    items = field_of(listed, probe.items)
-    for item in items if isinstance(items, list) else ():
+def found_launch(probe: VerifyProbe, items: Sequence[JsonValue], call_id: str) -> JsonValue:
+    """What the provider runs of this call; None when it runs nothing of it."""
+    for item in items:
         try:
             if field_of(item, probe.launched_by) == call_id:
                 return item
@@ -186,15 +198,30 @@ def looked_up(request: OpenSession, view: SessionView, probe: VerifyProbe, call_
 
 def seen_in(probe: VerifyProbe, result: ToolResult, call_id: str) -> JsonValue:
     """The launch of this call in the probe's answer: False where the provider has none, None where it did not say."""
-    if probe.asks is not None and result.error is not None:
-        return False if _details(result).get("cause") == _NOWHERE else None
-    if result.error is not None or result.is_reference:
+    if probe.asks is not None:
+        if result.error is not None:
+            return False if _details(result).get("cause") == _NOWHERE else None
+        return (result.result or None) if not result.is_reference else None
+    if (items := items_of(probe, result)) is None:
         return None
-    try:
-        found = result.result if probe.asks is not None else found_launch(probe, result.result, call_id)
-    except NoSuchFieldError:
-        return None
+    found = found_launch(probe, items, call_id)
     return False if found is None else found
+
+
+def found_in(group: ToolGroup, probe: VerifyProbe, result: ToolResult, call_id: str) -> JsonValue:
+    """As `seen_in`; None also where the provider does not say what the stop has to know."""
+    found = seen_in(probe, result, call_id)
+    return found if found is False or (found is not None and _has_bound(group, found)) else None
+
+
+def is_unlisted(group: ToolGroup, probe: VerifyProbe, listed: ToolResult, view: SessionView) -> bool:
+    """Whether a provider that lists all has nothing of the session any more: neither of its call, nor with what the stop takes."""
+    items = items_of(probe, listed)
+    if items is None:
+        return False
+    mine = identity_of(group, view.launched)
+    is_named = view.launch_call_id is not None and found_launch(probe, items, view.launch_call_id) is not None
+    return not is_named and all(identity_of(group, item) != mine for item in items)
 
 
 def was_made(result: ToolResult) -> bool:
@@ -206,22 +233,18 @@ def may_have_launched(result: ToolResult) -> bool:
     """Whether something may run of which nothing is known.
 
     Not when the launch says that it has `stopped` what it began or `launched` nothing, nor when it was refused: by 401, 402, 429.
+    Of a call that was sent several times, that is the answer to the last request; what became of those before it nobody says.
     """
     told = _details(result)
+    if result.error is not None and told.get("sends", 1) != 1:
+        return True
     is_refused = told.get("status_code") in _REFUSED or told.get("stopped") is True or told.get("launched") is False
     return result.error is not None and was_made(result) and not is_refused
 
 
 def can_stop(group: ToolGroup, launch: ToolResult) -> bool:
     """Whether its answer says what the stop has to know: it was stored whole, not as a reference, and has the fields."""
-    if launch.error is not None or launch.is_reference:
-        return False
-    try:
-        for path in the_step(group, GroupRole.STOP).bindings.values():
-            field_of(launch.result, path)
-    except NoSuchFieldError:
-        return False
-    return True
+    return launch.error is None and not launch.is_reference and _has_bound(group, launch.result)
 
 
 def is_gone(result: ToolResult) -> bool:
@@ -272,6 +295,21 @@ def is_alert(attempts: int) -> bool:
     """Whether an operator is to be told of so many stops that were not confirmed: at the third, and each time they have doubled."""
     thirds, rest = divmod(attempts, 3)
     return rest == 0 and thirds > 0 and thirds & (thirds - 1) == 0
+
+
+def host_of(result: ToolResult) -> str | None:
+    """Where the call was made, also one whose answer was lost."""
+    host = result.metadata.get("host")
+    return host if isinstance(host, str) and host else None
+
+
+def _has_bound(group: ToolGroup, launched: JsonValue) -> bool:
+    try:
+        for path in the_step(group, GroupRole.STOP).bindings.values():
+            field_of(launched, path)
+    except NoSuchFieldError:
+        return False
+    return True
 
 
 def _details(result: ToolResult) -> Mapping[str, JsonValue]:

@@ -21,7 +21,8 @@ __all__ = ["Sessions"]
 
 _RPC_TIMEOUT = timedelta(seconds=10)
 _ASKED, _DRAINS_S = 40, 0.1
-"""How often a run is asked for while a session goes on as a new run of its workflow, and the pause between."""
+"""How often a session is asked while it goes on as a new run of its workflow, and the pause between."""
+_NOT_ON = "The session has not gone on in a new run."
 
 
 class Sessions:
@@ -35,24 +36,28 @@ class Sessions:
 
         Raises SessionRefusedError; `again` begins one with this id anew where it has ended.
         """
-        start: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
-            names.TOOL_GROUP,
-            {"request": request.model_dump(mode="json", exclude_defaults=True)},
-            id=names.session_workflow(request.group.group_id, request.session_id),
-            task_queue=names.TASK_QUEUE,
-            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE if again else WorkflowIDReusePolicy.REJECT_DUPLICATE,
-            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-            static_summary=request.group.group_id,
-        )
-        try:
-            with _reached():
-                return await self._client.execute_update_with_start_workflow(
-                    names.SESSION, start_workflow_operation=start, result_type=SessionView
-                )
-        except WorkflowAlreadyStartedError as error:
-            raise SessionRefusedError(names.SESSION_OVER, f"Session {request.session_id} has ended.") from error
-        except WorkflowUpdateFailedError as error:
-            raise _refused(error) from error
+        for _ in range(_ASKED):
+            start: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
+                names.TOOL_GROUP,
+                {"request": request.model_dump(mode="json", exclude_defaults=True)},
+                id=names.session_workflow(request.group.group_id, request.session_id),
+                task_queue=names.TASK_QUEUE,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE if again else WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                static_summary=request.group.group_id,
+            )
+            try:
+                with _reached():
+                    return await self._client.execute_update_with_start_workflow(
+                        names.SESSION, start_workflow_operation=start, result_type=SessionView
+                    )
+            except WorkflowAlreadyStartedError as error:
+                raise SessionRefusedError(names.SESSION_OVER, f"Session {request.session_id} has ended.") from error
+            except WorkflowUpdateFailedError as error:
+                if not _drains(error):
+                    raise _refused(error) from error
+            await asyncio.sleep(_DRAINS_S)
+        raise SessionUnreachableError(_NOT_ON)
 
     async def run(self, group_id: str, session_id: str, run: SessionRun) -> ToolResult:
         """The result of one call in a session. Raises SessionRefusedError."""
@@ -86,7 +91,7 @@ class Sessions:
                     handle = self._handle(group_id, session_id)
                     return await handle.execute_update(update, argument, result_type=result_type)
             except WorkflowUpdateFailedError as error:
-                if not (isinstance(error.cause, ApplicationError) and error.cause.type == names.SESSION_DRAINS):
+                if not _drains(error):
                     raise _refused(error) from error
             except RPCError as error:
                 # Also of a workflow that has ended.
@@ -94,10 +99,14 @@ class Sessions:
                     raise
                 raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} has ended, or never was.") from error
             await asyncio.sleep(_DRAINS_S)
-        raise SessionUnreachableError("The session has not gone on in a new run.")
+        raise SessionUnreachableError(_NOT_ON)
 
     def _handle(self, group_id: str, session_id: str) -> WorkflowHandle[object, object]:
         return self._client.get_workflow_handle(names.session_workflow(group_id, session_id))
+
+
+def _drains(error: WorkflowUpdateFailedError) -> bool:
+    return isinstance(error.cause, ApplicationError) and error.cause.type == names.SESSION_DRAINS
 
 
 def _refused(error: WorkflowUpdateFailedError) -> SessionRefusedError:

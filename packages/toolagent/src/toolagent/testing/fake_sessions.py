@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from toolagent.client import names
 from toolagent.client.failures import SessionRefusedError
-from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent.core.calls.results import succeeded
 
@@ -14,11 +14,12 @@ __all__ = ["FakeSessions"]
 
 @dataclass
 class FakeSessions:
-    """`opened` and `runs` have what was asked, `views` the sessions as they are."""
+    """`opened` and `runs` have what was asked, `views` the sessions as they are. `steps` are the tools that run; none: all."""
 
     opened: list[OpenSession] = field(default_factory=list[OpenSession])
     runs: list[SessionRun] = field(default_factory=list[SessionRun])
     views: dict[str, SessionView] = field(default_factory=dict[str, SessionView])
+    steps: tuple[str, ...] = ()
 
     async def open(self, request: OpenSession, *, again: bool = False) -> SessionView:
         """Raises SessionRefusedError."""
@@ -49,6 +50,8 @@ class FakeSessions:
         view = self.views.get(session_id)
         if view is None or view.state is not SessionState.READY:
             raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} of {group_id} takes no runs.")
+        if self.steps and run.tool_id not in {None, *self.steps}:
+            raise SessionRefusedError(ErrorType.VALIDATION_ERROR, f"Group {group_id!r}: {run.tool_id!r} does not run in it.")
         self.runs.append(run)
         self.views[session_id] = view.model_copy(update={"runs": view.runs + 1})
         tool_id = run.tool_id or "run"

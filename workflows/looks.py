@@ -1,0 +1,40 @@
+"""Looks at what the provider of a session runs, by its group's `verify`."""
+
+from pydantic import JsonValue
+from temporalio import workflow
+
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.groups import VerifyProbe
+from toolagent.contracts.sessions import OpenSession, SessionView
+from toolagent_service import stubs
+from toolagent_service.contracts.sessions import SessionStep
+from toolagent_service.groups import sessions
+from workflows import options
+from workflows.cancelling import surely
+from workflows.invoke import invoke
+
+
+async def look(request: OpenSession, view: SessionView, probe: VerifyProbe, call_id: str, number: int) -> ToolResult:
+    """For a launch whose answer was lost."""
+    return await _look(request, view, probe, call_id, f"{call_id} look {number}")
+
+
+async def is_unlisted(request: OpenSession, view: SessionView) -> bool:
+    """Whether the provider lists all that it runs, and what the session launched is not there.
+
+    One that is asked for a launch finds it by resemblance: that it finds none is no reason to end the stop.
+    """
+    probe, call_id = request.group.verify, view.launch_call_id
+    if probe is None or probe.asks is not None or call_id is None:
+        return False
+    listed = await _look(request, view, probe, call_id, f"gone {view.stop_attempts}")
+    return sessions.is_unlisted(request.group, probe, listed, view)
+
+
+async def _look(request: OpenSession, view: SessionView, probe: VerifyProbe, call_id: str, name: str) -> ToolResult:
+    others: tuple[JsonValue, ...] = ()
+    if probe.others is not None:
+        step = SessionStep(group=request.group, view=view)
+        others = await surely(lambda: workflow.execute_local_activity(stubs.list_launches, step, **options.session_note("others")))
+    call = sessions.looked_up(request, view, probe, call_id, others)
+    return await invoke(call, sessions.call_id_in(request.session_id, name), prefer=view.host)

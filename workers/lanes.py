@@ -57,9 +57,8 @@ class _Workflows:
         return True
 
     async def end_lane(self, of: str) -> None:
-        """Of a door that is gone."""
-        with suppress(LaneUnreachableError):
-            await LaneWorkflow(self._client, of).terminate()
+        """Of a door that is gone. Raises LaneUnreachableError."""
+        await LaneWorkflow(self._client, of).terminate()
 
     async def is_over(self, call_id: str) -> bool:
         try:
@@ -89,7 +88,7 @@ async def running_door(
     lane = Lane(making, workflow.send, moves.move)
     async with AsyncExitStack() as stack:
         keeper = DoorKeeper(door, host, store.doors, store.claims, workflows, lane, moves.adopt)
-        await stack.enter_async_context(held_door(keeper, settings.host.host_heartbeat_s))
+        await stack.enter_async_context(held_door(keeper, settings.host.host_heartbeat_s, lambda: workflow.is_open))
         executor = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="lane"))
         worker = Worker(
             client,
@@ -118,5 +117,6 @@ def _counts(figures: LaneFigures) -> LaneCounts:
 
 
 async def _closed(workflow: LaneWorkflow) -> None:
+    """It stays open where Temporal does not answer."""
     with suppress(LaneUnreachableError):
         await workflow.close()

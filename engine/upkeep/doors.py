@@ -28,7 +28,7 @@ class Workflows(Protocol):
     """What a door asks of Temporal. All of it may be repeated."""
 
     async def end_lane(self, of: str) -> None:
-        """Of a door that is gone."""
+        """Of a door that is gone. Raises LaneUnreachableError."""
         ...
 
     async def is_over(self, call_id: str) -> bool:
@@ -108,8 +108,9 @@ class DoorKeeper:
 
     async def _clear(self, host: str | None) -> None:
         for gone in await self._doors.gone(host, self._door):
-            await self._workflows.end_lane(gone)
-            await self._doors.leave(gone)
+            with suppress(LaneUnreachableError):  # nothing but its row says that there is a lane to be ended: it stays
+                await self._workflows.end_lane(gone)
+                await self._doors.leave(gone)
 
 
 def seen_doors(doors: DoorTable, every_s: float) -> AbstractAsyncContextManager[None]:
@@ -123,12 +124,16 @@ def seen_doors(doors: DoorTable, every_s: float) -> AbstractAsyncContextManager[
 
 
 @asynccontextmanager
-async def held_door(keeper: DoorKeeper, every_s: float) -> AsyncGenerator[None]:
-    """Be that door until the block ends. Raises StoreUnavailableError at its beginning."""
+async def held_door(keeper: DoorKeeper, every_s: float, is_lane_open: Callable[[], bool]) -> AsyncGenerator[None]:
+    """Be that door until the block ends. Raises StoreUnavailableError at its beginning.
+
+    A door whose lane is still open at the end does not leave: when its lease is over, another one ends that lane.
+    """
     await keeper.open()
     try:
         # Of their own, since nothing may keep a lease from being renewed.
         async with repeated(keeper.beat, every_s, "door lease"), repeated(keeper.look, every_s, "calls of other doors"):
             yield
     finally:
-        await keeper.leave()
+        if not is_lane_open():
+            await keeper.leave()

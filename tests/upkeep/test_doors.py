@@ -13,10 +13,11 @@ from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.doors import DoorTable
 from engine.store.tables import doors as doors_of
-from engine.upkeep.doors import DoorKeeper, seen_doors
+from engine.upkeep.doors import DoorKeeper, held_door, seen_doors
 from tests.store.test_calls import RECORD, RESULT
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.lanes import LaneFigures
+from toolagent_service.calls.lanes import LaneUnreachableError
 
 CALL = ToolCall(tool_id="echo", params={"message": "hello"})
 
@@ -29,6 +30,7 @@ class Round:
         self.closed: list[str] = []
         self.handed_on: list[str] = []
         self.over: set[str] = set()
+        self.is_temporal_away = False
         self.keeper = DoorKeeper(name, host, doors, claims, self, self, self.adopt)
 
     async def adopt(self, claim: Claim) -> None:
@@ -36,6 +38,8 @@ class Round:
         self.adopted.append(claim.call_id)
 
     async def end_lane(self, of: str) -> None:
+        if self.is_temporal_away:
+            raise LaneUnreachableError("Temporal is away.")
         self.closed.append(of)
 
     @property
@@ -126,6 +130,33 @@ async def test_an_earlier_life_of_the_same_host_is_gone_at_once_and_another_door
     late = Round("own", "h1", short, claims)
     await late.keeper.look()
     assert late.closed == ["other"]
+
+
+@pytest.mark.promise("nothing-is-left-over")
+async def test_a_door_that_is_gone_is_known_until_its_lane_is_ended_and_calls_are_adopted_meanwhile(database: Database) -> None:
+    claims = ClaimTable(database)
+    for gone in ("before", "other"):
+        await DoorTable(database, 60.0).beat(gone, None, LaneFigures())
+    await claims.take(Claim("call-11111111", "f", "other"), CALL)
+    own = Round("own", None, DoorTable(database, 0.0), claims)
+    own.is_temporal_away = True
+    await own.keeper.look()
+    assert (own.closed, own.adopted) == ([], ["call-11111111"])
+    own.is_temporal_away = False
+    await own.keeper.look()
+    assert own.closed == ["before", "other"]
+    await own.keeper.look()
+    assert own.closed == ["before", "other"]
+
+
+@pytest.mark.promise("nothing-is-left-over")
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_a_door_whose_lane_could_not_be_closed_leaves_its_row_for_who_ends_that_lane(database: Database, *, is_open: bool) -> None:
+    doors = DoorTable(database, 60.0)
+    own = Round("own", None, doors, ClaimTable(database))
+    async with held_door(own.keeper, 60.0, lambda: is_open):
+        assert [lane.door for lane in await doors.alive()] == ["own"]
+    assert [lane.door for lane in await doors.alive()] == (["own"] if is_open else [])
 
 
 @pytest.mark.promise("accepted-means-ended", "never-twice")

@@ -84,19 +84,19 @@ class ClaimTable:
         async with self._database.read() as connection:
             return await held_claims(connection, call_ids)
 
-    async def abandoned(self, living: Collection[str], most: int) -> tuple[Claim, ...]:
-        """Claims of owners that are not among the living, the oldest first, with their calls."""
+    async def abandoned(self, living: Collection[str], most: int, after: str = "") -> tuple[Claim, ...]:
+        """Claims of owners that are not among the living, with their calls, by call id, beyond one of these."""
         # What nobody has in hand is about to be taken over by its workflow.
         is_fresh = and_(claims.c.owner == NOBODY, _is_younger(_FRESH))
         is_left = and_(claims.c.owner.not_in([*living, WORKFLOW]), not_(is_fresh))
-        query = select(claims).where(is_left).order_by(claims.c.claimed_at).limit(most)
-        async with self._database.read() as connection:
-            return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
+        return await self._page(is_left, most, after)
 
-    async def held_for(self, owner: str, age: timedelta, most: int) -> tuple[Claim, ...]:
-        """What an owner has had in hand for so long, the oldest first, with the calls."""
-        old = and_(claims.c.owner == owner, not_(_is_younger(age)))
-        query = select(claims).where(old).order_by(claims.c.claimed_at).limit(most)
+    async def held_for(self, owner: str, age: timedelta, most: int, after: str = "") -> tuple[Claim, ...]:
+        """What an owner has had in hand for so long, with the calls, by call id, beyond one of these."""
+        return await self._page(and_(claims.c.owner == owner, not_(_is_younger(age))), most, after)
+
+    async def _page(self, which: ColumnElement[bool], most: int, after: str) -> tuple[Claim, ...]:
+        query = select(claims).where(which, claims.c.call_id > after).order_by(claims.c.call_id).limit(most)
         async with self._database.read() as connection:
             return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
 

@@ -1,9 +1,10 @@
 """Being a front door: its lease, and taking over calls that dead doors had accepted."""
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -58,6 +59,8 @@ class DoorKeeper:
         self._door, self._host, self._doors, self._claims = door, host, doors, claims
         self._workflows, self._lane, self._adopt = workflows, lane, adopt
         self._forget_at = 0.0
+        self._left = frozenset[str]()
+        """What the last round found to be adopted."""
 
     async def open(self) -> None:
         """Raises StoreUnavailableError."""
@@ -74,32 +77,54 @@ class DoorKeeper:
         """Take over what dead doors have left, until Temporal does not answer."""
         with suppress(StoreUnavailableError, LaneUnreachableError):
             await self._clear(None)
-            living = [lane.door for lane in await self._doors.alive()]
-            for claim in await self._claims.abandoned(living, _AT_ONCE):
-                await self._take_on(claim)
+            await self._adopt_left()
             await self._remember()
             if time.monotonic() >= self._forget_at:
                 self._forget_at = time.monotonic() + _FORGET_EVERY_S
                 await self._forget()
 
+    async def _adopt_left(self) -> None:
+        left = set[str]()
+
+        async def page(after: str) -> Sequence[Claim]:
+            # Looked at anew: a door that has come since is alive.
+            living = [lane.door for lane in await self._doors.alive()]
+            return await self._claims.abandoned(living, _AT_ONCE, after)
+
+        async def take_on(claim: Claim) -> None:
+            left.add(claim.call_id)
+            await self._take_on(claim)
+
+        await _with_each(page, take_on)
+        self._left = frozenset(left)
+
     async def _take_on(self, claim: Claim) -> None:
-        if claim.call is None:
+        """What stays is said once."""
+        is_news = claim.call_id not in self._left
+        if claim.call is not None:
+            if is_news:
+                _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
+            await self._adopt(claim)
+        elif is_news:
             _log.error("claim_unreadable", call_id=claim.call_id, door=claim.owner, then="a door of the version that wrote it adopts it")
-            return
-        _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
-        await self._adopt(claim)
 
     async def _remember(self) -> None:
         """Calls that were accepted here without our knowing it: the database was lost, or the caller, while they were claimed."""
-        for claim in await self._claims.held_for(self._door, _FORGOTTEN, _AT_ONCE):
+
+        async def hand_on(claim: Claim) -> None:
             if claim.call is not None:
                 self._lane.hand_on(Flight(claim, claim.call, 0, is_accepted=True))
 
+        await _with_each(partial(self._claims.held_for, self._door, _FORGOTTEN, _AT_ONCE), hand_on)
+
     async def _forget(self) -> None:
         """Claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes."""
-        for claim in await self._claims.held_for(WORKFLOW, _OLD, _AT_ONCE):
+
+        async def withdraw(claim: Claim) -> None:
             if await self._workflows.is_over(claim.call_id):
                 await self._claims.withdraw(claim.call_id, WORKFLOW)
+
+        await _with_each(partial(self._claims.held_for, WORKFLOW, _OLD, _AT_ONCE), withdraw)
 
     async def leave(self) -> None:
         """The next door that looks takes over what is still claimed."""
@@ -111,6 +136,17 @@ class DoorKeeper:
             with suppress(LaneUnreachableError):  # nothing but its row says that there is a lane to be ended: it stays
                 await self._workflows.end_lane(gone)
                 await self._doors.leave(gone)
+
+
+async def _with_each(page: Callable[[str], Awaitable[Sequence[Claim]]], do: Callable[[Claim], Awaitable[None]]) -> None:
+    """Page by page: those that stay where they are keep no others from their turn."""
+    after, is_full = "", True
+    while is_full:
+        found = await page(after)
+        for claim in found:
+            await do(claim)
+            after = claim.call_id
+        is_full = len(found) == _AT_ONCE
 
 
 def seen_doors(doors: DoorTable, every_s: float) -> AbstractAsyncContextManager[None]:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import select, text, update
+from structlog.testing import capture_logs
 
 from engine.calling.lane import Flight
 from engine.store.calls import CallTable, OvertakenError
@@ -89,6 +90,21 @@ async def test_a_claim_that_cannot_be_read_keeps_no_other_from_being_adopted(dat
     await own.keeper.look()
     assert own.adopted == ["call-22222222"]
     assert await claims.get("call-11111111") is not None
+
+
+@pytest.mark.promise("accepted-means-ended")
+async def test_many_claims_that_cannot_be_read_keep_no_other_from_being_adopted_in_the_same_round(database: Database) -> None:
+    own, claims = Round("own", None, DoorTable(database, 60.0), ClaimTable(database)), ClaimTable(database)
+    unreadable, readable = [f"call-{number:08}" for number in range(65)], [f"call-{number:08}" for number in range(65, 200)]
+    await asyncio.gather(*(claims.take(Claim(call_id, "f", "gone"), CALL) for call_id in unreadable))
+    async with database.write() as connection:
+        await connection.execute(text("UPDATE claims SET call = '{}'"))
+    await asyncio.gather(*(claims.take(Claim(call_id, "f", "gone"), CALL) for call_id in readable))
+    with capture_logs() as logs:
+        await own.keeper.look()
+        await own.keeper.look()
+    assert own.adopted == [*readable, *readable]
+    assert [line["call_id"] for line in logs if line["event"] == "claim_unreadable"] == unreadable
 
 
 async def test_a_process_judges_nobody_for_the_time_in_which_it_saw_nothing(database: Database) -> None:

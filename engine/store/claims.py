@@ -31,6 +31,8 @@ Standing: TypeAlias = Literal["ours", "held", "settled"]
 _HELD = select(claims.c.call_id, claims.c.fingerprint, claims.c.owner, claims.c.number, claims.c.cancelled_at).where(
     claims.c.call_id.in_(bindparam("calls", expanding=True))
 )
+# In one order, so that two transactions never wait for each other. SQLite has one at a time, and knows no such locks.
+_LOCKED = _HELD.order_by(claims.c.call_id).with_for_update()
 _SETTLED = select(calls.c.call_id).where(calls.c.call_id.in_(bindparam("calls", expanding=True)), calls.c.settled_at.is_not(None))
 
 
@@ -129,11 +131,11 @@ async def put_claims(connection: AsyncConnection, new: Sequence[Claim]) -> None:
     await insert_new(connection, claims, [_row(claim, claim.call) for claim in new if claim.call is not None])
 
 
-async def held_claims(connection: AsyncConnection, call_ids: Sequence[str]) -> Mapping[str, Claim]:
-    """By call id, as they are now."""
+async def held_claims(connection: AsyncConnection, call_ids: Sequence[str], *, lock: bool = False) -> Mapping[str, Claim]:
+    """By call id, as they are now; with `lock` they stay so until the transaction ends."""
     if not call_ids:
         return {}
-    rows = await connection.execute(_HELD, {"calls": call_ids})
+    rows = await connection.execute(_LOCKED if lock else _HELD, {"calls": call_ids})
     return {row.call_id: Claim(row.call_id, row.fingerprint, row.owner, row.number, row.cancelled_at is not None) for row in rows}
 
 

@@ -73,6 +73,33 @@ async def test_who_was_overtaken_may_neither_send_nor_settle(database: Database)
     assert await calls.settle(RECORD, late, (), OURS) == RESULT
 
 
+@pytest.mark.promise("never-twice")
+async def test_who_is_overtaken_at_this_very_moment_may_neither_send_nor_settle(database: Database) -> None:
+    calls, claims = CallTable(database), ClaimTable(database)
+    await claims.take(OURS, CALL)
+    async with database.write() as connection:
+        await connection.execute(update(rows).values(owner=WORKFLOW, number=OURS.number + 1))
+        sending, settling = (
+            asyncio.create_task(calls.mark_sent(RECORD, claim=OURS)),
+            asyncio.create_task(calls.settle(RECORD, RESULT, (), OURS)),
+        )
+        await asyncio.wait((sending, settling), timeout=0.5)
+    sends, ended = await asyncio.gather(sending, settling, return_exceptions=True)
+    assert (sends, type(ended)) == (0, OvertakenError)
+
+
+@pytest.mark.promise("sent-is-marked-first")
+async def test_who_was_overtaken_takes_back_no_mark_of_who_has_the_call(database: Database) -> None:
+    calls, claims = CallTable(database), ClaimTable(database)
+    await claims.take(OURS, CALL)
+    assert await calls.mark_sent(RECORD, claim=OURS) == 1
+    await calls.unmark_sent(RECORD.call_id, OURS)
+    assert await calls.mark_sent(RECORD, claim=OURS) == 1
+    await claims.take_over(OURS, WORKFLOW)
+    await calls.unmark_sent(RECORD.call_id, OURS)
+    assert await calls.mark_sent(RECORD) == 0
+
+
 async def test_a_call_that_is_to_end_is_not_sent(database: Database) -> None:
     calls, claims = CallTable(database), ClaimTable(database)
     await claims.take(OURS, CALL)

@@ -105,7 +105,7 @@ async def running_door(
         await stack.enter_async_context(worker)
         stack.push_async_callback(_closed, workflow)
         stack.push_async_callback(lane.close)
-        await stack.enter_async_context(ending_elsewhere(lambda: lane.gone_on, store.claims))
+        await stack.enter_async_context(ending_elsewhere(door, lane, store.claims))
         tables, mode = DoorTables(store.claims, store.calls, store.cached_tools, store.durations, store.memberships), settings.calls.lanes
         client_of_door = LaneCalls(calls, Door(door, lane, making.is_ready, tables, mode))
         yield RunningDoor(client_of_door, lambda: None if mode is LaneMode.OFF else _counts(lane.figures))

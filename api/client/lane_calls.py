@@ -73,9 +73,12 @@ class LaneCalls:
         """Ask a call to end; False when nobody has it. One that has ended stays as it is. Raises AnswerPendingError."""
         if await self._door.cancel(call_id):
             return True
-        is_told = await self._calls.cancel(call_id, workflow_id)
-        # A door that makes it looks at its claim more often than it hears from Temporal.
-        is_claimed = await self._door.cancel_elsewhere(call_id)
+        try:
+            # A door that makes it looks at its claim more often than it hears from Temporal, which may be away.
+            is_claimed = await self._door.cancel_elsewhere(call_id)
+        finally:
+            # So may the database be: what has a workflow is told all the same.
+            is_told = await self._calls.cancel(call_id, workflow_id)
         if is_told or not is_claimed:
             return is_told
         # Another door has it: the call ends soon, or has a workflow soon.

@@ -58,6 +58,7 @@ class Flight:
     is_cancelled: bool = False
     is_settling: bool = False
     """What the tool said is written down: nothing can end that any more."""
+    came_at: float = field(default_factory=time.monotonic)
 
     @property
     def call_id(self) -> str:
@@ -147,6 +148,12 @@ class Lane:
     def gone_on(self) -> tuple[Flight, ...]:
         """Calls that are made here and have a workflow of their own."""
         return tuple(flight for flight in self._flights.values() if flight.is_moved)
+
+    @property
+    def delayed(self) -> tuple[Flight, ...]:
+        """Calls that were accepted, and have been here for longer than the budget without a workflow."""
+        before = time.monotonic() - self._budget_s
+        return tuple(flight for flight in self._flights.values() if flight.is_accepted and not flight.is_moved and flight.came_at < before)
 
     @contextmanager
     def room(self) -> Generator[None]:

@@ -122,7 +122,9 @@ class LaneMaking:
         if (slots := self._slots.get(bucket)) is None:
             raise ForTheQueue(bucket)
         try:
-            await asyncio.wait_for(slots.acquire(), BUDGET_S)
+            # Not `wait_for`, which forgets a cancel that comes together with the slot.
+            async with asyncio.timeout(BUDGET_S):
+                await slots.acquire()
         except TimeoutError:
             raise ForTheQueue(bucket) from None
         try:

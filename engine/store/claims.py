@@ -81,6 +81,10 @@ class ClaimTable:
         async with self._database.write_once() as connection:
             return (await connection.execute(cancelled)).scalar_one_or_none()
 
+    async def cancelled(self, owner: str) -> Sequence[str]:
+        """Calls that an owner has in hand and that are to end."""
+        return await self._database.scalars(select(claims.c.call_id).where(claims.c.owner == owner, claims.c.cancelled_at.is_not(None)))
+
     async def held(self, call_ids: Sequence[str]) -> Mapping[str, Claim]:
         """Those of these calls that have not ended."""
         async with self._database.read() as connection:

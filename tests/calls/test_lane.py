@@ -188,6 +188,20 @@ async def test_a_call_that_is_cancelled_before_it_is_made_ends_by_a_workflow(sta
     assert stage.moved == [asked.call_id]
 
 
+@pytest.mark.promise("cancel-closes")
+async def test_calls_that_were_accepted_and_wait_for_their_turn_are_named_once_they_wait_for_longer_than_the_budget(stage: Stage) -> None:
+    stage.away = 1_000
+    accepted, _new = stage.lane.take(flight(1)), stage.lane.take(flight(2))
+    accepted.is_accepted = True
+    assert stage.lane.delayed == ()
+    await asyncio.sleep(0.1)
+    assert stage.lane.delayed == (accepted,)
+    accepted.cancel()
+    stage.away = 0
+    assert await asyncio.wait_for(accepted.done, 10) is None
+    assert (accepted.call_id in stage.made, stage.moved, stage.lane.delayed) == (False, [accepted.call_id], ())
+
+
 async def test_a_call_whose_answer_is_written_down_is_not_cancelled(stage: Stage) -> None:
     begun = asyncio.Event()
 

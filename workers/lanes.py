@@ -60,12 +60,13 @@ class _Workflows:
         """Of a door that is gone. Raises LaneUnreachableError."""
         await LaneWorkflow(self._client, of).terminate()
 
-    async def is_over(self, call_id: str) -> bool:
+    async def is_over(self, call_id: str) -> bool | None:
+        """None where Temporal knows no workflow of that id."""
         try:
             view = await self._calls.task(call_id)
         except AnswerPendingError:
             return False
-        return view is None or view.ended_at is not None
+        return None if view is None else view.ended_at is not None
 
 
 @dataclass(frozen=True, slots=True)

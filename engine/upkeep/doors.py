@@ -1,7 +1,7 @@
 """Being a front door: its lease, and taking over calls that dead doors had accepted."""
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -19,6 +19,9 @@ from toolagent_service.calls.lanes import LaneUnreachableError
 
 _AT_ONCE = 64
 _OLD = timedelta(hours=1)
+_OLDEST = timedelta(days=7)
+"""No call is under way for longer, whoever makes it."""
+
 _FORGOTTEN = timedelta(seconds=10)
 _FORGET_EVERY_S = 60.0
 
@@ -32,8 +35,8 @@ class Workflows(Protocol):
         """Of a door that is gone. Raises LaneUnreachableError."""
         ...
 
-    async def is_over(self, call_id: str) -> bool:
-        """Whether the workflow of a call has ended, or is not there."""
+    async def is_over(self, call_id: str) -> bool | None:
+        """Whether the workflow of a call has ended; None where none has its id: another one may make it, as a part of its work."""
         ...
 
 
@@ -120,11 +123,12 @@ class DoorKeeper:
     async def _forget(self) -> None:
         """Claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes."""
 
-        async def withdraw(claim: Claim) -> None:
-            if await self._workflows.is_over(claim.call_id):
+        async def withdraw(claim: Claim, ended: Collection[bool | None]) -> None:
+            if await self._workflows.is_over(claim.call_id) in ended:
                 await self._claims.withdraw(claim.call_id, WORKFLOW)
 
-        await _with_each(partial(self._claims.held_for, WORKFLOW, _OLD, _AT_ONCE), withdraw)
+        for age, ended in ((_OLD, (True,)), (_OLDEST, (True, None))):
+            await _with_each(partial(self._claims.held_for, WORKFLOW, age, _AT_ONCE), partial(withdraw, ended=ended))
 
     async def leave(self) -> None:
         """The next door that looks takes over what is still claimed."""

@@ -30,7 +30,7 @@ class Round:
         self.adopted: list[str] = []
         self.closed: list[str] = []
         self.handed_on: list[str] = []
-        self.over: set[str] = set()
+        self.over = dict[str, bool | None]()
         self.is_temporal_away = False
         self.keeper = DoorKeeper(name, host, doors, claims, self, self, self.adopt)
 
@@ -50,8 +50,8 @@ class Round:
     def hand_on(self, flight: Flight) -> None:
         self.handed_on.append(flight.call_id)
 
-    async def is_over(self, call_id: str) -> bool:
-        return call_id in self.over
+    async def is_over(self, call_id: str) -> bool | None:
+        return self.over.get(call_id)
 
 
 @pytest.mark.promise("accepted-means-ended")
@@ -225,16 +225,23 @@ async def test_calls_whose_claims_are_old_are_handed_on_where_the_lane_does_not_
     assert own.handed_on == ["call-11111111"]
 
 
-async def test_the_claim_of_a_workflow_that_was_ended_from_outside_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.promise("never-twice")
+async def test_the_claim_of_a_workflow_that_was_ended_from_outside_goes_and_that_of_a_call_that_another_one_makes_goes_late(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     doors, claims = DoorTable(database, 60.0), ClaimTable(database)
-    own = Round("own", None, doors, claims)
-    for call_id in ("call-11111111", "call-22222222"):
+    states = {"call-11111111": True, "call-22222222": False, "call-33333333": None}
+    for call_id in states:
         await claims.take(Claim(call_id, "f", WORKFLOW), CALL)
-    own.over.add("call-11111111")
-    await own.keeper.look()
-    assert await claims.get("call-11111111") is not None
+
+    async def kept() -> list[str]:
+        keeping = Round("own", None, doors, claims)
+        keeping.over.update(states)
+        await keeping.keeper.look()
+        return [call_id for call_id in states if await claims.get(call_id) is not None]
+
+    assert await kept() == [*states]
     monkeypatch.setattr("engine.upkeep.doors._OLD", timedelta(0))
-    again = Round("own", None, doors, claims)
-    again.over.add("call-11111111")
-    await again.keeper.look()
-    assert [await claims.get("call-11111111"), (await claims.get("call-22222222")) is not None] == [None, True]
+    assert await kept() == ["call-22222222", "call-33333333"]
+    monkeypatch.setattr("engine.upkeep.doors._OLDEST", timedelta(0))
+    assert await kept() == ["call-22222222"]

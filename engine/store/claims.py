@@ -34,6 +34,7 @@ _HELD = select(claims.c.call_id, claims.c.fingerprint, claims.c.owner, claims.c.
 # In one order, so that two transactions never wait for each other. SQLite has one at a time, and knows no such locks.
 _LOCKED = _HELD.order_by(claims.c.call_id).with_for_update()
 _SETTLED = select(calls.c.call_id).where(calls.c.call_id.in_(bindparam("calls", expanding=True)), calls.c.settled_at.is_not(None))
+_ENDED = select(claims.c.call_id).join(calls, calls.c.call_id == claims.c.call_id).where(calls.c.settled_at.is_not(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,12 @@ class ClaimTable:
         """Those of these calls that have not ended."""
         async with self._database.read() as connection:
             return await held_claims(connection, call_ids)
+
+    async def drop_ended(self) -> None:
+        """Claims of calls that have ended: they were committed at the same moment as the end, or after it by who did not know of it."""
+        if ended := await self._database.scalars(_ENDED):
+            async with self._database.write_once() as connection:
+                await delete_claims(connection, ended)
 
     async def abandoned(self, living: Collection[str], most: int, after: str = "") -> tuple[Claim, ...]:
         """Claims of owners that are not among the living, with their calls, by call id, beyond one of these."""

@@ -80,6 +80,7 @@ class DoorKeeper:
         """Take over what dead doors have left, until Temporal does not answer."""
         with suppress(StoreUnavailableError, LaneUnreachableError):
             await self._clear(None)
+            await self._claims.drop_ended()  # else their calls would get workflows, to be told so
             await self._adopt_left()
             await self._remember()
             if time.monotonic() >= self._forget_at:

@@ -117,6 +117,18 @@ async def test_a_mark_brings_its_claim_along(database: Database) -> None:
     assert kept.call == CALL
 
 
+async def test_a_claim_that_came_after_the_end_of_its_call_goes_and_no_other_does(database: Database) -> None:
+    calls, claims = CallTable(database), ClaimTable(database)
+    await calls.settle(RECORD, RESULT, ())
+    assert await calls.mark_sent(RECORD, claim=Claim(RECORD.call_id, "f", "door-a", call=CALL)) == 0
+    for unsettled in (Claim("call-11111111", "f", "door-a", call=CALL), Claim("call-22222222", "f", "door-a")):
+        await claims.take(unsettled, CALL)
+        if unsettled.call is not None:
+            await calls.mark_sent(RECORD.model_copy(update={"call_id": unsettled.call_id}), claim=unsettled)
+    await claims.drop_ended()
+    assert [*await claims.held((RECORD.call_id, "call-11111111", "call-22222222"))] == ["call-11111111", "call-22222222"]
+
+
 @pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(hours=-1)])
 async def test_a_claim_of_nobody_is_left_to_its_workflow_for_a_while_whatever_the_clock_does(
     database: Database, monkeypatch: pytest.MonkeyPatch, jump: timedelta

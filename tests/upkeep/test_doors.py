@@ -148,6 +148,15 @@ async def test_an_earlier_life_of_the_same_host_is_gone_at_once_and_another_door
     assert late.closed == ["other"]
 
 
+async def test_a_call_that_has_ended_gets_no_workflow_for_a_claim_that_came_late(database: Database) -> None:
+    own, claims, calls = Round("own", None, DoorTable(database, 60.0), ClaimTable(database)), ClaimTable(database), CallTable(database)
+    await calls.settle(RECORD, RESULT, ())
+    assert await calls.mark_sent(RECORD, claim=Claim(RECORD.call_id, "f", "gone", call=CALL)) == 0
+    assert await claims.get(RECORD.call_id) is not None
+    await own.keeper.look()
+    assert (own.adopted, await claims.get(RECORD.call_id)) == ([], None)
+
+
 @pytest.mark.promise("nothing-is-left-over")
 async def test_a_door_that_is_gone_is_known_until_its_lane_is_ended_and_calls_are_adopted_meanwhile(database: Database) -> None:
     claims = ClaimTable(database)

@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent_service import step_names
-from toolagent_service.calls.lanes import LaneUnreachableError, door_queue, lane_id
+from toolagent_service.calls.lanes import BatchRefusedError, LaneUnreachableError, door_queue, lane_id
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 
 __all__ = ["LaneWorkflow"]
@@ -35,7 +35,7 @@ class LaneWorkflow:
         """Whether it may be there."""
 
     async def send(self, batch: LaneBatch) -> None:
-        """Returns when the workflow is done with the batch. Raises LaneUnreachableError."""
+        """Returns when the workflow is done with the batch. Raises LaneUnreachableError, BatchRefusedError."""
         for _ in range(_ASKED):
             if await self._is_taken(batch):
                 return
@@ -54,11 +54,12 @@ class LaneWorkflow:
         except WorkflowUpdateFailedError as error:
             if isinstance(error.cause, ApplicationError) and error.cause.type == step_names.LANE_DRAINS:
                 return False
-            raise LaneUnreachableError(f"A batch failed: {error.cause}") from error
+            raise BatchRefusedError(f"A batch failed: {error.cause}") from error
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 self._is_started = False
-            raise LaneUnreachableError(f"Temporal did not take a batch ({error.status.name}).") from error
+            kind = BatchRefusedError if error.status is RPCStatusCode.INVALID_ARGUMENT else LaneUnreachableError
+            raise kind(f"Temporal did not take a batch ({error.status.name}).") from error
         return True
 
     async def close(self) -> None:

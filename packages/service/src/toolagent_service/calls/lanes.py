@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from toolagent.contracts.calls import ToolResult
 
-__all__ = ["Elsewhere", "LanePendingError", "LaneRefusedError", "LaneUnreachableError", "door_queue", "lane_id"]
+__all__ = ["BatchRefusedError", "Elsewhere", "LanePendingError", "LaneRefusedError", "LaneUnreachableError", "door_queue", "lane_id"]
 
 
 def lane_id(door: str) -> str:
@@ -43,3 +43,7 @@ class LanePendingError(Exception):
 
 class LaneUnreachableError(Exception):
     """Temporal does not answer, or did not take what was asked; it may be asked again."""
+
+
+class BatchRefusedError(LaneUnreachableError):
+    """Temporal answers, and does not take this batch."""

@@ -34,7 +34,9 @@ from workers.temporal.host_workers import HEARTBEAT_THROTTLE
 from workflows.call_lane import CallLane
 
 _LAST = timedelta(seconds=0.5)
-_JOINED_AT_ONCE = 256
+_JOINED_AT_ONCE = 10_000
+"""One that finds no place is asked for again and again, in a history that grows; one that has a place only waits."""
+
 _BATCHES_AT_ONCE = 4
 
 

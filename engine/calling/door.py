@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
@@ -14,6 +14,7 @@ from engine.calls.memberships import Roles
 from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
 from engine.store.claims import NOBODY, Claim, ClaimTable
+from engine.store.clock import now, timestamp
 from toolagent.contracts.calls import CallMode, ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope
@@ -58,14 +59,20 @@ class Door:
         except StoreUnavailableError:
             return Elsewhere(None if is_new else call_id)  # a workflow can wait for the database
 
-    async def accept(self, call: ToolCall, call_id: str) -> None:
-        """Before it gets a workflow of its own: from now on its id is taken. Raises LaneRefusedError for another call under the id."""
-        with suppress(StoreUnavailableError):  # its workflow claims it as well
-            await self._given_away(call, call_id)
+    async def accept(self, call: ToolCall, call_id: str) -> str:
+        """Before it gets a workflow of its own: from now on its id is taken. Returns when it was claimed for this very request, if it
+        was. Raises LaneRefusedError for another call under the id."""
+        answer = await self._given_away(call, call_id)
+        return answer.claimed_at if isinstance(answer, Elsewhere) else ""
 
     async def _given_away(self, call: ToolCall, call_id: str) -> ToolResult | Elsewhere:
-        answer = await self._claimed(Claim(call_id, fingerprint(call), NOBODY), call)
-        return Elsewhere(call_id) if isinstance(answer, Claim) else answer
+        claim = Claim(call_id, fingerprint(call), NOBODY, claimed_at=timestamp(now()))
+        given = Elsewhere(call_id, claimed_at=claim.claimed_at)
+        try:
+            answer = await self._claimed(claim, call)
+        except StoreUnavailableError:
+            return given  # its workflow claims it as well
+        return given if isinstance(answer, Claim) else answer
 
     async def _made(self, call: ToolCall, call_id: str, size: int, *, is_new: bool) -> ToolResult | Elsewhere:
         flight = Flight(Claim(call_id, fingerprint(call), self._name, call=call), call, size)
@@ -89,9 +96,9 @@ class Door:
             raise LaneRefusedError(_unavailable(flight, f"{error} Try again in a moment.", sent=False)) from error
         return await self._ended(taken, flight)
 
-    async def withdraw(self, call_id: str) -> None:
-        """Its workflow was refused: a call that was given away is not accepted after all. Raises StoreUnavailableError."""
-        await self._tables.claims.withdraw(call_id, NOBODY)
+    async def withdraw(self, call_id: str, claimed_at: str) -> None:
+        """Its workflow was refused: a call that was given away then is not accepted after all. Raises StoreUnavailableError."""
+        await self._tables.claims.withdraw(call_id, NOBODY, claimed_at)
 
     async def tool_in_hand(self, call_id: str) -> str | None:
         """The tool of a call that some door has accepted and that has not ended. Raises StoreUnavailableError."""

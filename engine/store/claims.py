@@ -39,7 +39,10 @@ _ENDED = select(claims.c.call_id).join(calls, calls.c.call_id == claims.c.call_i
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who has a call in hand. `number` grows with each owner; `call` is there where it was asked for and can be read."""
+    """Who has a call in hand. `number` grows with each owner; `call` is there where it was asked for and can be read.
+
+    `claimed_at` is said by who has to know later whether it was this claim that was written, and no earlier one.
+    """
 
     call_id: str
     fingerprint: str
@@ -47,6 +50,7 @@ class Claim:
     number: int = 1
     is_cancelled: bool = False
     call: ToolCall | None = None
+    claimed_at: str = field(default="", compare=False)
 
     def is_held_as(self, other: "Claim | None") -> bool:
         """Whether nobody has taken it over."""
@@ -66,10 +70,13 @@ class ClaimTable:
         await self._taking.write(asked)
         return asked.standing, asked.found
 
-    async def withdraw(self, call_id: str, owner: str) -> None:
-        """The call is not accepted after all; its caller is told to come again."""
+    async def withdraw(self, call_id: str, owner: str, claimed_at: str | None = None) -> None:
+        """The call is not accepted after all; its caller is told to come again. With `claimed_at` no other claim goes than that one."""
+        mine = [claims.c.call_id == call_id, claims.c.owner == owner]
+        if claimed_at is not None:
+            mine.append(claims.c.claimed_at == claimed_at)
         async with self._database.write_once() as connection:
-            await connection.execute(delete(claims).where(claims.c.call_id == call_id, claims.c.owner == owner))
+            await connection.execute(delete(claims).where(*mine))
 
     async def get(self, call_id: str) -> Claim | None:
         async with self._database.read() as connection:
@@ -188,7 +195,7 @@ def _row(claim: Claim, call: ToolCall) -> dict[str, object]:
         "call": call.model_dump_json(exclude_defaults=True),
         "owner": claim.owner,
         "number": claim.number,
-        "claimed_at": timestamp(now()),
+        "claimed_at": claim.claimed_at or timestamp(now()),
     }
 
 

@@ -20,6 +20,7 @@ from engine.store.sessions import SessionTable
 from tests.calls.test_lane import Stage
 from tests.parts import tool_registry
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
+from toolagent.client.handles import CallHandle
 from toolagent.contracts.calls import CallMode, ErrorType, ToolCall, ToolError
 from toolagent.core.calls.results import failed
 from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
@@ -112,3 +113,25 @@ async def test_who_is_told_that_nothing_was_done_has_nothing_accepted(database: 
     assert refused.value.result.error is not None
     assert refused.value.result.error.details == {"cause": "disk_full", "sent": False}
     assert await claims.get(ID) is None
+
+
+@pytest.mark.promise("accepted-means-ended")
+@pytest.mark.parametrize("mode", CallMode)
+async def test_who_is_refused_takes_nothing_from_who_was_told_that_the_same_call_goes_on(database: Database, mode: CallMode) -> None:
+    def require_room() -> None:
+        if is_full:
+            raise StoreUnwritableError("disk_full", "Its disk is full.", "")
+
+    is_full, door, claims, call = False, _door(database), ClaimTable(database), ToolCall(tool_id="echo", mode=mode)
+    await door.accept(call, ID)
+
+    class FullLater(GuardedCalls):
+        async def start(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> CallHandle:
+            nonlocal is_full
+            is_full = True
+            return await super().start(call, call_id, is_new=is_new)
+
+    calls = LaneCalls(FullLater(await _unasked(), Recording((), require_room), patience_s=1.0), door)
+    with pytest.raises(CallRefusedError):
+        await (calls.run if mode is CallMode.SYNC else calls.start)(call, ID)
+    assert await claims.get(ID) is not None

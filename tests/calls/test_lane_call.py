@@ -55,6 +55,8 @@ class Tool:
 @dataclass
 class Bench:
     making: LaneMaking
+    harmless: LaneMaking
+    """A lane that makes no calls with side effects."""
     tool: Tool
     claims: ClaimTable
     intake: Intake
@@ -82,7 +84,9 @@ async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerato
     results = LargeResults(desk.files, inline_bytes=50, max_bytes=100)
     exchange = Exchange(supervisor, desk.parameters, results, CallFolders(tmp_path / "calls"), intake)
     cached = CachedTools(registry, CatalogState(database))
-    making = LaneMaking(cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1")
+    making = LaneMaking(
+        cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=True
+    )
     server = await asyncio.start_server(tool.serve, "127.0.0.1", 0)
     async with server:
         source = RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
@@ -92,7 +96,10 @@ async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerato
             ("acts", SideEffectScope.LOCAL_STATE, 2),
         ):
             await registry.register(ToolManifest(tool_id=tool_id, name="T", side_effect_scope=scope, timeout_s=timeout_s), (source,))
-        yield Bench(making, tool, ClaimTable(database), intake)
+        harmless = LaneMaking(
+            cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=False
+        )
+        yield Bench(making, harmless, tool, ClaimTable(database), intake)
         tool.may_answer.set()
     await supervisor.close()
     await http.aclose()
@@ -108,6 +115,13 @@ async def test_a_call_that_takes_a_slot_with_a_workflow_takes_one_in_a_lane(benc
     bench.tool.may_answer.set()
     results = [await first, await second]
     assert [result is not None for result in results] == [True, is_made]
+
+
+async def test_a_call_of_a_tool_that_has_side_effects_since_its_door_looked_gets_a_workflow(bench: Bench) -> None:
+    bench.tool.may_answer.set()
+    assert await bench.harmless.make(flight("acts"), "lane-1", "run-1", _work) is None
+    assert not bench.tool.is_asked.is_set()
+    assert await bench.harmless.make(flight("fast"), "lane-1", "run-1", _work) is not None
 
 
 @pytest.mark.promise("cancel-closes")

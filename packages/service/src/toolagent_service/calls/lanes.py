@@ -1,6 +1,6 @@
 """What front doors and their lanes are called, and what a lane may say instead of a result."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolagent.contracts.calls import ToolResult
 
@@ -19,10 +19,14 @@ def door_queue(door: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The call ends by a workflow of its own: it `has_begun` under this id, or is to be started (None: under any)."""
+    """The call ends by a workflow of its own: it `has_begun` under this id, or is to be started (None: under any).
+
+    `claimed_at` is of the claim that was made for this very request; empty where there is none.
+    """
 
     call_id: str | None
     has_begun: bool = False
+    claimed_at: str = field(default="", compare=False)
 
 
 class LaneRefusedError(Exception):

@@ -34,7 +34,9 @@ from workers.temporal.host_workers import HEARTBEAT_THROTTLE
 from workflows.call_lane import CallLane
 
 _LAST = timedelta(seconds=0.5)
-_JOINED_AT_ONCE = 256
+_JOINED_AT_ONCE = 10_000
+"""One that finds no place is asked for again and again, in a history that grows; one that has a place only waits."""
+
 _BATCHES_AT_ONCE = 4
 
 
@@ -57,16 +59,16 @@ class _Workflows:
         return True
 
     async def end_lane(self, of: str) -> None:
-        """Of a door that is gone."""
-        with suppress(LaneUnreachableError):
-            await LaneWorkflow(self._client, of).terminate()
+        """Of a door that is gone. Raises LaneUnreachableError."""
+        await LaneWorkflow(self._client, of).terminate()
 
-    async def is_over(self, call_id: str) -> bool:
+    async def is_over(self, call_id: str) -> bool | None:
+        """None where Temporal knows no workflow of that id."""
         try:
             view = await self._calls.task(call_id)
         except AnswerPendingError:
             return False
-        return view is None or view.ended_at is not None
+        return None if view is None else view.ended_at is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ async def running_door(
     lane = Lane(making, workflow.send, moves.move)
     async with AsyncExitStack() as stack:
         keeper = DoorKeeper(door, host, store.doors, store.claims, workflows, lane, moves.adopt)
-        await stack.enter_async_context(held_door(keeper, settings.host.host_heartbeat_s))
+        await stack.enter_async_context(held_door(keeper, settings.host.host_heartbeat_s, lambda: workflow.is_open))
         executor = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="lane"))
         worker = Worker(
             client,
@@ -106,7 +108,7 @@ async def running_door(
         await stack.enter_async_context(worker)
         stack.push_async_callback(_closed, workflow)
         stack.push_async_callback(lane.close)
-        await stack.enter_async_context(ending_elsewhere(lambda: lane.gone_on, store.claims))
+        await stack.enter_async_context(ending_elsewhere(door, lane, store.claims))
         tables, mode = DoorTables(store.claims, store.calls, store.cached_tools, store.durations, store.memberships), settings.calls.lanes
         client_of_door = LaneCalls(calls, Door(door, lane, making.is_ready, tables, mode))
         yield RunningDoor(client_of_door, lambda: None if mode is LaneMode.OFF else _counts(lane.figures))
@@ -118,5 +120,6 @@ def _counts(figures: LaneFigures) -> LaneCounts:
 
 
 async def _closed(workflow: LaneWorkflow) -> None:
+    """It stays open where Temporal does not answer."""
     with suppress(LaneUnreachableError):
         await workflow.close()

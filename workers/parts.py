@@ -78,6 +78,7 @@ from engine.upkeep.maintenance import HostMaintenance, HostParts
 from engine.upkeep.residents import Residents
 from engine.upkeep.scheduling import EVICTION, KeepingLimits, Modes, tools_of_sessions
 from toolagent.contracts.lanes import LaneCounts
+from toolagent_service.contracts.lanes import LaneMode
 from workers.failures import CannotRun
 from workers.settings.environment import environment
 from workers.settings.hosts import CallSettings, KeepingSettings
@@ -223,6 +224,7 @@ class CallMaking:
             settings.calls.bucket_limits,
             intake,
             host,
+            acts=settings.calls.lanes is LaneMode.ALL,
         )
 
 

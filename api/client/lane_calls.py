@@ -46,8 +46,8 @@ class LaneCalls:
         match answer:
             case Elsewhere(call_id=str(begun), has_begun=True):
                 return await self._calls.result(begun, call.tool_id)
-            case Elsewhere(call_id=wanted):
-                async with self._accepted(wanted):
+            case Elsewhere(call_id=wanted, claimed_at=claimed_at):
+                async with self._accepted(wanted, claimed_at):
                     return await self._calls.run(call, wanted)
             case result:
                 return result
@@ -58,8 +58,8 @@ class LaneCalls:
             return await self._calls.start(call)
         with _answered():
             async with self._calls.recorded(own, call.tool_id):
-                await self._door.accept(call, own)
-        async with self._accepted(own):
+                claimed_at = await self._door.accept(call, own)
+        async with self._accepted(own, claimed_at):
             return await self._calls.start(call, own)
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
@@ -73,9 +73,12 @@ class LaneCalls:
         """Ask a call to end; False when nobody has it. One that has ended stays as it is. Raises AnswerPendingError."""
         if await self._door.cancel(call_id):
             return True
-        is_told = await self._calls.cancel(call_id, workflow_id)
-        # A door that makes it looks at its claim more often than it hears from Temporal.
-        is_claimed = await self._door.cancel_elsewhere(call_id)
+        try:
+            # A door that makes it looks at its claim more often than it hears from Temporal, which may be away.
+            is_claimed = await self._door.cancel_elsewhere(call_id)
+        finally:
+            # So may the database be: what has a workflow is told all the same.
+            is_told = await self._calls.cancel(call_id, workflow_id)
         if is_told or not is_claimed:
             return is_told
         # Another door has it: the call ends soon, or has a workflow soon.
@@ -86,13 +89,13 @@ class LaneCalls:
         return True
 
     @asynccontextmanager
-    async def _accepted(self, call_id: str | None) -> AsyncGenerator[None]:
-        """Who is refused in the block has nothing accepted."""
+    async def _accepted(self, call_id: str | None, claimed_at: str) -> AsyncGenerator[None]:
+        """Who is refused in the block has nothing accepted; what was accepted earlier goes on."""
         try:
             yield
         except CallRefusedError:
-            if call_id is not None:
-                await self._door.withdraw(call_id)
+            if call_id is not None and claimed_at:
+                await self._door.withdraw(call_id, claimed_at)
             raise
 
     async def callback(self, task_id: str) -> CallbackView | None:

@@ -127,7 +127,7 @@ class QueuedAttempt(Attempt):
     async def after_not_sent(self) -> None:
         """It is certain that nothing left now; the mark of an earlier attempt stays."""
         if self._sends:
-            await self._calls.unmark_sent(self.plan.call_id)
+            await self._calls.unmark_sent(self.plan.call_id, self._claim)
             self._sends = 0
         self._turn.not_sent()
         await super().after_not_sent()

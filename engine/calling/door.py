@@ -1,8 +1,9 @@
 """A front door: which calls take its lane, which of them are accepted, and what becomes of those that somebody else has."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
@@ -13,10 +14,11 @@ from engine.calls.memberships import Roles
 from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
 from engine.store.claims import NOBODY, Claim, ClaimTable
+from engine.store.clock import now, timestamp
 from toolagent.contracts.calls import CallMode, ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope
-from toolagent.core.calls.idempotency import fingerprint
+from toolagent.core.calls.idempotency import fingerprint, is_generated
 from toolagent.core.calls.results import failed, key_conflict
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.schemas import FILE_PATH, mentions_format
@@ -44,6 +46,8 @@ class Door:
 
     def __init__(self, name: str, lane: Lane, is_ready: Callable[[ToolEntry], bool], tables: DoorTables, mode: LaneMode) -> None:
         self._name, self._lane, self._is_ready, self._tables, self._mode = name, lane, is_ready, tables, mode
+        self._claiming = Counter[str]()
+        """Calls whose claims may be on their way to the database."""
 
     async def make(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
         """The call's result, or by whom it is had. `is_new`: nobody else has this id. Raises LaneRefusedError, LanePendingError."""
@@ -55,32 +59,46 @@ class Door:
         except StoreUnavailableError:
             return Elsewhere(None if is_new else call_id)  # a workflow can wait for the database
 
-    async def accept(self, call: ToolCall, call_id: str) -> None:
-        """Before it gets a workflow of its own: from now on its id is taken. Raises LaneRefusedError for another call under the id."""
-        with suppress(StoreUnavailableError):  # its workflow claims it as well
-            await self._given_away(call, call_id)
+    async def accept(self, call: ToolCall, call_id: str) -> str:
+        """Before it gets a workflow of its own: from now on its id is taken. Returns when it was claimed for this very request, if it
+        was. Raises LaneRefusedError for another call under the id."""
+        answer = await self._given_away(call, call_id)
+        return answer.claimed_at if isinstance(answer, Elsewhere) else ""
 
     async def _given_away(self, call: ToolCall, call_id: str) -> ToolResult | Elsewhere:
-        answer = await self._claimed(Claim(call_id, fingerprint(call), NOBODY), call)
-        return Elsewhere(call_id) if isinstance(answer, Claim) else answer
+        claim = Claim(call_id, fingerprint(call), NOBODY, claimed_at=timestamp(now()))
+        given = Elsewhere(call_id, claimed_at=claim.claimed_at)
+        try:
+            answer = await self._claimed(claim, call)
+        except StoreUnavailableError:
+            return given  # its workflow claims it as well
+        return given if isinstance(answer, Claim) else answer
 
     async def _made(self, call: ToolCall, call_id: str, size: int, *, is_new: bool) -> ToolResult | Elsewhere:
         flight = Flight(Claim(call_id, fingerprint(call), self._name, call=call), call, size)
         if (known := self._lane.flight(call_id)) is not None:
             return await self._ended(known, flight)
-        # Kept while it is claimed: what is accepted is not refused.
-        with self._room(flight):
-            if not is_new:
-                answer = await self._claimed(flight.claim, call)
-                if not isinstance(answer, Claim):
-                    return answer
-                flight.claim, flight.is_accepted = answer, True
-            taken = self._lane.take(flight)
+        if not is_new and call.idempotency_key is None and is_generated(call_id):
+            # A new call may have it, which has a workflow and no claim: made here too, one would take the other for lost.
+            return await self._given_away(call, call_id)
+        try:
+            # Kept while it is claimed: what is accepted is not refused.
+            with self._lane.room(), self._noted(call_id):
+                if not is_new:
+                    answer = await self._claimed(flight.claim, call)
+                    if not isinstance(answer, Claim):
+                        return answer
+                    flight.claim, flight.is_accepted = answer, True
+                taken = self._lane.take(flight)
+        except LaneFullError as error:
+            if not is_new and (answer := await self._accepted_before(flight.claim, call)) is not None:
+                return answer
+            raise LaneRefusedError(_unavailable(flight, f"{error} Try again in a moment.", sent=False)) from error
         return await self._ended(taken, flight)
 
-    async def withdraw(self, call_id: str) -> None:
-        """Its workflow was refused: a call that was given away is not accepted after all. Raises StoreUnavailableError."""
-        await self._tables.claims.withdraw(call_id, NOBODY)
+    async def withdraw(self, call_id: str, claimed_at: str) -> None:
+        """Its workflow was refused: a call that was given away then is not accepted after all. Raises StoreUnavailableError."""
+        await self._tables.claims.withdraw(call_id, NOBODY, claimed_at)
 
     async def tool_in_hand(self, call_id: str) -> str | None:
         """The tool of a call that some door has accepted and that has not ended. Raises StoreUnavailableError."""
@@ -136,12 +154,30 @@ class Door:
             raise _conflict(claim, call)
         if standing == "ours":
             return found
-        if standing == "settled" and (record := await self._tables.records.get(claim.call_id)) is not None and record.result is not None:
-            if record.fingerprint != claim.fingerprint:
-                raise _conflict(claim, call)
-            return record.result
+        if standing == "settled" and isinstance(answer := await self._recorded(claim, call), ToolResult):
+            return answer
         # It has a workflow of its own, or gets one, which waits for the door that has it.
         return Elsewhere(claim.call_id)
+
+    async def _accepted_before(self, claim: Claim, call: ToolCall) -> ToolResult | Elsewhere | None:
+        """By whom a call is had that was accepted earlier, here or elsewhere; None where it was not."""
+        if self._claiming[claim.call_id]:
+            return Elsewhere(claim.call_id)
+        held = await self._tables.claims.get(claim.call_id)
+        if held is None:
+            return await self._recorded(claim, call)
+        if held.fingerprint != claim.fingerprint:
+            raise _conflict(claim, call)
+        return Elsewhere(claim.call_id)
+
+    async def _recorded(self, claim: Claim, call: ToolCall) -> ToolResult | Elsewhere | None:
+        """The recorded result; Elsewhere: the call was sent and has none yet."""
+        record = await self._tables.records.get(claim.call_id)
+        if record is None:
+            return None
+        if record.fingerprint != claim.fingerprint:
+            raise _conflict(claim, call)
+        return record.result or Elsewhere(claim.call_id)
 
     async def _ended(self, known: Flight, asked: Flight) -> ToolResult | Elsewhere:
         if known.claim.fingerprint != asked.claim.fingerprint:
@@ -152,6 +188,16 @@ class Door:
                 self._require_answer(known)
         return known.done.result() or Elsewhere(known.call_id, has_begun=True)
 
+    @contextmanager
+    def _noted(self, call_id: str) -> Generator[None]:
+        self._claiming[call_id] += 1
+        try:
+            yield
+        finally:
+            self._claiming[call_id] -= 1
+            if not self._claiming[call_id]:
+                del self._claiming[call_id]
+
     def _require_answer(self, flight: Flight) -> None:
         """Tell the caller of a call that stands still to ask again later. A call that was not accepted is taken back."""
         if flight.is_accepted:
@@ -160,14 +206,6 @@ class Door:
             )
         if self._lane.leave(flight):
             raise LaneRefusedError(_unavailable(flight, "Temporal or the database is away. Try again in a moment.", sent=False))
-
-    @contextmanager
-    def _room(self, flight: Flight) -> Generator[None]:
-        try:
-            with self._lane.room():
-                yield
-        except LaneFullError as error:
-            raise LaneRefusedError(_unavailable(flight, f"{error} Try again in a moment.", sent=False)) from error
 
 
 def _unavailable(flight: Flight, message: str, **details: JsonValue) -> ToolResult:

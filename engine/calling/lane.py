@@ -17,7 +17,7 @@ from engine.store.claims import Claim
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.lanes import LaneFigures
 from toolagent.core.failures import StoreUnavailableError
-from toolagent_service.calls.lanes import LaneUnreachableError
+from toolagent_service.calls.lanes import BatchRefusedError, LaneUnreachableError
 from toolagent_service.contracts.lanes import LaneBatch, LaneCall, LaneEnd, LaneStatus
 
 BUDGET_S = 0.1
@@ -34,6 +34,8 @@ _MOVES_AT_ONCE = 2
 
 _PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 _LATELY_S = 10.0
+_MOST_REFUSALS = 3
+"""How often a batch is refused before its calls are sent one by one."""
 
 
 class LaneFullError(Exception):
@@ -58,6 +60,7 @@ class Flight:
     is_cancelled: bool = False
     is_settling: bool = False
     """What the tool said is written down: nothing can end that any more."""
+    came_at: float = field(default_factory=time.monotonic)
 
     @property
     def call_id(self) -> str:
@@ -90,7 +93,7 @@ class LaneMaker(Protocol):
 
 
 Send = Callable[[LaneBatch], Awaitable[None]]
-"""Hands a batch to the lane's workflow and returns when that is done with it. Raises LaneUnreachableError."""
+"""Hands a batch to the lane's workflow and returns when that is done with it. Raises LaneUnreachableError, BatchRefusedError."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -148,6 +151,12 @@ class Lane:
         """Calls that are made here and have a workflow of their own."""
         return tuple(flight for flight in self._flights.values() if flight.is_moved)
 
+    @property
+    def delayed(self) -> tuple[Flight, ...]:
+        """Calls that were accepted, and have been here for longer than the budget without a workflow."""
+        before = time.monotonic() - self._budget_s
+        return tuple(flight for flight in self._flights.values() if flight.is_accepted and not flight.is_moved and flight.came_at < before)
+
     @contextmanager
     def room(self) -> Generator[None]:
         """A place is kept for a call that is taken in the block. Raises LaneFullError."""
@@ -203,19 +212,32 @@ class Lane:
             self._end(flight, None)
 
     async def _send_all(self) -> None:
-        pause_s = _PAUSE_S
+        pause_s, refusals, singly = _PAUSE_S, 0, 0
         while self._waiting:
-            batch = self._next_batch()
+            batch = self._next_batch(1 if singly else MOST_CALLS)
+            singly = max(singly - 1, 0)
             # After all of them have come, and while Temporal is asked.
             self._preparing = asyncio.create_task(self._prepared(), name="prepare a batch")
             try:
-                await self._answered(self._send(LaneBatch(calls=tuple(map(_as_sent, batch)))))
-                pause_s = _PAUSE_S
+                await self._answered(self._sent(batch))
+                pause_s, refusals = _PAUSE_S, refusals if singly else 0
             except Exception as error:  # noqa: BLE001 - whatever it is, the calls of the batch wait for their turn
                 self._note(error)
-                self._waiting.extendleft(flight for flight in reversed(batch) if flight.task is None and not flight.done.done())
+                refusals += _is_refusal(error)
+                left = [flight for flight in batch if flight.task is None and not flight.done.done()]
+                if refusals >= _MOST_REFUSALS and len(batch) == 1:
+                    for flight in left:
+                        self._move_later(flight)
+                    continue
+                self._waiting.extendleft(reversed(left))
+                if refusals >= _MOST_REFUSALS:
+                    # One of them may be what is refused: it gets a workflow, and keeps the others from nothing.
+                    singly = len(left)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    async def _sent(self, batch: Sequence[Flight]) -> None:
+        await self._send(LaneBatch(calls=tuple(map(_as_sent, batch))))
 
     def _note(self, error: Exception) -> None:
         self._last_error = str(error) or type(error).__name__
@@ -228,10 +250,10 @@ class Lane:
         await asking
         self._asked_at = None
 
-    def _next_batch(self) -> list[Flight]:
+    def _next_batch(self, most: int) -> list[Flight]:
         batch: list[Flight] = []
         size = 0
-        while self._waiting and len(batch) < MOST_CALLS and (not batch or size + self._waiting[0].size <= _MOST_BYTES):
+        while self._waiting and len(batch) < most and (not batch or size + self._waiting[0].size <= _MOST_BYTES):
             batch.append(self._waiting.popleft())
             size += batch[-1].size
         return batch
@@ -322,6 +344,11 @@ class Lane:
             del self._flights[flight.call_id]
         if not flight.done.done():
             flight.done.set_result(result)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the batch is at fault, as far as one can tell; not Temporal, which is away."""
+    return isinstance(error, BatchRefusedError) or not isinstance(error, LaneUnreachableError | StoreUnavailableError)
 
 
 def _as_sent(flight: Flight) -> LaneCall:

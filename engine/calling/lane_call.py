@@ -42,7 +42,7 @@ class Catalog(Protocol):
 
 
 class LaneMaking:
-    """`slots` are how many calls that need one a lane makes at once, by bucket."""
+    """`slots` are how many calls that need one a lane makes at once, by bucket; `acts` says whether it makes calls with side effects."""
 
     def __init__(
         self,
@@ -55,8 +55,10 @@ class LaneMaking:
         slots: Mapping[str, int],
         intake: Intake,
         host: str,
+        *,
+        acts: bool,
     ) -> None:
-        self._intake = intake
+        self._intake, self._acts = intake, acts
         self._catalog, self._admissions, self._supervisor, self._exchange = catalog, admissions, supervisor, exchange
         self._settlements, self._calls, self._host = settlements, calls, host
         self._slots = {bucket: asyncio.Semaphore(most) for bucket, most in slots.items()}
@@ -79,6 +81,8 @@ class LaneMaking:
                 return decision.admission.result
             if not isinstance(decision.admission, Admitted) or decision.entry is None:
                 return None
+            if not self._acts and _has_effects(decision.entry):
+                return None  # it had none when its door looked
             plan = decision.admission.plan.model_copy(update={"way": Way.LANE})
             attempt = self._attempt(plan, decision.entry, turn, flight)
             return await self._made(attempt, turn, flight, work, self._slot(plan, decision.entry))
@@ -106,9 +110,9 @@ class LaneMaking:
             return await AsyncRetrying(retry=retry_if_exception_type(_PASSING), wait=wait_exponential(0.2, max=5))(settle)
 
     def _attempt(self, plan: CallPlan, entry: ToolEntry, turn: Turn, flight: Flight) -> Attempt:
-        if entry.manifest.side_effect_scope is SideEffectScope.NONE:
-            return FastAttempt(plan, entry, self._host)
-        return QueuedAttempt(plan, entry, self._host, self._calls, turn, flight.claim)
+        if _has_effects(entry):
+            return QueuedAttempt(plan, entry, self._host, self._calls, turn, flight.claim)
+        return FastAttempt(plan, entry, self._host)
 
     def _slot(self, plan: CallPlan, entry: ToolEntry) -> AbstractAsyncContextManager[None]:
         """Of a call that would wait in a queue if it had a workflow."""
@@ -122,10 +126,16 @@ class LaneMaking:
         if (slots := self._slots.get(bucket)) is None:
             raise ForTheQueue(bucket)
         try:
-            await asyncio.wait_for(slots.acquire(), BUDGET_S)
+            # Not `wait_for`, which forgets a cancel that comes together with the slot.
+            async with asyncio.timeout(BUDGET_S):
+                await slots.acquire()
         except TimeoutError:
             raise ForTheQueue(bucket) from None
         try:
             yield
         finally:
             slots.release()
+
+
+def _has_effects(entry: ToolEntry) -> bool:
+    return entry.manifest.side_effect_scope is not SideEffectScope.NONE

@@ -69,11 +69,13 @@ class CallTable:
         await self._marking.write(mark)
         return mark.sends
 
-    async def unmark_sent(self, call_id: str) -> None:
-        """Take the last mark back, because it is certain that nothing left then. What left before stays marked."""
+    async def unmark_sent(self, call_id: str, claim: Claim | None = None) -> None:
+        """Take the last mark back, because it is certain that nothing left then. What left before stays marked, and so does everything
+        when the `claim` on the call is another owner's by now: the last mark is that one's."""
         left = {"sends": calls.c.sends - 1, "sent_at": case((calls.c.sends > 1, calls.c.sent_at), else_=None)}
         async with self._database.write() as connection:
-            await connection.execute(update(calls).where(calls.c.call_id == call_id).values(left))
+            if claim is None or claim.is_held_as((await held_claims(connection, [call_id], lock=True)).get(call_id)):
+                await connection.execute(update(calls).where(calls.c.call_id == call_id).values(left))
 
     async def settle(
         self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...], claim: Claim | None = None
@@ -135,7 +137,7 @@ async def _mark_all(connection: AsyncConnection, unordered: Sequence[_Mark]) -> 
         mark.sends = 0  # what an attempt has said that was not committed
     claimed = sorted((mark.claim for mark in unordered if mark.claim is not None), key=lambda claim: claim.call_id)
     await put_claims(connection, claimed)
-    held = await held_claims(connection, [claim.call_id for claim in claimed])
+    held = await held_claims(connection, [claim.call_id for claim in claimed], lock=True)
     valid = [mark for mark in unordered if mark.claim is None or _may_leave(mark.claim, held.get(mark.call_id))]
     for again in (False, True):
         # A statement takes each call once: of those who mark the same one, each has a turn of its own.
@@ -161,15 +163,16 @@ async def _mark_once(connection: AsyncConnection, marks: Mapping[str, _Mark], *,
 
 async def _settle(connection: AsyncConnection, unordered: Sequence[_Ending]) -> None:
     # Two hosts that settle the same calls take their rows in one order, and so never wait for each other.
-    claimed = await held_claims(connection, [ending.call_id for ending in unordered if ending.claim is not None])
+    claimed = await held_claims(connection, [ending.call_id for ending in unordered if ending.claim is not None], lock=True)
     for ending in unordered:
         ending.is_overtaken = ending.claim is not None and not ending.claim.is_held_as(claimed.get(ending.call_id))
     endings = sorted((ending for ending in unordered if not ending.is_overtaken), key=lambda ending: ending.call_id)
     if not endings:
         return
+    # Before the calls, as those take them who mark.
+    await delete_claims(connection, [ending.call_id for ending in endings])
     await connection.execute(_end(connection.dialect.name, tuple(endings[0].call)), [ending.call for ending in endings])
     settled = (await connection.execute(_SETTLED, {"calls": [ending.call_id for ending in endings]})).all()
-    await delete_claims(connection, [ending.call_id for ending in endings])
     standing = {call_id: settled_at for call_id, settled_at in settled}
     for ending in endings:
         ending.stands = standing.get(ending.call_id) == ending.call["settled_at"]

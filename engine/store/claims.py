@@ -31,12 +31,18 @@ Standing: TypeAlias = Literal["ours", "held", "settled"]
 _HELD = select(claims.c.call_id, claims.c.fingerprint, claims.c.owner, claims.c.number, claims.c.cancelled_at).where(
     claims.c.call_id.in_(bindparam("calls", expanding=True))
 )
+# In one order, so that two transactions never wait for each other. SQLite has one at a time, and knows no such locks.
+_LOCKED = _HELD.order_by(claims.c.call_id).with_for_update()
 _SETTLED = select(calls.c.call_id).where(calls.c.call_id.in_(bindparam("calls", expanding=True)), calls.c.settled_at.is_not(None))
+_ENDED = select(claims.c.call_id).join(calls, calls.c.call_id == claims.c.call_id).where(calls.c.settled_at.is_not(None))
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who has a call in hand. `number` grows with each owner; `call` is there where it was asked for and can be read."""
+    """Who has a call in hand. `number` grows with each owner; `call` is there where it was asked for and can be read.
+
+    `claimed_at` is said by who has to know later whether it was this claim that was written, and no earlier one.
+    """
 
     call_id: str
     fingerprint: str
@@ -44,6 +50,7 @@ class Claim:
     number: int = 1
     is_cancelled: bool = False
     call: ToolCall | None = None
+    claimed_at: str = field(default="", compare=False)
 
     def is_held_as(self, other: "Claim | None") -> bool:
         """Whether nobody has taken it over."""
@@ -63,10 +70,13 @@ class ClaimTable:
         await self._taking.write(asked)
         return asked.standing, asked.found
 
-    async def withdraw(self, call_id: str, owner: str) -> None:
-        """The call is not accepted after all; its caller is told to come again."""
+    async def withdraw(self, call_id: str, owner: str, claimed_at: str | None = None) -> None:
+        """The call is not accepted after all; its caller is told to come again. With `claimed_at` no other claim goes than that one."""
+        mine = [claims.c.call_id == call_id, claims.c.owner == owner]
+        if claimed_at is not None:
+            mine.append(claims.c.claimed_at == claimed_at)
         async with self._database.write_once() as connection:
-            await connection.execute(delete(claims).where(claims.c.call_id == call_id, claims.c.owner == owner))
+            await connection.execute(delete(claims).where(*mine))
 
     async def get(self, call_id: str) -> Claim | None:
         async with self._database.read() as connection:
@@ -79,24 +89,34 @@ class ClaimTable:
         async with self._database.write_once() as connection:
             return (await connection.execute(cancelled)).scalar_one_or_none()
 
+    async def cancelled(self, owner: str) -> Sequence[str]:
+        """Calls that an owner has in hand and that are to end."""
+        return await self._database.scalars(select(claims.c.call_id).where(claims.c.owner == owner, claims.c.cancelled_at.is_not(None)))
+
     async def held(self, call_ids: Sequence[str]) -> Mapping[str, Claim]:
         """Those of these calls that have not ended."""
         async with self._database.read() as connection:
             return await held_claims(connection, call_ids)
 
-    async def abandoned(self, living: Collection[str], most: int) -> tuple[Claim, ...]:
-        """Claims of owners that are not among the living, the oldest first, with their calls."""
+    async def drop_ended(self) -> None:
+        """Claims of calls that have ended: they were committed at the same moment as the end, or after it by who did not know of it."""
+        if ended := await self._database.scalars(_ENDED):
+            async with self._database.write_once() as connection:
+                await delete_claims(connection, ended)
+
+    async def abandoned(self, living: Collection[str], most: int, after: str = "") -> tuple[Claim, ...]:
+        """Claims of owners that are not among the living, with their calls, by call id, beyond one of these."""
         # What nobody has in hand is about to be taken over by its workflow.
         is_fresh = and_(claims.c.owner == NOBODY, _is_younger(_FRESH))
         is_left = and_(claims.c.owner.not_in([*living, WORKFLOW]), not_(is_fresh))
-        query = select(claims).where(is_left).order_by(claims.c.claimed_at).limit(most)
-        async with self._database.read() as connection:
-            return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
+        return await self._page(is_left, most, after)
 
-    async def held_for(self, owner: str, age: timedelta, most: int) -> tuple[Claim, ...]:
-        """What an owner has had in hand for so long, the oldest first, with the calls."""
-        old = and_(claims.c.owner == owner, not_(_is_younger(age)))
-        query = select(claims).where(old).order_by(claims.c.claimed_at).limit(most)
+    async def held_for(self, owner: str, age: timedelta, most: int, after: str = "") -> tuple[Claim, ...]:
+        """What an owner has had in hand for so long, with the calls, by call id, beyond one of these."""
+        return await self._page(and_(claims.c.owner == owner, not_(_is_younger(age))), most, after)
+
+    async def _page(self, which: ColumnElement[bool], most: int, after: str) -> tuple[Claim, ...]:
+        query = select(claims).where(which, claims.c.call_id > after).order_by(claims.c.call_id).limit(most)
         async with self._database.read() as connection:
             return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
 
@@ -129,11 +149,11 @@ async def put_claims(connection: AsyncConnection, new: Sequence[Claim]) -> None:
     await insert_new(connection, claims, [_row(claim, claim.call) for claim in new if claim.call is not None])
 
 
-async def held_claims(connection: AsyncConnection, call_ids: Sequence[str]) -> Mapping[str, Claim]:
-    """By call id, as they are now."""
+async def held_claims(connection: AsyncConnection, call_ids: Sequence[str], *, lock: bool = False) -> Mapping[str, Claim]:
+    """By call id, as they are now; with `lock` they stay so until the transaction ends."""
     if not call_ids:
         return {}
-    rows = await connection.execute(_HELD, {"calls": call_ids})
+    rows = await connection.execute(_LOCKED if lock else _HELD, {"calls": call_ids})
     return {row.call_id: Claim(row.call_id, row.fingerprint, row.owner, row.number, row.cancelled_at is not None) for row in rows}
 
 
@@ -175,7 +195,7 @@ def _row(claim: Claim, call: ToolCall) -> dict[str, object]:
         "call": call.model_dump_json(exclude_defaults=True),
         "owner": claim.owner,
         "number": claim.number,
-        "claimed_at": timestamp(now()),
+        "claimed_at": claim.claimed_at or timestamp(now()),
     }
 
 

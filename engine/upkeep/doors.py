@@ -1,9 +1,10 @@
 """Being a front door: its lease, and taking over calls that dead doors had accepted."""
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -18,6 +19,9 @@ from toolagent_service.calls.lanes import LaneUnreachableError
 
 _AT_ONCE = 64
 _OLD = timedelta(hours=1)
+_OLDEST = timedelta(days=7)
+"""No call is under way for longer, whoever makes it."""
+
 _FORGOTTEN = timedelta(seconds=10)
 _FORGET_EVERY_S = 60.0
 
@@ -28,11 +32,11 @@ class Workflows(Protocol):
     """What a door asks of Temporal. All of it may be repeated."""
 
     async def end_lane(self, of: str) -> None:
-        """Of a door that is gone."""
+        """Of a door that is gone. Raises LaneUnreachableError."""
         ...
 
-    async def is_over(self, call_id: str) -> bool:
-        """Whether the workflow of a call has ended, or is not there."""
+    async def is_over(self, call_id: str) -> bool | None:
+        """Whether the workflow of a call has ended; None where none has its id: another one may make it, as a part of its work."""
         ...
 
 
@@ -58,6 +62,8 @@ class DoorKeeper:
         self._door, self._host, self._doors, self._claims = door, host, doors, claims
         self._workflows, self._lane, self._adopt = workflows, lane, adopt
         self._forget_at = 0.0
+        self._left = frozenset[str]()
+        """What the last round found to be adopted."""
 
     async def open(self) -> None:
         """Raises StoreUnavailableError."""
@@ -74,32 +80,56 @@ class DoorKeeper:
         """Take over what dead doors have left, until Temporal does not answer."""
         with suppress(StoreUnavailableError, LaneUnreachableError):
             await self._clear(None)
-            living = [lane.door for lane in await self._doors.alive()]
-            for claim in await self._claims.abandoned(living, _AT_ONCE):
-                await self._take_on(claim)
+            await self._claims.drop_ended()  # else their calls would get workflows, to be told so
+            await self._adopt_left()
             await self._remember()
             if time.monotonic() >= self._forget_at:
                 self._forget_at = time.monotonic() + _FORGET_EVERY_S
                 await self._forget()
 
+    async def _adopt_left(self) -> None:
+        left = set[str]()
+
+        async def page(after: str) -> Sequence[Claim]:
+            # Looked at anew: a door that has come since is alive.
+            living = [lane.door for lane in await self._doors.alive()]
+            return await self._claims.abandoned(living, _AT_ONCE, after)
+
+        async def take_on(claim: Claim) -> None:
+            left.add(claim.call_id)
+            await self._take_on(claim)
+
+        await _with_each(page, take_on)
+        self._left = frozenset(left)
+
     async def _take_on(self, claim: Claim) -> None:
-        if claim.call is None:
+        """What stays is said once."""
+        is_news = claim.call_id not in self._left
+        if claim.call is not None:
+            if is_news:
+                _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
+            await self._adopt(claim)
+        elif is_news:
             _log.error("claim_unreadable", call_id=claim.call_id, door=claim.owner, then="a door of the version that wrote it adopts it")
-            return
-        _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
-        await self._adopt(claim)
 
     async def _remember(self) -> None:
         """Calls that were accepted here without our knowing it: the database was lost, or the caller, while they were claimed."""
-        for claim in await self._claims.held_for(self._door, _FORGOTTEN, _AT_ONCE):
+
+        async def hand_on(claim: Claim) -> None:
             if claim.call is not None:
                 self._lane.hand_on(Flight(claim, claim.call, 0, is_accepted=True))
 
+        await _with_each(partial(self._claims.held_for, self._door, _FORGOTTEN, _AT_ONCE), hand_on)
+
     async def _forget(self) -> None:
         """Claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes."""
-        for claim in await self._claims.held_for(WORKFLOW, _OLD, _AT_ONCE):
-            if await self._workflows.is_over(claim.call_id):
+
+        async def withdraw(claim: Claim, ended: Collection[bool | None]) -> None:
+            if await self._workflows.is_over(claim.call_id) in ended:
                 await self._claims.withdraw(claim.call_id, WORKFLOW)
+
+        for age, ended in ((_OLD, (True,)), (_OLDEST, (True, None))):
+            await _with_each(partial(self._claims.held_for, WORKFLOW, age, _AT_ONCE), partial(withdraw, ended=ended))
 
     async def leave(self) -> None:
         """The next door that looks takes over what is still claimed."""
@@ -108,8 +138,20 @@ class DoorKeeper:
 
     async def _clear(self, host: str | None) -> None:
         for gone in await self._doors.gone(host, self._door):
-            await self._workflows.end_lane(gone)
-            await self._doors.leave(gone)
+            with suppress(LaneUnreachableError):  # nothing but its row says that there is a lane to be ended: it stays
+                await self._workflows.end_lane(gone)
+                await self._doors.leave(gone)
+
+
+async def _with_each(page: Callable[[str], Awaitable[Sequence[Claim]]], do: Callable[[Claim], Awaitable[None]]) -> None:
+    """Page by page: those that stay where they are keep no others from their turn."""
+    after, is_full = "", True
+    while is_full:
+        found = await page(after)
+        for claim in found:
+            await do(claim)
+            after = claim.call_id
+        is_full = len(found) == _AT_ONCE
 
 
 def seen_doors(doors: DoorTable, every_s: float) -> AbstractAsyncContextManager[None]:
@@ -123,12 +165,16 @@ def seen_doors(doors: DoorTable, every_s: float) -> AbstractAsyncContextManager[
 
 
 @asynccontextmanager
-async def held_door(keeper: DoorKeeper, every_s: float) -> AsyncGenerator[None]:
-    """Be that door until the block ends. Raises StoreUnavailableError at its beginning."""
+async def held_door(keeper: DoorKeeper, every_s: float, is_lane_open: Callable[[], bool]) -> AsyncGenerator[None]:
+    """Be that door until the block ends. Raises StoreUnavailableError at its beginning.
+
+    A door whose lane is still open at the end does not leave: when its lease is over, another one ends that lane.
+    """
     await keeper.open()
     try:
         # Of their own, since nothing may keep a lease from being renewed.
         async with repeated(keeper.beat, every_s, "door lease"), repeated(keeper.look, every_s, "calls of other doors"):
             yield
     finally:
-        await keeper.leave()
+        if not is_lane_open():
+            await keeper.leave()

@@ -234,6 +234,22 @@ async def test_a_body_of_a_hundred_thousand_numbers_is_taken(house: House) -> No
     assert answer.status_code == 200
 
 
+def test_json_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def another_reader(_body: bytes, **_options: bool) -> JsonValue:
+        raise AssertionError("It is read again.")
+
+    monkeypatch.setattr("api.reading.strict_json.from_json", another_reader)
+    assert parse_json('{"a": [1, 2.5, "é", "\\u00e9", {"b": null}]}'.encode()) == {"a": [1, 2.5, "é", "é", {"b": None}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [(r'{"a": "\ud83d\ude00"}', {"a": "😀"}), (r'{"a": "\\ud83d"}', {"a": r"\ud83d"}), (r'{"a": "\uD83D\uDE00"}', {"a": "😀"})],
+)
+def test_whole_pairs_of_surrogates_are_read(body: str, found: JsonValue) -> None:
+    assert parse_json(body.encode()) == found
+
+
 @given(VALUES)
 @settings(max_examples=200, deadline=None)
 def test_json_is_read_as_pythons_reader_does_or_refused(value: JsonValue) -> None:

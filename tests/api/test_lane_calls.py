@@ -1,5 +1,7 @@
 """The client of a front door with a lane: calls that are refused after their door had accepted them, or are to end elsewhere."""
 
+from datetime import UTC, datetime
+
 import pytest
 from temporalio.client import Client
 
@@ -17,9 +19,11 @@ from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
 from tests.calls.test_lane import Stage
 from tests.parts import tool_registry
-from toolagent.client.failures import CallRefusedError
-from toolagent.contracts.calls import CallMode, ToolCall
-from toolagent.core.failures import StoreUnwritableError
+from toolagent.client.failures import AnswerPendingError, CallRefusedError
+from toolagent.client.handles import CallHandle
+from toolagent.contracts.calls import CallMode, ErrorType, ToolCall, ToolError
+from toolagent.core.calls.results import failed
+from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
 from toolagent_service.contracts.lanes import LaneMode
 
 ID = "call-12345678"
@@ -58,6 +62,41 @@ async def test_a_call_that_another_door_makes_is_cancelled_in_its_claim_though_i
     assert held.is_cancelled
 
 
+class Away(GuardedCalls):
+    """Temporal does not answer."""
+
+    async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:  # noqa: ARG002 - as a client does
+        wrong = ToolError(type=ErrorType.UNAVAILABLE, message="Temporal is away.")
+        raise AnswerPendingError(failed(call_id, "", wrong, datetime.now(UTC)))
+
+
+@pytest.mark.promise("cancel-closes")
+async def test_a_cancel_is_written_down_for_the_other_door_though_temporal_is_away(database: Database) -> None:
+    claims = ClaimTable(database)
+    await claims.take(Claim(ID, "f", "other"), ToolCall(tool_id="echo"))
+    with pytest.raises(AnswerPendingError):
+        await LaneCalls(Away(await _unasked(), Recording((), lambda: None), patience_s=1.0), _door(database)).cancel(ID)
+    held = await claims.get(ID)
+    assert held is not None
+    assert held.is_cancelled
+
+
+@pytest.mark.promise("cancel-closes")
+async def test_a_workflow_is_told_of_a_cancel_though_the_database_is_away(database: Database) -> None:
+    told = list[str]()
+
+    class Noting(OneWorkflow):
+        async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
+            told.append(call_id)
+            return await super().cancel(call_id, workflow_id)
+
+    door = _door(database)
+    await database.close()
+    with pytest.raises(StoreUnavailableError):
+        await LaneCalls(Noting(await _unasked(), Recording((), lambda: None), patience_s=1.0), door).cancel(ID)
+    assert told == [ID]
+
+
 @pytest.mark.parametrize("mode", CallMode)
 async def test_who_is_told_that_nothing_was_done_has_nothing_accepted(database: Database, mode: CallMode) -> None:
     looks = iter([None, StoreUnwritableError("disk_full", "Its disk is full.", "")])
@@ -74,3 +113,25 @@ async def test_who_is_told_that_nothing_was_done_has_nothing_accepted(database: 
     assert refused.value.result.error is not None
     assert refused.value.result.error.details == {"cause": "disk_full", "sent": False}
     assert await claims.get(ID) is None
+
+
+@pytest.mark.promise("accepted-means-ended")
+@pytest.mark.parametrize("mode", CallMode)
+async def test_who_is_refused_takes_nothing_from_who_was_told_that_the_same_call_goes_on(database: Database, mode: CallMode) -> None:
+    def require_room() -> None:
+        if is_full:
+            raise StoreUnwritableError("disk_full", "Its disk is full.", "")
+
+    is_full, door, claims, call = False, _door(database), ClaimTable(database), ToolCall(tool_id="echo", mode=mode)
+    await door.accept(call, ID)
+
+    class FullLater(GuardedCalls):
+        async def start(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> CallHandle:
+            nonlocal is_full
+            is_full = True
+            return await super().start(call, call_id, is_new=is_new)
+
+    calls = LaneCalls(FullLater(await _unasked(), Recording((), require_room), patience_s=1.0), door)
+    with pytest.raises(CallRefusedError):
+        await (calls.run if mode is CallMode.SYNC else calls.start)(call, ID)
+    assert await claims.get(ID) is not None

@@ -12,15 +12,18 @@ from engine.calling.door import Door, DoorTables
 from engine.calling.lane import Flight, Lane
 from engine.calls.memberships import Memberships
 from engine.calls.usual_durations import UsualDurations
-from engine.store.claims import NOBODY, Claim, ClaimTable, Standing
+from engine.store.claims import NOBODY, WORKFLOW, Claim, ClaimTable, Standing
 from engine.store.database import Database
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
 from tests.calls.conftest import Desk
-from tests.calls.test_lane import Stage, flight
+from tests.calls.test_lane import AT, Stage, flight
 from tests.parts import tool_registry
+from tests.store.test_calls import RECORD
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.groups import ToolGroup
+from toolagent.core.calls.idempotency import fingerprint
+from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
 from toolagent_service.contracts.lanes import LaneMode
 
@@ -150,15 +153,48 @@ async def test_a_call_that_has_moved_is_told_here_before_its_workflow_is(front: 
 
 
 @pytest.mark.promise("accepted-means-ended")
-async def test_who_is_sent_away_from_a_full_lane_takes_no_claim_from_who_was_there_before(front: Front) -> None:
+async def test_who_finds_a_full_lane_is_not_sent_away_from_a_call_that_is_being_claimed_and_takes_no_claim_from_it(front: Front) -> None:
     front.stage.away = 1_000_000
     front.claims.may_return.clear()
     asked = [asyncio.create_task(front.door.make(call(), ID, is_new=False)) for _ in range(2)]
     await asyncio.wait(asked, timeout=0.3)
     front.claims.may_return.set()
     answers = await asyncio.gather(*asked, return_exceptions=True)
-    assert {type(answer) for answer in answers} == {LanePendingError, LaneRefusedError}
+    assert {type(answer) for answer in answers} == {LanePendingError, Elsewhere}
     assert await front.claims.get(ID) is not None
+
+
+@pytest.mark.promise("accepted-means-ended", "never-twice")
+@pytest.mark.parametrize("owner", ["other", WORKFLOW])
+async def test_a_full_lane_sends_nobody_away_whose_call_was_accepted_before(front: Front, owner: str) -> None:
+    front.stage.away = 1_000_000
+    front.stage.lane.take(flight(1))
+    await front.claims.take(Claim(ID, fingerprint(call()), owner), call())
+    assert await front.door.make(call(), ID, is_new=False) == Elsewhere(ID)
+    with pytest.raises(LaneRefusedError) as refused:
+        await front.door.make(call(text="another"), ID, is_new=False)
+    assert reason_of(refused.value.result) == IDEMPOTENCY_CONFLICT
+
+
+@pytest.mark.promise("a-key-is-one-call")
+async def test_a_full_lane_says_how_a_call_has_ended(front: Front, desk: Desk) -> None:
+    result = ToolResult(status="success", result=3, call_id=ID, tool_id="pure", executed_at=AT)
+    record = RECORD.model_copy(update={"call_id": ID, "fingerprint": fingerprint(call())})
+    await desk.calls.settle(record, result, ())
+    front.stage.away = 1_000_000
+    front.stage.lane.take(flight(1))
+    assert await front.door.make(call(), ID, is_new=False) == result
+
+
+@pytest.mark.promise("never-twice")
+async def test_a_call_with_an_id_that_a_new_call_may_have_is_left_to_the_workflow_of_that_one(front: Front) -> None:
+    """That one has no claim, so that two would make the call, and the second take the first one's mark for a lost attempt."""
+    ours = f"call-{'a1' * 16}"
+    assert await front.door.make(call(), ours, is_new=False) == Elsewhere(ours)
+    assert front.stage.made == []
+    assert isinstance(await front.door.make(call(), f"call-{'b2' * 16}", is_new=True), ToolResult)
+    keyed = call().model_copy(update={"idempotency_key": "k"})
+    assert isinstance(await front.door.make(keyed, f"call-{'c3' * 16}", is_new=False), ToolResult)
 
 
 async def test_a_tool_that_has_a_role_in_a_group_takes_no_lane(front: Front, database: Database) -> None:

@@ -10,8 +10,8 @@ import pytest_asyncio
 from engine.calling.lane import MOST_CALLS, Flight, Lane, LaneFullError, Work
 from engine.store.claims import Claim
 from toolagent.contracts.calls import ToolCall, ToolResult
-from toolagent_service.calls.lanes import LaneUnreachableError
-from toolagent_service.contracts.lanes import LaneBatch, LaneEnd
+from toolagent_service.calls.lanes import BatchRefusedError, LaneUnreachableError
+from toolagent_service.contracts.lanes import LaneBatch, LaneCall, LaneEnd
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 
@@ -188,6 +188,20 @@ async def test_a_call_that_is_cancelled_before_it_is_made_ends_by_a_workflow(sta
     assert stage.moved == [asked.call_id]
 
 
+@pytest.mark.promise("cancel-closes")
+async def test_calls_that_were_accepted_and_wait_for_their_turn_are_named_once_they_wait_for_longer_than_the_budget(stage: Stage) -> None:
+    stage.away = 1_000
+    accepted, _new = stage.lane.take(flight(1)), stage.lane.take(flight(2))
+    accepted.is_accepted = True
+    assert stage.lane.delayed == ()
+    await asyncio.sleep(0.1)
+    assert stage.lane.delayed == (accepted,)
+    accepted.cancel()
+    stage.away = 0
+    assert await asyncio.wait_for(accepted.done, 10) is None
+    assert (accepted.call_id in stage.made, stage.moved, stage.lane.delayed) == (False, [accepted.call_id], ())
+
+
 async def test_a_call_whose_answer_is_written_down_is_not_cancelled(stage: Stage) -> None:
     begun = asyncio.Event()
 
@@ -244,6 +258,33 @@ async def test_what_nobody_foresaw_on_the_way_to_temporal_is_tried_again(stage: 
     assert (made is not None, moved) == (True, None)
     assert stage.moved == ["call-00000002"]
     await stage.lane.close()
+
+
+@pytest.mark.promise("accepted-means-ended")
+@pytest.mark.parametrize("error", [BatchRefusedError("It is too long."), ValueError("It cannot be written down.")])
+async def test_a_call_that_no_batch_is_taken_with_gets_a_workflow_and_the_others_are_made(stage: Stage, error: Exception) -> None:
+    async def send(batch: LaneBatch) -> None:
+        if "call-00000003" in [call.call_id for call in batch.calls]:
+            raise error
+        await stage.send(batch)
+
+    stage.lane = Lane(stage, send, stage.move)
+    results = await stage.run(*map(flight, range(6)))
+    assert [number for number, result in enumerate(results) if result is None] == [3]
+    assert stage.moved == ["call-00000003"]
+    await stage.run(*map(flight, range(10, 13)))
+    assert len(stage.batches[-1]) == 3
+    await stage.lane.close()
+
+
+async def test_a_lane_is_silent_also_where_its_batches_cannot_be_written_down(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unwritable(_flight: Flight) -> LaneCall:
+        raise ValueError("It cannot be written down.")
+
+    monkeypatch.setattr("engine.calling.lane._as_sent", unwritable)
+    stage.lane.take(flight(1))
+    await asyncio.sleep(0.01)
+    assert stage.lane.silent_s > 0
 
 
 async def test_a_call_that_is_cancelled_while_it_waits_is_not_made(stage: Stage) -> None:

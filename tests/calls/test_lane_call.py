@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from engine.calling.exchange import Exchange
 from engine.calling.intake import Intake
-from engine.calling.lane import Flight
+from engine.calling.lane import Flight, Work
 from engine.calling.lane_call import LaneMaking
 from engine.calls.cached_tools import CachedTools
 from engine.calls.call_folders import CallFolders
@@ -27,7 +27,7 @@ from engine.store.groups import GroupTable
 from engine.store.routes import RouteTable
 from tests.calls.conftest import Desk
 from tests.parts import tool_registry
-from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
@@ -55,13 +55,15 @@ class Tool:
 @dataclass
 class Bench:
     making: LaneMaking
+    harmless: LaneMaking
+    """A lane that makes no calls with side effects."""
     tool: Tool
     claims: ClaimTable
     intake: Intake
 
-    async def make(self, flight: Flight) -> ToolResult | None:
+    async def make(self, flight: Flight, work: Work | None = None) -> ToolResult | None:
         async with asyncio.timeout(10):
-            return await self.making.make(flight, "lane-1", "run-1", _work)
+            return await self.making.make(flight, "lane-1", "run-1", work or _work)
 
 
 @asynccontextmanager
@@ -82,7 +84,9 @@ async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerato
     results = LargeResults(desk.files, inline_bytes=50, max_bytes=100)
     exchange = Exchange(supervisor, desk.parameters, results, CallFolders(tmp_path / "calls"), intake)
     cached = CachedTools(registry, CatalogState(database))
-    making = LaneMaking(cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1")
+    making = LaneMaking(
+        cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=True
+    )
     server = await asyncio.start_server(tool.serve, "127.0.0.1", 0)
     async with server:
         source = RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
@@ -92,7 +96,10 @@ async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerato
             ("acts", SideEffectScope.LOCAL_STATE, 2),
         ):
             await registry.register(ToolManifest(tool_id=tool_id, name="T", side_effect_scope=scope, timeout_s=timeout_s), (source,))
-        yield Bench(making, tool, ClaimTable(database), intake)
+        harmless = LaneMaking(
+            cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=False
+        )
+        yield Bench(making, harmless, tool, ClaimTable(database), intake)
         tool.may_answer.set()
     await supervisor.close()
     await http.aclose()
@@ -108,6 +115,42 @@ async def test_a_call_that_takes_a_slot_with_a_workflow_takes_one_in_a_lane(benc
     bench.tool.may_answer.set()
     results = [await first, await second]
     assert [result is not None for result in results] == [True, is_made]
+
+
+async def test_a_call_of_a_tool_that_has_side_effects_since_its_door_looked_gets_a_workflow(bench: Bench) -> None:
+    bench.tool.may_answer.set()
+    assert await bench.harmless.make(flight("acts"), "lane-1", "run-1", _work) is None
+    assert not bench.tool.is_asked.is_set()
+    assert await bench.harmless.make(flight("fast"), "lane-1", "run-1", _work) is not None
+
+
+@pytest.mark.promise("cancel-closes")
+@pytest.mark.parametrize("ticks", range(5))
+async def test_a_cancel_that_comes_together_with_the_slot_is_not_forgotten(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, ticks: int
+) -> None:
+    monkeypatch.setattr("engine.calling.lane_call.BUDGET_S", 5.0)
+
+    async def cancel() -> None:
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        waits.cancel()
+
+    @asynccontextmanager
+    async def work() -> AsyncGenerator[None]:
+        waits.task = asyncio.create_task(make(waits))
+        yield
+        cancelling.append(asyncio.create_task(cancel()))
+
+    async def make(flight: Flight) -> None:
+        results.append(await bench.make(flight))
+
+    results, cancelling, waits = list[ToolResult | None](), list[asyncio.Task[None]](), flight("acts", 2)
+    bench.tool.may_answer.set()
+    assert await bench.make(flight("acts"), work) is not None
+    assert waits.task is not None
+    await asyncio.wait((waits.task, *cancelling), timeout=10)
+    assert waits.task.cancelled() or [result and result.error_type for result in results] == [ErrorType.CANCELLED]
 
 
 @pytest.mark.promise("never-twice")

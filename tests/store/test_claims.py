@@ -73,6 +73,33 @@ async def test_who_was_overtaken_may_neither_send_nor_settle(database: Database)
     assert await calls.settle(RECORD, late, (), OURS) == RESULT
 
 
+@pytest.mark.promise("never-twice")
+async def test_who_is_overtaken_at_this_very_moment_may_neither_send_nor_settle(database: Database) -> None:
+    calls, claims = CallTable(database), ClaimTable(database)
+    await claims.take(OURS, CALL)
+    async with database.write() as connection:
+        await connection.execute(update(rows).values(owner=WORKFLOW, number=OURS.number + 1))
+        sending, settling = (
+            asyncio.create_task(calls.mark_sent(RECORD, claim=OURS)),
+            asyncio.create_task(calls.settle(RECORD, RESULT, (), OURS)),
+        )
+        await asyncio.wait((sending, settling), timeout=0.5)
+    sends, ended = await asyncio.gather(sending, settling, return_exceptions=True)
+    assert (sends, type(ended)) == (0, OvertakenError)
+
+
+@pytest.mark.promise("sent-is-marked-first")
+async def test_who_was_overtaken_takes_back_no_mark_of_who_has_the_call(database: Database) -> None:
+    calls, claims = CallTable(database), ClaimTable(database)
+    await claims.take(OURS, CALL)
+    assert await calls.mark_sent(RECORD, claim=OURS) == 1
+    await calls.unmark_sent(RECORD.call_id, OURS)
+    assert await calls.mark_sent(RECORD, claim=OURS) == 1
+    await claims.take_over(OURS, WORKFLOW)
+    await calls.unmark_sent(RECORD.call_id, OURS)
+    assert await calls.mark_sent(RECORD) == 0
+
+
 async def test_a_call_that_is_to_end_is_not_sent(database: Database) -> None:
     calls, claims = CallTable(database), ClaimTable(database)
     await claims.take(OURS, CALL)
@@ -88,6 +115,18 @@ async def test_a_mark_brings_its_claim_along(database: Database) -> None:
     kept = await claims.get(RECORD.call_id)
     assert kept is not None
     assert kept.call == CALL
+
+
+async def test_a_claim_that_came_after_the_end_of_its_call_goes_and_no_other_does(database: Database) -> None:
+    calls, claims = CallTable(database), ClaimTable(database)
+    await calls.settle(RECORD, RESULT, ())
+    assert await calls.mark_sent(RECORD, claim=Claim(RECORD.call_id, "f", "door-a", call=CALL)) == 0
+    for unsettled in (Claim("call-11111111", "f", "door-a", call=CALL), Claim("call-22222222", "f", "door-a")):
+        await claims.take(unsettled, CALL)
+        if unsettled.call is not None:
+            await calls.mark_sent(RECORD.model_copy(update={"call_id": unsettled.call_id}), claim=unsettled)
+    await claims.drop_ended()
+    assert [*await claims.held((RECORD.call_id, "call-11111111", "call-22222222"))] == ["call-11111111", "call-22222222"]
 
 
 @pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(hours=-1)])

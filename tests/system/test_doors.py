@@ -26,7 +26,7 @@ from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.http import Health
 from toolagent.contracts.lanes import Lane, LaneListing
-from toolagent.contracts.tasks import TaskState
+from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent_service.calls.lanes import lane_id
 from workers.temporal.connection import connect
@@ -301,6 +301,36 @@ def test_when_a_door_is_killed_its_call_ends_its_sibling_goes_on_and_another_tak
     (gone,) = before.keys() - house.lanes().keys()
     wait_until(lambda: asyncio.run(_status(house, gone)) is WorkflowExecutionStatus.TERMINATED, "the lane of the killed door is ended")
     assert all(run_tool(http, "echo", {"message": "new"})[1].metadata["way"] == "lane" for http in house.pair())
+
+
+@pytest.mark.promise("accepted-means-ended", "never-twice")
+def test_a_door_that_is_frozen_past_its_lease_settles_nothing_of_what_was_taken_from_it(house: House, beside: ThreadPoolExecutor) -> None:
+    """Its caller gets what the others were told, and it is a door again."""
+    tool, (frozen, _), (one, other) = house.acting(), house.doors(), house.pair()
+    door, call_id = psutil.Process(frozen), call_id_for_key(None, f"frozen {tool}")
+    house.far.look = door.suspend
+    try:
+        asked = beside.submit(run_tool, one, tool, _held(house.far, tool), f"frozen {tool}")
+        _wait_for(house, tool)
+        house.far.look = lambda: None
+
+        def ended() -> ToolResult | None:
+            answer = other.get(f"/tasks/{call_id}")
+            return TaskView.model_validate_json(answer.content).result if answer.is_success else None
+
+        told = wait_until(ended, "another door ends the call", 60.0)
+        house.far.released.add(tool)
+        wait_until(lambda: tool in house.far.answered, "the tool has answered a door that is frozen")
+    finally:
+        door.resume()
+    assert told.error is not None
+    assert (told.error.type, told.error.details) == (ErrorType.EXECUTION_ERROR, {"sent": True, "outcome": "unknown"})
+    assert asked.result(60)[1] == told
+    assert ended() == told
+    assert house.far.begun[tool] == 1
+    house.wait_until_whole()
+    assert frozen in house.doors()
+    wait_until(lambda: run_tool(one, "echo", {"message": "thawed"})[1].metadata["way"] == "lane", "its lane takes calls again")
 
 
 @pytest.mark.promise("accepted-means-ended", "never-twice")

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import select, text, update
+from structlog.testing import capture_logs
 
 from engine.calling.lane import Flight
 from engine.store.calls import CallTable, OvertakenError
@@ -13,10 +14,11 @@ from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.doors import DoorTable
 from engine.store.tables import doors as doors_of
-from engine.upkeep.doors import DoorKeeper, seen_doors
+from engine.upkeep.doors import DoorKeeper, held_door, seen_doors
 from tests.store.test_calls import RECORD, RESULT
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.lanes import LaneFigures
+from toolagent_service.calls.lanes import LaneUnreachableError
 
 CALL = ToolCall(tool_id="echo", params={"message": "hello"})
 
@@ -28,7 +30,8 @@ class Round:
         self.adopted: list[str] = []
         self.closed: list[str] = []
         self.handed_on: list[str] = []
-        self.over: set[str] = set()
+        self.over = dict[str, bool | None]()
+        self.is_temporal_away = False
         self.keeper = DoorKeeper(name, host, doors, claims, self, self, self.adopt)
 
     async def adopt(self, claim: Claim) -> None:
@@ -36,6 +39,8 @@ class Round:
         self.adopted.append(claim.call_id)
 
     async def end_lane(self, of: str) -> None:
+        if self.is_temporal_away:
+            raise LaneUnreachableError("Temporal is away.")
         self.closed.append(of)
 
     @property
@@ -45,8 +50,8 @@ class Round:
     def hand_on(self, flight: Flight) -> None:
         self.handed_on.append(flight.call_id)
 
-    async def is_over(self, call_id: str) -> bool:
-        return call_id in self.over
+    async def is_over(self, call_id: str) -> bool | None:
+        return self.over.get(call_id)
 
 
 @pytest.mark.promise("accepted-means-ended")
@@ -85,6 +90,21 @@ async def test_a_claim_that_cannot_be_read_keeps_no_other_from_being_adopted(dat
     await own.keeper.look()
     assert own.adopted == ["call-22222222"]
     assert await claims.get("call-11111111") is not None
+
+
+@pytest.mark.promise("accepted-means-ended")
+async def test_many_claims_that_cannot_be_read_keep_no_other_from_being_adopted_in_the_same_round(database: Database) -> None:
+    own, claims = Round("own", None, DoorTable(database, 60.0), ClaimTable(database)), ClaimTable(database)
+    unreadable, readable = [f"call-{number:08}" for number in range(65)], [f"call-{number:08}" for number in range(65, 200)]
+    await asyncio.gather(*(claims.take(Claim(call_id, "f", "gone"), CALL) for call_id in unreadable))
+    async with database.write() as connection:
+        await connection.execute(text("UPDATE claims SET call = '{}'"))
+    await asyncio.gather(*(claims.take(Claim(call_id, "f", "gone"), CALL) for call_id in readable))
+    with capture_logs() as logs:
+        await own.keeper.look()
+        await own.keeper.look()
+    assert own.adopted == [*readable, *readable]
+    assert [line["call_id"] for line in logs if line["event"] == "claim_unreadable"] == unreadable
 
 
 async def test_a_process_judges_nobody_for_the_time_in_which_it_saw_nothing(database: Database) -> None:
@@ -126,6 +146,42 @@ async def test_an_earlier_life_of_the_same_host_is_gone_at_once_and_another_door
     late = Round("own", "h1", short, claims)
     await late.keeper.look()
     assert late.closed == ["other"]
+
+
+async def test_a_call_that_has_ended_gets_no_workflow_for_a_claim_that_came_late(database: Database) -> None:
+    own, claims, calls = Round("own", None, DoorTable(database, 60.0), ClaimTable(database)), ClaimTable(database), CallTable(database)
+    await calls.settle(RECORD, RESULT, ())
+    assert await calls.mark_sent(RECORD, claim=Claim(RECORD.call_id, "f", "gone", call=CALL)) == 0
+    assert await claims.get(RECORD.call_id) is not None
+    await own.keeper.look()
+    assert (own.adopted, await claims.get(RECORD.call_id)) == ([], None)
+
+
+@pytest.mark.promise("nothing-is-left-over")
+async def test_a_door_that_is_gone_is_known_until_its_lane_is_ended_and_calls_are_adopted_meanwhile(database: Database) -> None:
+    claims = ClaimTable(database)
+    for gone in ("before", "other"):
+        await DoorTable(database, 60.0).beat(gone, None, LaneFigures())
+    await claims.take(Claim("call-11111111", "f", "other"), CALL)
+    own = Round("own", None, DoorTable(database, 0.0), claims)
+    own.is_temporal_away = True
+    await own.keeper.look()
+    assert (own.closed, own.adopted) == ([], ["call-11111111"])
+    own.is_temporal_away = False
+    await own.keeper.look()
+    assert own.closed == ["before", "other"]
+    await own.keeper.look()
+    assert own.closed == ["before", "other"]
+
+
+@pytest.mark.promise("nothing-is-left-over")
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_a_door_whose_lane_could_not_be_closed_leaves_its_row_for_who_ends_that_lane(database: Database, *, is_open: bool) -> None:
+    doors = DoorTable(database, 60.0)
+    own = Round("own", None, doors, ClaimTable(database))
+    async with held_door(own.keeper, 60.0, lambda: is_open):
+        assert [lane.door for lane in await doors.alive()] == ["own"]
+    assert [lane.door for lane in await doors.alive()] == (["own"] if is_open else [])
 
 
 @pytest.mark.promise("accepted-means-ended", "never-twice")
@@ -178,16 +234,23 @@ async def test_calls_whose_claims_are_old_are_handed_on_where_the_lane_does_not_
     assert own.handed_on == ["call-11111111"]
 
 
-async def test_the_claim_of_a_workflow_that_was_ended_from_outside_goes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.promise("never-twice")
+async def test_the_claim_of_a_workflow_that_was_ended_from_outside_goes_and_that_of_a_call_that_another_one_makes_goes_late(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     doors, claims = DoorTable(database, 60.0), ClaimTable(database)
-    own = Round("own", None, doors, claims)
-    for call_id in ("call-11111111", "call-22222222"):
+    states = {"call-11111111": True, "call-22222222": False, "call-33333333": None}
+    for call_id in states:
         await claims.take(Claim(call_id, "f", WORKFLOW), CALL)
-    own.over.add("call-11111111")
-    await own.keeper.look()
-    assert await claims.get("call-11111111") is not None
+
+    async def kept() -> list[str]:
+        keeping = Round("own", None, doors, claims)
+        keeping.over.update(states)
+        await keeping.keeper.look()
+        return [call_id for call_id in states if await claims.get(call_id) is not None]
+
+    assert await kept() == [*states]
     monkeypatch.setattr("engine.upkeep.doors._OLD", timedelta(0))
-    again = Round("own", None, doors, claims)
-    again.over.add("call-11111111")
-    await again.keeper.look()
-    assert [await claims.get("call-11111111"), (await claims.get("call-22222222")) is not None] == [None, True]
+    assert await kept() == ["call-22222222", "call-33333333"]
+    monkeypatch.setattr("engine.upkeep.doors._OLDEST", timedelta(0))
+    assert await kept() == ["call-22222222"]

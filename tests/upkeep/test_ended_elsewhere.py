@@ -1,4 +1,7 @@
-"""Calls that a door makes and somebody else has ended."""
+"""Calls that a door has in hand and somebody else has ended."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -9,6 +12,12 @@ from engine.upkeep.ended_elsewhere import EndedElsewhere
 from toolagent.contracts.calls import ToolCall
 
 CALL = ToolCall(tool_id="echo", params={"message": "hello"})
+
+
+@dataclass
+class Lane:
+    gone_on: Sequence[Flight] = ()
+    delayed: Sequence[Flight] = ()
 
 
 def flight(number: int) -> Flight:
@@ -23,5 +32,17 @@ async def test_who_was_cancelled_ended_or_taken_over_is_told_and_nobody_else_is(
         await claims.take(one.claim, CALL)
     await claims.cancel(cancelled.call_id)
     await claims.take_over(overtaken.claim, WORKFLOW)
-    await EndedElsewhere(lambda: flights, claims).look()
+    await EndedElsewhere("own", Lane(gone_on=flights), claims).look()
     assert [one for one in flights if one.is_cancelled] == [cancelled, ended, overtaken]
+
+
+@pytest.mark.promise("cancel-closes")
+async def test_a_call_that_waits_for_its_turn_is_told_of_a_cancel_at_another_door(database: Database) -> None:
+    claims = ClaimTable(database)
+    waits, cancelled, came_late = flights = [*map(flight, range(3))]
+    for one in flights:
+        await claims.take(one.claim, CALL)
+    for one in (cancelled, came_late):
+        await claims.cancel(one.call_id)
+    await EndedElsewhere("own", Lane(delayed=(waits, cancelled)), claims).look()
+    assert [one for one in flights if one.is_cancelled] == [cancelled]

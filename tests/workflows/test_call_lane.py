@@ -6,7 +6,7 @@ import uuid
 import pytest
 from pydantic import JsonValue
 from temporalio import activity
-from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
@@ -65,6 +65,19 @@ async def test_a_batch_that_comes_while_a_run_ends_is_made_by_the_next(temporal:
         await asyncio.gather(slow, last)
         assert made[-1] == "last"
         await lane.close()
+
+
+async def test_a_lane_whose_worker_does_not_end_it_in_time_is_terminated_with_its_door(
+    temporal: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolagent_service.lane_workflow._CLOSING_S", 0.2)
+    door = uuid.uuid4().hex
+    lane = LaneWorkflow(temporal, door)
+    async with Worker(temporal, task_queue=door_queue(door), workflows=[CallLane], activities=[make], debug_mode=True):
+        await lane.send(batch_of("quick"))
+    await lane.close()
+    description = await temporal.get_workflow_handle(lane_id(door)).describe()
+    assert (description.status, lane.is_open) == (WorkflowExecutionStatus.TERMINATED, False)
 
 
 _CALL: JsonValue = {"call_id": "call-00000001", "tool_id": "quick"}

@@ -5,13 +5,13 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from datetime import timedelta
 
-from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent_service import step_names
-from toolagent_service.calls.lanes import LaneUnreachableError, door_queue, lane_id
+from toolagent_service.calls.lanes import BatchRefusedError, LaneUnreachableError, door_queue, lane_id
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 
 __all__ = ["LaneWorkflow"]
@@ -31,9 +31,11 @@ class LaneWorkflow:
     def __init__(self, client: Client, door: str) -> None:
         self._client, self.workflow_id, self._queue = client, lane_id(door), door_queue(door)
         self._is_started = False
+        self.is_open = False
+        """Whether it may be there."""
 
     async def send(self, batch: LaneBatch) -> None:
-        """Returns when the workflow is done with the batch. Raises LaneUnreachableError."""
+        """Returns when the workflow is done with the batch. Raises LaneUnreachableError, BatchRefusedError."""
         for _ in range(_ASKED):
             if await self._is_taken(batch):
                 return
@@ -52,20 +54,27 @@ class LaneWorkflow:
         except WorkflowUpdateFailedError as error:
             if isinstance(error.cause, ApplicationError) and error.cause.type == step_names.LANE_DRAINS:
                 return False
-            raise LaneUnreachableError(f"A batch failed: {error.cause}") from error
+            raise BatchRefusedError(f"A batch failed: {error.cause}") from error
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 self._is_started = False
-            raise LaneUnreachableError(f"Temporal did not take a batch ({error.status.name}).") from error
+            kind = BatchRefusedError if error.status is RPCStatusCode.INVALID_ARGUMENT else LaneUnreachableError
+            raise kind(f"Temporal did not take a batch ({error.status.name}).") from error
         return True
 
     async def close(self) -> None:
-        """Its door closes: it ends, while its worker is still there. Raises LaneUnreachableError."""
-        if self._is_started:
-            handle = self._client.get_workflow_handle(self.workflow_id)
-            await _told(handle.signal(step_names.CLOSE, rpc_timeout=_PATIENCE))
-            with suppress(TimeoutError, RPCError):
+        """Its door closes: it ends, while its worker is still there. Raises LaneUnreachableError, and is still open then."""
+        if not self.is_open:
+            return
+        handle = self._client.get_workflow_handle(self.workflow_id)
+        await _told(handle.signal(step_names.CLOSE, rpc_timeout=_PATIENCE))
+        try:
+            with suppress(WorkflowFailureError):  # somebody else has ended it
                 await asyncio.wait_for(handle.result(), _CLOSING_S)
+        except (TimeoutError, RPCError):
+            # Its worker is too busy, and gone soon: then nobody could end it.
+            await self.terminate()
+        self.is_open = False
 
     async def terminate(self) -> None:
         """Its door is gone, and with it the worker that could end it. Raises LaneUnreachableError."""
@@ -73,6 +82,7 @@ class LaneWorkflow:
         await _told(handle.terminate(reason="Its front door is gone.", rpc_timeout=_PATIENCE))
 
     async def _start(self) -> None:
+        self.is_open = True
         await self._client.start_workflow(
             step_names.CALL_LANE,
             id=self.workflow_id,

@@ -1,10 +1,10 @@
 """What front doors and their lanes are called, and what a lane may say instead of a result."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolagent.contracts.calls import ToolResult
 
-__all__ = ["Elsewhere", "LanePendingError", "LaneRefusedError", "LaneUnreachableError", "door_queue", "lane_id"]
+__all__ = ["BatchRefusedError", "Elsewhere", "LanePendingError", "LaneRefusedError", "LaneUnreachableError", "door_queue", "lane_id"]
 
 
 def lane_id(door: str) -> str:
@@ -19,10 +19,14 @@ def door_queue(door: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The call ends by a workflow of its own: it `has_begun` under this id, or is to be started (None: under any)."""
+    """The call ends by a workflow of its own: it `has_begun` under this id, or is to be started (None: under any).
+
+    `claimed_at` is of the claim that was made for this very request; empty where there is none.
+    """
 
     call_id: str | None
     has_begun: bool = False
+    claimed_at: str = field(default="", compare=False)
 
 
 class LaneRefusedError(Exception):
@@ -43,3 +47,7 @@ class LanePendingError(Exception):
 
 class LaneUnreachableError(Exception):
     """Temporal does not answer, or did not take what was asked; it may be asked again."""
+
+
+class BatchRefusedError(LaneUnreachableError):
+    """Temporal answers, and does not take this batch."""

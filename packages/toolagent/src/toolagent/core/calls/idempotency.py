@@ -7,7 +7,7 @@ import re
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 
-__all__ = ["call_id_for_key", "call_id_of_workflow", "fingerprint"]
+__all__ = ["call_id_for_key", "call_id_of_workflow", "fingerprint", "is_generated"]
 
 
 def call_id_for_key(caller_id: str | None, key: str) -> str:
@@ -21,6 +21,11 @@ def call_id_of_workflow(workflow_id: str, first_run_id: str) -> str:
     A workflow id of our form is the call id. Any other may be used again for another call, so the run decides.
     """
     return workflow_id if re.fullmatch(CALL_ID_PATTERN, workflow_id) else f"call-{first_run_id}"
+
+
+def is_generated(call_id: str) -> bool:
+    """Whether it has the form of the ids that we give calls without a key."""
+    return re.fullmatch(r"call-[0-9a-f]{32}", call_id) is not None
 
 
 def fingerprint(call: ToolCall) -> str:

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from temporalio.client import Client
 
 from api.client.recording import Recording, UnrecordableError
+from toolagent.client.call_ids import new_call_id
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.temporal import ToolAgentClient
@@ -30,7 +31,7 @@ class GuardedCalls(ToolAgentClient):
 
     async def start(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> CallHandle:
         key = call.idempotency_key
-        own = call_id_for_key(call.caller.caller_id, key) if key is not None else call_id or f"call-{uuid.uuid4().hex}"
+        own = call_id_for_key(call.caller.caller_id, key) if key is not None else call_id or new_call_id()
         async with self.recorded(own, call.tool_id):
             return await super().start(call, own, is_new=is_new or (key is None and call_id is None))
 

@@ -1,12 +1,12 @@
 """The client of a front door with a lane: short calls go there, all others have a workflow of their own."""
 
 import asyncio
-import uuid
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 from api.client.guarded_calls import GuardedCalls
 from api.ports import LaneDoor
+from toolagent.client.call_ids import new_call_id
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.making import Making
@@ -118,7 +118,7 @@ def _id_of(call: ToolCall, call_id: str | None) -> tuple[str, bool]:
     """The id of the call, and whether nobody else can have it."""
     if call.idempotency_key is not None:
         return call_id_for_key(call.caller.caller_id, call.idempotency_key), False
-    return call_id or f"call-{uuid.uuid4().hex}", call_id is None
+    return call_id or new_call_id(), call_id is None
 
 
 @contextmanager

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-import uuid
 
 from temporalio.client import Client
 
 from api.client.guarded_calls import GuardedCalls
 from api.client.recording import Recording
 from api.ports import Settled
+from toolagent.client.call_ids import new_call_id
 from toolagent.client.failures import AnswerPendingError
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.core.calls.idempotency import call_id_for_key
@@ -49,7 +49,7 @@ class PromptCalls(GuardedCalls):
             call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
         self._asked += 1
         try:
-            return await self._run(call, call_id or f"call-{uuid.uuid4().hex}", is_new=call_id is None)
+            return await self._run(call, call_id or new_call_id(), is_new=call_id is None)
         finally:
             self._asked -= 1
 

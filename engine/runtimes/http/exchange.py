@@ -11,6 +11,7 @@ import httpx
 from pydantic import JsonValue
 
 from engine.network.peers import LargeAnswer, peer_client
+from engine.network.unix_transport import UnixTransport
 from engine.runtimes.failures import CallFailed, NotSent, no_answer, timed_out
 from engine.runtimes.http.destination import PinnedTransport
 from engine.runtimes.http.json_answers import MAX_RESULT_VALUES
@@ -184,9 +185,11 @@ class HttpExchange:
         return self._clients[socket]
 
     def _transport(self, socket: str) -> httpx.AsyncBaseTransport:
+        if socket:
+            return UnixTransport(socket, self._keepalive_s)
         kept = 100 if self._keepalive_s else 0
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=kept, keepalive_expiry=self._keepalive_s)
-        return httpx.AsyncHTTPTransport(verify=self.tls, trust_env=False, limits=limits, uds=socket or None)
+        return httpx.AsyncHTTPTransport(verify=self.tls, trust_env=False, limits=limits)
 
     def _public_transport(self) -> httpx.AsyncBaseTransport:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)

@@ -11,6 +11,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from toolagent.client.batches import Batches
+from toolagent.client.call_ids import new_call_id
 from toolagent.client.child import found_by, memo_of
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
@@ -63,7 +64,7 @@ class ToolAgentClient:
         """
         if call.idempotency_key is not None:
             call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
-        is_new, call_id = is_new or call_id is None, call_id or f"call-{uuid.uuid4().hex}"
+        is_new, call_id = is_new or call_id is None, call_id or new_call_id()
         reuse = WorkflowIDReusePolicy.REJECT_DUPLICATE
         for _ in range(_ATTEMPTS):
             try:

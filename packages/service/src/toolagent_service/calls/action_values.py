@@ -14,8 +14,6 @@ from toolagent.contracts.contract import JsonSchema
 from toolagent.core.calls.action import Element
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES, excess_of, values_in
 
-__all__ = ["typed_inputs"]
-
 _NUMBER = re.compile(r"[+-]?(\d{1,400})(\.\d{1,400})?([eE][+-]?\d{1,4})?")
 _TRUTH = {"true": True, "false": False}
 _UNIONS = ("anyOf", "oneOf", "allOf")

@@ -2,8 +2,6 @@
 
 from toolagent.contracts.routes import ToolRoute
 
-__all__ = ["port_of"]
-
 
 def port_of(route: ToolRoute) -> int | None:
     """A port that answers on its host. A tool with a network of its own listens on one that nobody else reaches: then None."""

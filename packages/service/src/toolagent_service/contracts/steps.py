@@ -13,23 +13,6 @@ from toolagent.contracts.sessions import SessionId
 from toolagent_service.contracts.blanks import Blank
 from toolagent_service.contracts.lanes import Way
 
-__all__ = [
-    "Admission",
-    "AdmitRequest",
-    "Admitted",
-    "Answered",
-    "CallPlan",
-    "CallRequest",
-    "Finished",
-    "Grouped",
-    "Held",
-    "JoinRequest",
-    "OfSession",
-    "PlaceRequest",
-    "Placement",
-    "SettleRequest",
-]
-
 
 class Placement(Contract):
     """Which queue a call waits in, and the host that queue belongs to, if to one."""

@@ -14,34 +14,6 @@ from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup, VerifyPr
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionView
 
-__all__ = [
-    "GONE",
-    "NoSuchFieldError",
-    "NoSuchStepError",
-    "call_id_in",
-    "call_in",
-    "can_stop",
-    "cost_usd",
-    "end_at",
-    "field_of",
-    "found_launch",
-    "identity_of",
-    "is_alert",
-    "is_gone",
-    "items_of",
-    "launch_ids",
-    "launched_by",
-    "launcher_of",
-    "looked_up",
-    "may_have_launched",
-    "over_by",
-    "pause_of",
-    "seen_in",
-    "step_of",
-    "the_step",
-    "was_made",
-]
-
 GONE = "gone"
 """`details.reason` of a stop that found nothing to stop."""
 

@@ -88,7 +88,7 @@ class AdmitRequest(Contract):
     instead: Finished | None = None
     """It is not to be made: unless it has an answer, this becomes its answer."""
     is_stop: bool = False
-    """Of a session, by itself: what holds other calls back until something is mended does not hold it."""
+    """A session makes this stop by itself. Repairs and quarantines do not hold it back."""
 
 
 class Admitted(Contract):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, FailureError, TimeoutError, TimeoutType, is_cancelled_exception
+from temporalio.exceptions import ActivityError, FailureError, is_cancelled_exception
 
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.sessions import AdoptedCall
@@ -29,6 +29,7 @@ from toolagent_service.contracts.steps import (
 )
 from workflows import options
 from workflows.cancelling import surely
+from workflows.lost_hosts import is_not_taken
 
 CANCELLED_BEFORE = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
 
@@ -167,7 +168,7 @@ async def _call_on_queue(plan: CallPlan) -> Finished:
             return await workflow.execute_activity(stubs.call_tool, CallRequest(plan=plan), **options.call(plan, waits))
         except ActivityError as error:
             # Nobody took it in time. Whoever answers now is alive; it may be the same host, only busy, and is left in peace longer.
-            if not _not_taken(error) or workflow.now() >= give_up_at:
+            if not is_not_taken(error) or workflow.now() >= give_up_at:
                 raise
             placement = await workflow.execute_local_activity(stubs.place, PlaceRequest(plan=plan), **options.place(plan))
             plan = plan.model_copy(update={"placement": placement})
@@ -196,17 +197,11 @@ def _not_finished(plan: CallPlan, error: BaseException) -> ToolError:
     """Why no attempt gave an answer. Whether one of them had sent the request is only known where it was noted: `settle` says so."""
     if is_cancelled_exception(error):
         return ToolError(type=ErrorType.CANCELLED, message="The call was cancelled while no worker had it.")
-    if _not_taken(error):
+    if is_not_taken(error):
         message = f"No worker took the call from queue {plan.placement.queue!r} within {plan.queue_timeout_s:g} s."
         return ToolError(type=ErrorType.UNAVAILABLE, message=message, details={"queue": plan.placement.queue})
     message = f"The call was attempted and did not end: {_cause(error)}"
     return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
-
-
-def _not_taken(error: BaseException) -> bool:
-    """Also an attempt after the first: an earlier one may have sent the request."""
-    cause = error.cause if isinstance(error, ActivityError) else None
-    return isinstance(cause, TimeoutError) and cause.type is TimeoutType.SCHEDULE_TO_START
 
 
 def _cause(error: BaseException) -> str:

@@ -22,7 +22,6 @@ from toolagent.contracts.routes import ControlAction, RunState, ToolControl, Too
 from toolagent.contracts.sources import HttpSource
 from toolagent.contracts.usage import ToolUsage
 from toolagent.core.catalog.namespaces import is_among
-from toolagent_service.calls.reachability import port_of
 
 _RUNTIME_NAMES = {
     BackendRuntime.LOCAL: "本地 Python 运行时",
@@ -96,7 +95,7 @@ async def control(dependencies: Dependencies, tool_id: str, action: ControlActio
     # Each host removes a tool from the registry before it stops it, so one is enough. Others may be dead, and their processes with them.
     for host, failure in failures.items():
         _log.warning("tool_not_known_to_be_stopped", tool_id=tool_id, host=host, reason=failure.error.message)
-    return routes[0].model_copy(update={"port": port_of(routes[0])})
+    return routes[0].model_copy(update={"port": _port_of(routes[0])})
 
 
 async def _obeyed(dependencies: Dependencies, order: ToolControl) -> ToolRoute | ControlFailedError:
@@ -143,7 +142,13 @@ def _stopped(entry: ToolEntry) -> ToolRoute:
 
 def _with_sources(route: ToolRoute, entry: ToolEntry | None) -> ToolRoute:
     sources = route.sources or (entry.sources if entry else ())
-    return route.model_copy(update={"sources": sources, "port": port_of(route)})
+    return route.model_copy(update={"sources": sources, "port": _port_of(route)})
+
+
+def _port_of(route: ToolRoute) -> int | None:
+    """A port that answers on its host. A tool with a network of its own listens on one that nobody else reaches: then None."""
+    is_reached = route.endpoint is not None and route.endpoint.startswith(("http://", "https://"))
+    return route.port if is_reached else None
 
 
 def _listed(entry: ToolEntry, route: ToolRoute) -> ListedTool:
@@ -170,7 +175,7 @@ def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:
         endpoint_path=over_http.endpoint_path if over_http else None,
         http_method=over_http.http_method if over_http else None,
         state=route.state,
-        port=port_of(route),
+        port=_port_of(route),
         pid=route.pid,
         version=manifest.version,
         endpoint=route.endpoint,

@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from engine.calls.endings import Refused
 from engine.calls.long_values import walked
-from engine.disk.below import folder_below, open_below
+from engine.disk.below import folder_below, open_below, read_in_pieces
 from engine.disk.leftovers import PROMPT_S, discard
 from engine.disk.removal import NotRemoved
 from engine.store.files import FileStore
@@ -27,7 +27,6 @@ from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentDamagedError, ContentMissingError, FileTooLargeError
 from toolagent.core.schemas import FILE_PATH, map_values, mentions_format, values_of_format
 
-_PIECE = 1 << 20
 _LINKS = (errno.ELOOP, errno.ENOTDIR)
 """What opening answers to a link, or to a link where a folder should be."""
 
@@ -190,7 +189,7 @@ class FileParameters:
                 message = "The tool named a file outside its output folder as its output."
                 raise FileRefused(ErrorType.SECURITY_ERROR, path, message)
             with file:
-                return (await self._files.put(_pieces(file), Path(value).name)).file_id
+                return (await self._files.put(read_in_pieces(file), Path(value).name)).file_id
         except FileTooLargeError as error:
             raise FileRefused(ErrorType.OUTPUT_VALIDATION_ERROR, path, str(error)) from error
         except (OSError, ValueError) as error:  # a name with a NUL, too
@@ -219,11 +218,6 @@ def _under(root: Path, value: str) -> Path | None:
     except (OSError, ValueError, RuntimeError):  # too long, a NUL, a loop of links
         return None
     return located if located.is_relative_to(root.resolve()) else None
-
-
-async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
-    while piece := await asyncio.to_thread(file.read, _PIECE):
-        yield piece
 
 
 def _is_file(path: Path) -> bool:

@@ -1,12 +1,12 @@
 """Outputs that are too large for a result: they are checked and stored as files, and the result holds a reference."""
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 from pydantic_core import PydanticSerializationError, to_json
 
 from engine.calls.endings import Refused, misfit
+from engine.store.content.incoming import pieces_of
 from engine.store.files import FileStore
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.contract import JsonSchema
@@ -16,7 +16,6 @@ from toolagent.core.texts import well_formed_value
 from toolagent.validation.schemas import find_issues
 
 _PREVIEW_CHARACTERS = 1000
-_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class LargeResults:
         issues = await find_issues(schema, output) if schema else ()
         if issues:
             raise misfit(issues)
-        file = await self._files.put(_pieces(encoded), f"{call_id}.json", "application/json", max_bytes=self._max_bytes)
+        file = await self._files.put(pieces_of(encoded), f"{call_id}.json", "application/json", max_bytes=self._max_bytes)
         reference = ResultReference(
             file=f"/files/{file.file_id}",
             file_id=file.file_id,
@@ -81,8 +80,3 @@ def _too_much(excess: Excess) -> Refused:
     setting = " (TOOL_AGENT_MAX_RESULT_VALUES)" if excess.of == "values" else ""
     message = f"The tool's answer is not taken: it {excess}{setting}."
     return Refused(ErrorType.OUTPUT_VALIDATION_ERROR, message, {**excess.details, "outcome": "executed"})
-
-
-async def _pieces(encoded: bytes) -> AsyncIterator[bytes]:
-    for at in range(0, len(encoded), _PIECE):
-        yield encoded[at : at + _PIECE]

@@ -15,7 +15,7 @@ from toolagent_service.contracts.repairs import Meanwhile
 class Trouble:
     """`task_id` is the repair's, if one is under way; `quarantined` as `engine.store.quarantine.input_of`."""
 
-    task_id: str = ""
+    task_id: str | None = None
     meanwhile: Meanwhile = Meanwhile.SERVE
     previous: str | None = None
     quarantined: frozenset[str] = frozenset()

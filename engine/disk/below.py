@@ -1,12 +1,15 @@
 """Files and folders below one of ours, in which a tool may be at work: no link on the way is followed."""
 
+import asyncio
 import errno
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+_PIECE = 1 << 18
 
 
 @contextmanager
@@ -32,3 +35,8 @@ def open_below(root: Path, *names: str) -> BinaryIO:
         os.close(file)
         raise OSError(errno.EINVAL, "It is no plain file")
     return os.fdopen(file, "rb")
+
+
+async def read_in_pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    while piece := await asyncio.to_thread(file.read, _PIECE):
+        yield piece

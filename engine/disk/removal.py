@@ -30,7 +30,7 @@ class NotRemoved(OSError):
     """`path` could not be removed completely; `reason` says why."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(errno.ENOTEMPTY, f"It could not be removed: {reason}", _shown(path))
+        super().__init__(errno.ENOTEMPTY, f"It could not be removed: {reason}", shown(path))
         self.path, self.reason = path, reason
 
 
@@ -208,10 +208,10 @@ def _mount_of(fd: int) -> bytes:
 
 
 def _said(error: OSError) -> str:
-    name = f" ({_shown(Path(str(error.filename)))})" if error.filename else ""
+    name = f" ({shown(Path(str(error.filename)))})" if error.filename else ""
     return f"{error.strerror or error}{name}"
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path) -> str:
     """Not every name is a text."""
     return os.fsencode(path).decode("utf-8", "replace")

@@ -1,11 +1,12 @@
 """Candidates, the output of builds: kept in the content store by their task until they are registered or forgotten."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from engine.making.evidence import lock_of
 from engine.registry.archives import ProjectArchives
+from engine.store.content.incoming import pieces_of
 from engine.store.database import Database
 from engine.store.file_references import hold_files, holder_of_candidates, named_files, release_files
 from engine.store.files import FileStore
@@ -14,7 +15,6 @@ from toolagent.contracts.making import Candidate
 from toolagent.core.failures import ContentMissingError
 
 _NAME = "candidate.json"
-_CHUNK = 1 << 20
 _LONGEST_TOLD = 300
 
 
@@ -34,7 +34,7 @@ class Candidates:
 
     async def _kept(self, task_id: str, candidate: Candidate) -> str:
         text = candidate.model_dump_json()
-        file = await self._files.put(_chunks(text.encode()), _NAME, "application/json")
+        file = await self._files.put(pieces_of(text.encode()), _NAME, "application/json")
         async with self._database.write() as connection:
             await hold_files(connection, holder_of_candidates(task_id), (file.file_id, *named_files(text)))
         return file.file_id
@@ -76,8 +76,3 @@ def _with_content(entry: ToolEntry, content: str | None) -> ToolEntry:
     if content is None:
         return entry
     return entry.model_copy(update={"sources": tuple(source.packed_as(content) for source in entry.sources)})
-
-
-async def _chunks(content: bytes) -> AsyncIterator[bytes]:
-    for at in range(0, len(content), _CHUNK):
-        yield content[at : at + _CHUNK]

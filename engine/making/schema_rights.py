@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
-from toolagent.core.schemas import FILE_PATH, FOLLOWED, MASK, mask_secrets, mentions_format, values_of_format, with_defaults
+from toolagent.core.schemas import FILE_PATH, FOLLOWED, MASK, is_secret, mask_secrets, mentions_format, values_of_format, with_defaults
 
 Place: TypeAlias = tuple[str, ...]
 """The names on the way to a value, as a schema has them: of properties, `*` for all others, `[]` for items, `/…/` for a pattern."""
@@ -24,8 +24,8 @@ def more_files(before: JsonSchema, now: JsonSchema) -> list[str]:
 def unmasked(before: JsonSchema, now: JsonSchema) -> list[str]:
     """Where values were masked and are not any more: their mark is gone, or a name that has none hides one that had."""
     there, here = list(_places(before)), list(_places(now))
-    marked = {place for place, part in there if _is_secret(part)}
-    gone = marked - {place for place, part in here if _is_secret(part)}
+    marked = {place for place, part in there if is_secret(part)}
+    gone = marked - {place for place, part in here if is_secret(part)}
     named = {place for place, _ in (*there, *here) if _is_named(place)}
     return _told(gone | (_masked(before, named) - _masked(now, named)))
 
@@ -70,10 +70,6 @@ def _listed(written: JsonValue) -> Iterator[JsonSchema]:
 
 def _is_file(schema: JsonSchema) -> bool:
     return schema.get("format") == FILE_PATH
-
-
-def _is_secret(schema: JsonSchema) -> bool:
-    return schema.get("writeOnly") is True or schema.get("format") == "password"
 
 
 def _is_named(place: Place) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Protocol
 
+from engine.store.content.incoming import pieces_of
 from engine.store.files import file_id_of
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentDamagedError, FileTooLargeError
@@ -18,7 +19,6 @@ _LEFT_OUT = frozenset({".venv", ".git", "node_modules", ".pytest_cache", ".ruff_
 MAX_BYTES = 48 * 1_048_576
 """With what an archive adds to each file it stays below what a file of the content store may have by default."""
 MAX_FILES = 15_000
-_CHUNK = 1 << 20
 _BY_HASH = (b"\1\0\0\0", b"\3\0\0\0")
 
 Stamp = tuple[tuple[str, int, int, int], ...]
@@ -88,7 +88,7 @@ class ProjectArchives:
 
     async def _put(self, content: bytes, name: str) -> str:
         try:
-            file = await self._files.put(_chunks(content), _file_name(name), "application/x-tar")
+            file = await self._files.put(pieces_of(content), _file_name(name), "application/x-tar")
         except FileTooLargeError as error:
             raise NotPackedError(f"The folder is too large to be kept: {error}") from error
         return file.file_id
@@ -196,8 +196,3 @@ def _is_folder(path: Path) -> bool:
 
 def _file_name(name: str) -> str:
     return f"{name.replace(':', '_')}.tar"
-
-
-async def _chunks(content: bytes) -> AsyncIterator[bytes]:
-    for at in range(0, len(content), _CHUNK):
-        yield content[at : at + _CHUNK]

@@ -19,7 +19,7 @@ GIVEN = "/run/tool-agent.given"
 """Where the container sees the file that `handed_over` writes; `command_child.py` reads it before it becomes the tool."""
 
 _WHOLE = re.compile(r"secret:([A-Z][A-Z0-9_]*)")
-_IN_A_QUERY = re.compile(r"(?<==)secret:([A-Z][A-Z0-9_]*)(?=[&#]|$)")
+SECRET_IN_A_QUERY = re.compile(r"(?<==)secret:([A-Z][A-Z0-9_]*)(?=[&#]|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _Given(Protocol):
 def variables_of(source: _Given, tool_id: str, resolve: Callable[[str], str | None]) -> Variables:
     """`secret:NAME`, also in the query of an address, is that secret. Raises StartFailed when there is none of this name."""
     for word in getattr(source, "command", ()):
-        if _WHOLE.fullmatch(word) or _IN_A_QUERY.search(word):
+        if _WHOLE.fullmatch(word) or SECRET_IN_A_QUERY.search(word):
             message = f"The command of the {source.type} source of {tool_id!r} names a secret, which all could see: use `environment`."
             raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"field": "command"})
 
@@ -64,7 +64,7 @@ def variables_of(source: _Given, tool_id: str, resolve: Callable[[str], str | No
 def _resolved(text: str, value: Callable[[str], str]) -> str:
     if whole := _WHOLE.fullmatch(text):
         return value(whole[1])
-    return _IN_A_QUERY.sub(lambda named: quote(value(named[1]), safe=""), text)
+    return SECRET_IN_A_QUERY.sub(lambda named: quote(value(named[1]), safe=""), text)
 
 
 @contextlib.contextmanager

@@ -191,12 +191,13 @@ class ServiceMaintenance:
         return tuple(await self._hosts.list_alive())
 
     async def round(self) -> ServiceRound:
-        """All, one after another, also when one fails; then it raises what that one raised."""
+        """All, one after another, also when some fail; then it raises what the first of these raised. Each is logged."""
         done, failed = list[str](), list[Exception]()
         for one in self._rounds:
             try:
                 done += await one()
             except Exception as error:  # noqa: BLE001 - the others are none the worse for it
+                _log.warning("round_failed", exc_info=error)
                 failed.append(error)
         if failed:
             raise failed[0]

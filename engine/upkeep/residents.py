@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping
 
 from engine.registry.registry import ToolRegistry
 from engine.store.sessions import SessionTable
-from toolagent.contracts.groups import ToolGroup
 
 
 class Residents:
@@ -26,7 +25,7 @@ class Residents:
         found = defaultdict[str, list[tuple[str, Collection[str]]]](list)
         known: dict[str, bool] = {}
         for request, view in await self._sessions.living():
-            tools = _tools_of(request.group)
+            tools = request.group.all_tool_ids
             if view.host is not None and any([await self._lives_on_host(tool_id, known) for tool_id in tools]):
                 found[view.host].append((view.session_id, tools))
         return found
@@ -36,7 +35,3 @@ class Residents:
             entry = await self._registry.entry(tool_id)
             known[tool_id] = entry is not None and any(source.traits.on_host for source in entry.sources)
         return known[tool_id]
-
-
-def _tools_of(group: ToolGroup) -> Collection[str]:
-    return {*group.tool_ids, *(step.tool_id for step in group.steps)}

@@ -72,6 +72,6 @@ def tools_of_sessions(sessions: SessionTable, host: str) -> Callable[[], Awaitab
         """Raises StoreUnavailableError."""
         living = await sessions.living()
         groups = [request.group for request, view in living if view.host in {None, host}]
-        return frozenset(tool_id for group in groups for tool_id in (*group.tool_ids, *(step.tool_id for step in group.steps)))
+        return frozenset(tool_id for group in groups for tool_id in group.all_tool_ids)
 
     return found

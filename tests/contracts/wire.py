@@ -24,9 +24,8 @@ def wire_contracts() -> Mapping[str, type[Contract]]:
     packages = (pkgutil.walk_packages(package.__path__, f"{package.__name__}.") for package in (contracts, of_steps))
     for info in itertools.chain.from_iterable(packages):
         module = importlib.import_module(info.name)
-        for name in module.__all__:
-            value: object = getattr(module, name)
-            if not inspect.isclass(value) or value is Contract or inspect.isabstract(value):
+        for name, value in vars(module).items():
+            if name.startswith("_") or not inspect.isclass(value) or value is Contract or inspect.isabstract(value):
                 continue
             if issubclass(value, Contract) and value.__module__ == info.name:
                 if name in found:

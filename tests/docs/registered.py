@@ -120,8 +120,9 @@ def workflows() -> Rows:
 
 def activities() -> Rows:
     found = [
-        activity._Definition.from_callable(getattr(stubs, name))  # pyright: ignore[reportPrivateUsage] - nothing else says it
-        for name in stubs.__all__
+        activity._Definition.from_callable(value)  # pyright: ignore[reportPrivateUsage] - nothing else says it
+        for value in vars(stubs).values()
+        if callable(value)
     ]
     return {str(definition.name): "" for definition in found if definition}
 

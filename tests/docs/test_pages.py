@@ -62,6 +62,13 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
     assert [link for link in links if not leads_somewhere(page, link)] == []
 
 
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_is_fenced(page: Path) -> None:
+    """One that is only indented would neither be run nor say why not."""
+    unfenced = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"^\n {4}\S.*", unfenced, re.MULTILINE) == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_path_of_ours_that_is_named_is_there(page: Path) -> None:
     """`<name>` stands for something new: then its folder is there."""

@@ -19,7 +19,8 @@ APART = tuple(
     )
 )  # fmt: skip
 """Programs that run in environments of their own: what they import is not in ours."""
-PACKAGES = (Path("packages/toolagent/src"), Path("packages/service/src"))
+INSTALLED = Path("packages/toolagent/src")
+PACKAGES = (INSTALLED, Path("packages/service/src"))
 NOT_NOUNS = frozenset({"utils", "util", "helpers", "helper", "common", "shared", "manager", "base"})
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 
@@ -27,11 +28,7 @@ CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 def _is_ours(path: Path) -> bool:
     if path.suffix != ".py" or any(path.is_relative_to(apart) for apart in APART):
         return False
-    return path.parts[0] in OUR_ROOTS or _is_installed(path)
-
-
-def _is_installed(path: Path) -> bool:
-    return any(map(path.is_relative_to, PACKAGES))
+    return path.parts[0] in OUR_ROOTS or any(map(path.is_relative_to, PACKAGES))
 
 
 def _module_name(path: Path) -> str:
@@ -141,7 +138,10 @@ def test_every_module_has_a_docstring_and_what_is_installed_an_all_that_is_true(
     modules = [path for path in files if _is_ours(path) and path.stem not in {"__init__", "__main__"} and "migrations" not in path.parts]
     assert modules, "No module is there: the guard looks at nothing."
     sources = {path: (root / path).read_text("utf-8") for path in modules}
-    found = {str(path): [*_module_faults(_module_name(path), text, is_installed=_is_installed(path))] for path, text in sources.items()}
+    found = {
+        str(path): [*_module_faults(_module_name(path), text, is_installed=path.is_relative_to(INSTALLED))]
+        for path, text in sources.items()
+    }
     assert {path: faults for path, faults in found.items() if faults} == {}
 
 

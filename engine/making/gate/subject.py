@@ -105,7 +105,7 @@ class OnTrial(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GateLimits:
-    """`cases`: how many are derived from an input schema at most, within `derivation_s` seconds. `script_cases`: calls of others' scripts.
+    """`cases`: how many are derived from an input schema at most. `script_cases`: calls of others' scripts.
 
     `remote_cases` and `remote_bad` are made-up requests, right and wrong ones, to servers of others, for all tools together.
     `cases_s`: how long those of one tool may take, and likewise its bad input; `whole_s`: how long all that is asked may take.
@@ -115,7 +115,6 @@ class GateLimits:
     script_cases: int = 12
     remote_cases: int = 100
     remote_bad: int = 40
-    derivation_s: float = 15.0
     cases_s: float = 60.0
     whole_s: float = 3600.0
     told: int = 3

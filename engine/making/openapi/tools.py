@@ -68,7 +68,6 @@ class Drafted:
 @dataclass(frozen=True, slots=True)
 class _Tool:
     operation: Operation
-    shape: RequestShape
     source: ToolSource
     input_schema: JsonSchema
     output_schema: JsonSchema
@@ -118,7 +117,7 @@ def _tool(document: OpenApiDocument, operation: Operation, health: str | None, s
     schemas = Schemas(document)
     output = {} if operation.output is None else schemas.alone(schemas.converted(operation.output))
     source = source_of(operation, shape, health)
-    return _Tool(operation, shape, source, _usable(shape.schema, "input"), _usable(output, "output"))
+    return _Tool(operation, source, _usable(shape.schema, "input"), _usable(output, "output"))
 
 
 def _usable(schema: JsonSchema, which: str) -> JsonSchema:

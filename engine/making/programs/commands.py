@@ -42,7 +42,6 @@ class Parameter(Contract):
     repeats: bool = False
     count: Annotated[int | None, Field(ge=1, le=100)] = None
     least: Annotated[int, Field(ge=0, le=100)] = 0
-    exclusive: bool = False
 
 
 class ReadProgram(Contract):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.disk.removal import remove
+from engine.disk.removal import remove, shown
 from engine.making.repositories.trees import LEFT_OUT, Tree
 from engine.registry.archives import MAX_BYTES, MAX_FILES
 from engine.runtimes.folders import entries
@@ -95,10 +95,10 @@ def _fitting(repository: Path, room: Room) -> Iterator[tuple[Path, Path]]:
 
 def _require_fitting(size: int, count: int, path: Path, room: Room) -> None:
     if len(path.parts) > _DEEPEST:
-        raise ValueError(f"{_shown(path)[:200]}… lies in more than {_DEEPEST} folders. Put it elsewhere.")
+        raise ValueError(f"{shown(path)[:200]}… lies in more than {_DEEPEST} folders. Put it elsewhere.")
     if size > room.size or count > room.files:
         most = f"{room.size / _MIB:g} MiB" if size > room.size else f"{room.files:,} files"
-        raise ValueError(f"With {_shown(path)} there are more than {most}, where a link counts as the file that it leads to. {_REMEDY}")
+        raise ValueError(f"With {shown(path)} there are more than {most}, where a link counts as the file that it leads to. {_REMEDY}")
 
 
 def _files_of(repository: Path, left_out: frozenset[str]) -> Iterator[tuple[Path, Path]]:
@@ -125,7 +125,3 @@ def _file_at(path: Path, root: Path) -> Path | None:
     except (OSError, RuntimeError):  # a RuntimeError: a loop of links
         return None
     return leads_to if leads_to.is_relative_to(root) and leads_to.is_file() else None
-
-
-def _shown(path: Path) -> str:
-    return os.fsencode(path).decode("utf-8", "replace")

@@ -19,6 +19,7 @@ _LATE_BY = 0.1
 """The delay after which a start is noticed, as a share of its duration."""
 
 _ASK_S = 2.0
+IDLE_ASK_S = 1.0
 _OK = 200
 _DESCRIPTION = "/openapi.json"
 _UNDECLARED = frozenset({HttpSource.model_fields["health_path"].default, _DESCRIPTION})
@@ -79,6 +80,12 @@ async def serves(health: Health, path: str, endpoint: str, http: HttpExchange) -
         root = await http.health(endpoint, "/", _ASK_S)
         return root is not None and root.status < _SERVER_ERROR
     return health.status == _OK or (path in _UNDECLARED and health.status < _SERVER_ERROR)
+
+
+async def is_idle(endpoint: str, path: str, http: HttpExchange) -> bool:
+    """A tool that does not say how much it works on may go on with what was cancelled: only a plain 0 counts."""
+    health = await http.health(endpoint, path, IDLE_ASK_S)
+    return health is not None and health.status == _OK and health.active == 0
 
 
 async def vitals_of(endpoint: str, path: str, http: HttpExchange, timeout_s: float) -> Vitals:

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 from engine.runtimes.failures import NotSent
+from engine.runtimes.variables import SECRET_IN_A_QUERY
 from toolagent.contracts.calls import ErrorType
 
 Secrets = Callable[[str], str | None]
 """The value of a secret by its name without `secret:`, or None."""
 
-_IN_A_QUERY = re.compile(r"(?<==)secret:([A-Z][A-Z0-9_]*)(?=[&#]|$)")
 _HEADER_TEXT = re.compile(r"[\x20-\x7e]+")
 
 
@@ -28,10 +28,10 @@ def key_of(named: str | None, secrets: Secrets) -> str | None:
 def filled(path: str, secrets: Secrets) -> tuple[str, tuple[str, ...]]:
     """The path with the secrets that its query names, and these, also as they stand there. Raises NotSent."""
     place, mark, query = path.partition("?")
-    found = {name: secrets(name) or "" for name in _IN_A_QUERY.findall(query)}
+    found = {name: secrets(name) or "" for name in SECRET_IN_A_QUERY.findall(query)}
     for name in (name for name, value in found.items() if not value):
         raise not_there(name, "is not set")
-    query = _IN_A_QUERY.sub(lambda named: quote(found[named[1]], safe=""), query)
+    query = SECRET_IN_A_QUERY.sub(lambda named: quote(found[named[1]], safe=""), query)
     return place + mark + query, tuple(dict.fromkeys(form for value in found.values() for form in (value, quote(value, safe=""))))
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from engine.disk.below import open_below
+from engine.disk.below import open_below, read_in_pieces
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http.request_parts import Body, Field, Multipart, Octets, Written
 from toolagent.contracts.calls import ErrorType
 
-_PIECE = 256 * 1024
 _IN = "in"
 _PARTS = 3
 """Of the path of the folder `in` of a call, below what no tool sees: whose calls, which call, `in`."""
@@ -42,7 +41,7 @@ async def sent(body: Body | None, output_dir: Path) -> AsyncGenerator[Sent]:
             case Octets(name, path, media_type):
                 file = opened.enter_context(await asyncio.to_thread(_opened, name, path, output_dir))
                 size = os.fstat(file.fileno()).st_size
-                yield Sent(_pieces(file), headers={"Content-Type": media_type, "Content-Length": str(size)})
+                yield Sent(read_in_pieces(file), headers={"Content-Type": media_type, "Content-Length": str(size)})
             case Multipart(fields):
                 # Without a part httpx would write no multipart body.
                 parts = [(one.name, await _part(one, output_dir, opened)) for one in fields]
@@ -54,11 +53,6 @@ async def _part(one: Field, output_dir: Path, opened: contextlib.ExitStack) -> _
         return None, one.value.encode("utf-8", "replace"), one.media_type
     file = opened.enter_context(await asyncio.to_thread(_opened, one.name, one.value, output_dir))
     return Path(one.value).name, file, None
-
-
-async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
-    while piece := await asyncio.to_thread(file.read, _PIECE):
-        yield piece
 
 
 def _opened(name: str, path: str, output_dir: Path) -> BinaryIO:

@@ -11,7 +11,7 @@ from engine.network.ports import free_port
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.own_servers import own_target
-from engine.runtimes.http.readiness import Exited, NotOurs, Ready, Unhealthy, await_ready, vitals_of
+from engine.runtimes.http.readiness import IDLE_ASK_S, Exited, NotOurs, Ready, Unhealthy, await_ready, is_idle, vitals_of
 from engine.runtimes.http.remote_keys import Secrets
 from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
 from engine.runtimes.local.environments import local_program
@@ -25,8 +25,6 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import LocalSource
 
-_IDLE_ASK_S = 1.0
-_OK = 200
 _PORT = 8000
 """On the sandbox's own loopback, which nothing else uses."""
 
@@ -84,9 +82,7 @@ class LocalRuntime:
         return server is not None and not server.process.has_ended
 
     async def is_idle(self, running: Running, source: LocalSource) -> bool:
-        # A tool that does not say how much it works on may go on with what was cancelled: only a plain 0 counts.
-        health = await self._http.health(running.endpoint, source.health_path, _IDLE_ASK_S)
-        return health is not None and health.status == _OK and health.active == 0
+        return await is_idle(running.endpoint, source.health_path, self._http)
 
     async def vitals(self, running: Running, source: LocalSource, timeout_s: float) -> Vitals:
         return await vitals_of(running.endpoint, source.health_path, self._http, timeout_s)
@@ -133,8 +129,8 @@ class LocalRuntime:
         if failure.error_type is not ErrorType.EXECUTION_ERROR or server.calls > 1:
             return
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(server.process.exited(), _IDLE_ASK_S)
-        if not server.process.has_ended and await self._http.health(server.way.endpoint, source.health_path, _IDLE_ASK_S) is None:
+            await asyncio.wait_for(server.process.exited(), IDLE_ASK_S)
+        if not server.process.has_ended and await self._http.health(server.way.endpoint, source.health_path, IDLE_ASK_S) is None:
             await asyncio.shield(self._end(server))
 
     async def _end(self, server: Launched) -> None:

@@ -2,12 +2,12 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from engine.store.content.incoming import incoming
+from engine.store.content.incoming import incoming, pieces_of
 from engine.store.content.store import ContentStore
 from engine.store.content.verified import VerifiedContent
 from toolagent.contracts.records import StoredFile
@@ -176,18 +176,13 @@ DAMAGE_CHECKS: Mapping[str, Callable[[ContentStore, Path, Damage], Awaitable[Non
 
 
 async def _put(store: ContentStore, folder: Path, content: bytes) -> str:
-    async with incoming(folder, _pieces(content), len(content)) as arrived:
+    async with incoming(folder, pieces_of(content), len(content)) as arrived:
         await store.put(arrived)
         return arrived.sha256
 
 
 async def _read(store: ContentStore, sha256: str, start: int = 0, length: int | None = None) -> bytes:
     return b"".join([chunk async for chunk in store.read(sha256, start, length)])
-
-
-async def _pieces(content: bytes) -> AsyncIterator[bytes]:
-    for at in range(0, len(content), 1 << 20):
-        yield content[at : at + (1 << 20)]
 
 
 def _require(holds: bool, words: str) -> None:

@@ -18,6 +18,7 @@ STALE_S = 7200.0
 """Nobody writes to a file on its way in who has not done so for this long; the clock may jump by an hour meanwhile."""
 
 _PREFIX = ".incoming-"
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ async def incoming(folder: Path, chunks: AsyncIterator[bytes], max_bytes: int) -
         yield await _gather(descriptor, path, chunks, max_bytes)
     finally:
         await asyncio.to_thread(path.unlink, missing_ok=True)
+
+
+async def pieces_of(content: bytes) -> AsyncIterator[bytes]:
+    for at in range(0, len(content), _PIECE):
+        yield content[at : at + _PIECE]
 
 
 async def _gather(descriptor: int, path: Path, chunks: AsyncIterator[bytes], max_bytes: int) -> Incoming:

@@ -113,7 +113,7 @@ class Court:
     ) -> AsyncGenerator[Subject]:
         limits = limits or GateLimits()
         async with on_trial(entries, self.parts, task_id="create_00000000", limits=TrialLimits(start_s=30, call_s=10)) as trial:
-            cases = Derivation(self.derived, limits.cases, limits.derivation_s)
+            cases = Derivation(self.derived, limits.cases)
             yield Subject(entries, trial, cases, given, withheld, written_by_us=True, limits=limits)
 
     async def judge(self, *entries: ToolEntry, given: tuple[Example, ...] = GIVEN, withheld: tuple[Example, ...] = WITHHELD) -> Judgement:

@@ -45,12 +45,11 @@ class Found:
 def _argparse(parser: argparse.ArgumentParser, depth: int = 0) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = []
     commands: list[dict[str, Any]] = []
-    exclusive = {id(action) for group in parser._mutually_exclusive_groups for action in group._group_actions}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             commands += _subparsers(action, depth)
         elif not isinstance(action, (argparse._HelpAction, argparse._VersionAction)) and action.help != argparse.SUPPRESS:
-            parameters.append(dict(_argument(action), exclusive=id(action) in exclusive))
+            parameters.append(_argument(action))
     return {"help": parser.description or parser.epilog or "", "parameters": parameters, "commands": commands, "by": "argparse"}
 
 

@@ -26,7 +26,7 @@ from engine.runtimes.docker_engine.serving_containers import TMP, Shape, contain
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.own_servers import own_target
-from engine.runtimes.http.readiness import serves, vitals_of
+from engine.runtimes.http.readiness import is_idle, serves, vitals_of
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import Progress, Running, ToolRequest, Vitals
 from engine.runtimes.sandbox.egress import Opening, SandboxNetwork
@@ -44,8 +44,6 @@ from toolagent_service.contracts.containers import ContainerInfo
 _FIRST_LOOK_S = 0.02
 _SLOWEST_LOOK_S = 0.2
 _ASK_S = 2.0
-_IDLE_ASK_S = 1.0
-_OK = 200
 _TOLD_LINES = 40
 
 
@@ -100,8 +98,7 @@ class DockerRuntime:
         return serving is not None and not serving.is_retiring and not self._deaths.has_ended(serving.container)
 
     async def is_idle(self, running: Running, source: DockerSource) -> bool:
-        health = await self._http.health(running.endpoint, source.health_path, _IDLE_ASK_S)
-        return health is not None and health.status == _OK and health.active == 0
+        return await is_idle(running.endpoint, source.health_path, self._http)
 
     async def vitals(self, running: Running, source: DockerSource, timeout_s: float) -> Vitals:
         return await vitals_of(running.endpoint, source.health_path, self._http, timeout_s)

@@ -14,8 +14,6 @@ from toolagent_service import step_names
 from toolagent_service.calls.lanes import BatchRefusedError, LaneUnreachableError, door_queue, lane_id
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 
-__all__ = ["LaneWorkflow"]
-
 _TASK_TIMEOUT = timedelta(seconds=1)
 """So long the lane stands still after its worker was killed."""
 

@@ -4,8 +4,6 @@ from temporalio.worker import WorkflowRunner
 
 from toolagent.client.plugin import ToolAgentPlugin, sandboxed_runner
 
-__all__ = ["service_plugin"]
-
 _PASSED_THROUGH = ("toolagent_service.contracts", "toolagent_service.step_names", "toolagent_service.stubs")
 
 

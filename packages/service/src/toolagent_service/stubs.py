@@ -43,39 +43,6 @@ from toolagent_service.contracts.steps import (
     SettleRequest,
 )
 
-__all__ = [
-    "admit",
-    "ask_model",
-    "await_slot",
-    "brief_agent",
-    "build_candidate",
-    "call_tool",
-    "clear_task",
-    "control_tool",
-    "deliver_callback",
-    "diagnose",
-    "end_task",
-    "enter_stage",
-    "find_group",
-    "find_host",
-    "inspect_task",
-    "lay_out",
-    "list_launches",
-    "list_live_hosts",
-    "look_at_call",
-    "maintain_host",
-    "maintain_service",
-    "make_batch",
-    "note_callback",
-    "note_session",
-    "open_session",
-    "place",
-    "register_candidate",
-    "settle",
-    "use_tool",
-    "verify_candidate",
-]
-
 
 class BodilessError(RuntimeError):
     """A stub was run: the worker registered it instead of the implementation."""

@@ -3,8 +3,6 @@
 from toolagent_service.agents.loop import Rules
 from toolagent_service.contracts.agent import AgentRequest, LoopState
 
-__all__ = ["CODING", "LONGEST_EVIDENCE", "another_round"]
-
 CODING = Rules(
     final_tool="register_tool",
     go_on=(

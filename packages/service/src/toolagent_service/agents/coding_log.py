@@ -10,21 +10,6 @@ from pydantic import JsonValue
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.calls.masking import DEEPEST, masked_params, masked_text
 
-__all__ = [
-    "LOGGER",
-    "NewNote",
-    "cost_line",
-    "done_line",
-    "log_line",
-    "shown_text",
-    "shown_use",
-    "start_line",
-    "text_line",
-    "tool_result_line",
-    "tool_use_line",
-    "turn_cost_line",
-]
-
 LOGGER = "tool_agent.tool.agent"
 
 LONGEST_LINE = 2_000

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from toolagent_service.contracts.agent import ModelAsk
 from toolagent_service.contracts.model import Block, Carried, Message, Text, ToolOutcome, ToolUse
 
-__all__ = ["OPENING", "next_message", "opening_message", "sendable"]
-
 OPENING = 0
 """The position of what an agent is told first: before the messages that are sent."""
 

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from toolagent_service.contracts.model import ModelTurn, Usage
 
-__all__ = ["Asked", "Lost", "RecordedTurn", "TurnState"]
-
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:

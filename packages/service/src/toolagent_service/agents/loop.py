@@ -22,23 +22,6 @@ from toolagent_service.contracts.agent import (
     ToolUseNote,
 )
 
-__all__ = [
-    "MOST_HEARD",
-    "AskModel",
-    "Finish",
-    "Rules",
-    "RunTools",
-    "after_model",
-    "after_tools",
-    "begin",
-    "ended",
-    "next_step",
-    "out_of_time",
-    "refusal_of",
-    "unanswered",
-    "with_guidance",
-]
-
 IDLE_TURNS = 2
 """How often a model that does nothing is asked to go on."""
 

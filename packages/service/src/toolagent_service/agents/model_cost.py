@@ -7,8 +7,6 @@ from toolagent_service.agents.ledger import Lost
 from toolagent_service.contracts.agent import AgentEnd, AgentLimits, LoopState, ModelAsk
 from toolagent_service.contracts.model import Price, Rates, Usage
 
-__all__ = ["LEAST_ANSWER", "Exhausted", "answer_budget", "cost_of", "limits_for", "next_attempt_budget"]
-
 LEAST_ANSWER = 1_024
 """Tokens. A turn that may write less than this can do nothing useful."""
 

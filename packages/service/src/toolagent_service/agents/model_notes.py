@@ -11,8 +11,6 @@ from toolagent_service.agents.coding_log import shown_text, shown_use
 from toolagent_service.contracts.agent import ModelTurnNote, ToolUseNote
 from toolagent_service.contracts.model import ModelTurn, Text, ToolUse
 
-__all__ = ["MOST_USES", "digest_of", "note_of"]
-
 MOST_USES = 32
 """In one turn. What is beyond is told that it was not run."""
 

@@ -2,8 +2,6 @@
 
 import hashlib
 
-__all__ = ["key_of_use"]
-
 
 def key_of_use(position: int, tool_use_id: str) -> str:
     """Of the use with this id in the message at this position; under it lies what came of it. At most 64 characters."""

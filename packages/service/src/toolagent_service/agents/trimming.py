@@ -1,7 +1,5 @@
 """Showing a model a long text: its beginning and its end, and how to read what lies between."""
 
-__all__ = ["LONGEST_SHOWN", "trimmed", "window"]
-
 LONGEST_SHOWN = 12_000
 """Characters of one outcome that a model is shown."""
 

@@ -13,8 +13,7 @@ from toolagent.contracts.calls import ValidationIssue
 from toolagent.contracts.contract import JsonSchema
 from toolagent.core.calls.action import Element
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES, excess_of, values_in
-
-__all__ = ["typed_inputs"]
+from toolagent.core.schemas import kind_of
 
 _NUMBER = re.compile(r"[+-]?(\d{1,400})(\.\d{1,400})?([eE][+-]?\d{1,4})?")
 _TRUTH = {"true": True, "false": False}
@@ -166,25 +165,7 @@ def _named(schema: JsonSchema) -> Iterator[str]:
         return
     choices = schema.get("enum") if isinstance(schema.get("enum"), list) else [schema["const"]] if "const" in schema else []
     if isinstance(choices, list):
-        yield from map(_kind, choices)
-
-
-def _kind(value: JsonValue) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case dict():
-            return "object"
+        yield from map(kind_of, choices)
 
 
 def _branches(schema: JsonSchema, depth: int) -> Iterator[JsonSchema]:

@@ -6,8 +6,6 @@ from pydantic import JsonValue
 
 from toolagent.contracts.calls import ErrorType, ToolError
 
-__all__ = ["BLAMED", "is_own_fault", "process_end", "was_alone"]
-
 BLAMED = (ErrorType.EXECUTION_ERROR, ErrorType.OUTPUT_VALIDATION_ERROR, ErrorType.DEPENDENCY_ERROR, ErrorType.UNAVAILABLE)
 """Types of errors among which are a tool's own faults."""
 

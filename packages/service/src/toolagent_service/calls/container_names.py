@@ -4,8 +4,6 @@ import re
 
 from toolagent.contracts.sources import ToolSource
 
-__all__ = ["is_container", "is_image", "misnamed"]
-
 _CONTAINER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*(?::\d{1,5})?|\[[0-9A-Fa-f:]+\](?::\d{1,5})?")

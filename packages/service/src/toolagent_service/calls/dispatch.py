@@ -8,8 +8,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent_service.contracts.steps import Placement
 
-__all__ = ["DEFAULT_BUCKET", "HostLoad", "HostStanding", "best_host", "bucket_of", "hosts_with_bucket", "placement_of", "timeout_of"]
-
 DEFAULT_BUCKET = "default"
 
 

@@ -1,7 +1,5 @@
 """Patterns of hosts and ports, and what they match."""
 
-__all__ = ["host_matches", "parted", "ports_of"]
-
 _DEFAULT_PORTS = (80, 443)
 
 

@@ -5,8 +5,6 @@ from collections import Counter
 from toolagent.contracts.lanes import LaneFigures
 from toolagent_service.contracts.lanes import LaneBatch
 
-__all__ = ["details_of", "summary_of"]
-
 _NAMED = 4
 """Tools that the summary of a batch names."""
 

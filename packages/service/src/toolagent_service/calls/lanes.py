@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 
 from toolagent.contracts.calls import ToolResult
 
-__all__ = ["BatchRefusedError", "Elsewhere", "LanePendingError", "LaneRefusedError", "LaneUnreachableError", "door_queue", "lane_id"]
-
 
 def lane_id(door: str) -> str:
     """The workflow of a front door's lane."""

@@ -7,8 +7,6 @@ from pydantic import JsonValue
 from toolagent.contracts.sandbox import Difference, SandboxGrant, SandboxLimits, SandboxPolicy
 from toolagent_service.calls.hosts import parted, ports_of
 
-__all__ = ["granted"]
-
 
 def granted(asking: SandboxGrant, policy: SandboxPolicy) -> tuple[SandboxGrant, tuple[Difference, ...]]:
     """The most that the policy lets it have, and why that is less than what was asked for."""

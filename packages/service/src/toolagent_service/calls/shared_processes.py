@@ -6,8 +6,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import Source
 
-__all__ = ["name_inside", "place_of", "place_of_calls", "place_of_process", "place_of_volumes", "process_key"]
-
 _OF_A_REQUEST = {
     "endpoint_path", "http_method", "query_parameters", "header_parameters", "body_parameter", "parameter_styles", "body_encoding",
     "body_media_type", "file_parameters", "tool_name", "login",

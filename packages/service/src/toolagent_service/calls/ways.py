@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from toolagent_service.contracts.lanes import LaneMode, Way
 
-__all__ = ["REASONS", "Reason", "WayFacts", "reason_for_workflow", "way_of"]
-
 MOST_BYTES = 64 * 1024
 """Of parameters; what is larger would make its batch a burden to the others of it."""
 

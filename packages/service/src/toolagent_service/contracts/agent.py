@@ -13,21 +13,6 @@ from toolagent.contracts.contract import Contract
 from toolagent_service.contracts.blanks import Blank
 from toolagent_service.contracts.model import Price, Usage
 
-__all__ = [
-    "CODING",
-    "AgentEnd",
-    "AgentLimits",
-    "AgentRequest",
-    "AgentResult",
-    "LoopState",
-    "ModelAsk",
-    "ModelTurnNote",
-    "ShownOutcome",
-    "ToolNote",
-    "ToolRun",
-    "ToolUseNote",
-]
-
 CODING = "coding"
 """The role that writes tools: that of payloads from before there were others."""
 

@@ -4,8 +4,6 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-__all__ = ["Blank"]
-
 Blank = Annotated[
     str | None,
     BeforeValidator(lambda text: None if text == "" else text),

@@ -9,8 +9,6 @@ from pydantic import Field
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
 
-__all__ = ["ContainerInfo", "ContainerStatus"]
-
 
 class ContainerStatus(StrEnum):
     """Whether a container is there."""

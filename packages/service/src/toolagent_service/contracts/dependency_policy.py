@@ -9,8 +9,6 @@ from pydantic import Field
 from toolagent.contracts.contract import Contract
 from toolagent_service.contracts.blanks import Blank
 
-__all__ = ["DependencyPolicy", "DependencyRefusal", "DependencyVerdict", "PackagePattern", "RefusalKind"]
-
 PackagePattern = Annotated[str, Field(pattern=r"^[A-Za-z0-9._*-]+$", max_length=200)]
 """A name of a package; `*` stands for any text. Case and the choice of `-`, `_` and `.` do not matter."""
 

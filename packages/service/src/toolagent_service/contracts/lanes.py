@@ -8,8 +8,6 @@ from pydantic import Field, JsonValue
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.lanes import LaneFigures
 
-__all__ = ["LaneBatch", "LaneCall", "LaneEnd", "LaneEnds", "LaneMode", "LaneStatus", "Way"]
-
 LaneStatus = Literal["success", "error", "running", "moved", "unknown"]
 """`running`: its door makes it; `moved`: to a workflow of its own; `unknown`: its door does not know it (any more)."""
 

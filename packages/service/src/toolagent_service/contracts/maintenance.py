@@ -7,8 +7,6 @@ from pydantic import Field
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
 
-__all__ = ["HostRound", "HostTurn", "MaintainAccount", "MaintainRequest", "ServiceRound"]
-
 
 class MaintainRequest(Contract):
     """What `Maintain` is started with: the seconds between two runs."""

@@ -10,27 +10,6 @@ from toolagent_service.contracts.agent import AgentRequest
 from toolagent_service.contracts.blanks import Blank
 from toolagent_service.contracts.plans import BuildPlan
 
-__all__ = [
-    "AgentStart",
-    "Assessed",
-    "BriefStep",
-    "BuildOutcome",
-    "BuildStep",
-    "Diagnosis",
-    "EndStep",
-    "FailedCall",
-    "HostStep",
-    "Inspected",
-    "MakeEnd",
-    "RegisterStep",
-    "Registered",
-    "Slot",
-    "StageStep",
-    "Taker",
-    "TaskStep",
-    "VerifyStep",
-]
-
 
 class TaskStep(Contract):
     """A step that needs to know nothing but its task."""

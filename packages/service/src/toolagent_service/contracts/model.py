@@ -6,22 +6,6 @@ from pydantic import Field, JsonValue
 
 from toolagent.contracts.contract import Contract
 
-__all__ = [
-    "Block",
-    "Carried",
-    "LongPromptRates",
-    "Message",
-    "ModelRequest",
-    "ModelTurn",
-    "Price",
-    "Rates",
-    "Text",
-    "ToolOffer",
-    "ToolOutcome",
-    "ToolUse",
-    "Usage",
-]
-
 
 class Text(Contract):
     type: Literal["text"] = "text"

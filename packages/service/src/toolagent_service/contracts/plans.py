@@ -6,21 +6,6 @@ from pydantic import Field
 
 from toolagent.contracts.contract import Contract
 
-__all__ = [
-    "AsgiBuild",
-    "BuildPlan",
-    "CodingBuild",
-    "DockerBuild",
-    "McpBuild",
-    "NodeAppBuild",
-    "NothingToBuild",
-    "OpenApiRemote",
-    "Over",
-    "ProgramBuild",
-    "ToolFileBuild",
-]
-
-
 Over = Literal["stdio", "http"]
 """How an MCP server is spoken to where it was started."""
 

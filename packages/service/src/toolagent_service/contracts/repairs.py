@@ -2,8 +2,6 @@
 
 from enum import StrEnum
 
-__all__ = ["Meanwhile"]
-
 
 class Meanwhile(StrEnum):
     """What calls of a tool get while it is repaired: `unavailable` with the task's id, the version before, or the version that fails."""

@@ -7,8 +7,6 @@ from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.identifiers import CallId
 from toolagent.contracts.sessions import AdoptedCall, OpenSession, SessionEnd, SessionView
 
-__all__ = ["OpenStep", "SessionLife", "SessionStep", "SessionUse"]
-
 
 class OpenStep(Contract):
     request: OpenSession

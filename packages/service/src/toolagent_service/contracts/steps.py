@@ -13,23 +13,6 @@ from toolagent.contracts.sessions import SessionId
 from toolagent_service.contracts.blanks import Blank
 from toolagent_service.contracts.lanes import Way
 
-__all__ = [
-    "Admission",
-    "AdmitRequest",
-    "Admitted",
-    "Answered",
-    "CallPlan",
-    "CallRequest",
-    "Finished",
-    "Grouped",
-    "Held",
-    "JoinRequest",
-    "OfSession",
-    "PlaceRequest",
-    "Placement",
-    "SettleRequest",
-]
-
 
 class Placement(Contract):
     """Which queue a call waits in, and the host that queue belongs to, if to one."""
@@ -105,7 +88,7 @@ class AdmitRequest(Contract):
     instead: Finished | None = None
     """It is not to be made: unless it has an answer, this becomes its answer."""
     is_stop: bool = False
-    """Of a session, by itself: what holds other calls back until something is mended does not hold it."""
+    """A session makes this stop by itself. Repairs and quarantines do not hold it back."""
 
 
 class Admitted(Contract):

@@ -10,8 +10,6 @@ from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup
 from toolagent.core.catalog.lifecycles import lifecycle_fault
 from toolagent_service.groups.sessions import NoSuchFieldError, field_of
 
-__all__ = ["Part", "is_look", "names_session", "parts_of", "session_for"]
-
 Part = tuple[ToolGroup, GroupStep]
 """A tool's role in a group."""
 

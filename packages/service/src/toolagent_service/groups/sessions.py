@@ -14,40 +14,6 @@ from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup, VerifyPr
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionView
 
-__all__ = [
-    "GONE",
-    "LOOKS",
-    "NoSuchFieldError",
-    "NoSuchStepError",
-    "call_id_in",
-    "call_in",
-    "can_stop",
-    "cost_usd",
-    "end_at",
-    "field_of",
-    "found_in",
-    "found_launch",
-    "host_of",
-    "identity_of",
-    "is_alert",
-    "is_gone",
-    "is_unlisted",
-    "items_of",
-    "launch_ids",
-    "launched_by",
-    "launcher_of",
-    "listed_by",
-    "looked_up",
-    "may_have_launched",
-    "over_by",
-    "pause_of",
-    "run_named",
-    "seen_in",
-    "step_of",
-    "the_step",
-    "was_made",
-]
-
 GONE = "gone"
 """`details.reason` of a stop that found nothing to stop."""
 

@@ -11,8 +11,6 @@ from toolagent.contracts.task_specs import GithubDeploy, MakeRuntime, TaskSpec
 from toolagent_service.contracts.plans import AsgiBuild, BuildPlan, CodingBuild, DockerBuild, NothingToBuild, OpenApiRemote, ToolFileBuild
 from toolagent_service.making.planning import Ways
 
-__all__ = ["first_way"]
-
 _LOCAL: tuple[MakeRuntime | None, ...] = (None, "local", "uv")
 _DOCKER: tuple[MakeRuntime | None, ...] = (None, "docker")
 _RUNNABLE = (FindingKind.DOCKERFILE, FindingKind.CONSOLE_SCRIPT, FindingKind.MCP_SERVER)

@@ -30,31 +30,6 @@ from toolagent_service.making.first_way import first_way
 from toolagent_service.making.planning import Ways, ways
 from toolagent_service.making.task_reasons import abridged, of_the_agent, ready_reason, why_a_model
 
-__all__ = [
-    "Act",
-    "Activity",
-    "Announce",
-    "Answer",
-    "ChooseWays",
-    "Enter",
-    "Finish",
-    "MakingState",
-    "RunAgent",
-    "SeekAnswer",
-    "Step",
-    "after_act",
-    "after_agent",
-    "after_announced",
-    "after_answer",
-    "after_entered",
-    "after_ways",
-    "begin",
-    "begun",
-    "ended",
-    "moved",
-    "next_step",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Enter:

@@ -5,8 +5,6 @@ from functools import reduce
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.calls.masking import shortened
 
-__all__ = ["content_of", "unmendable"]
-
 
 def unmendable(entry: ToolEntry) -> str:
     """Why its files cannot be changed here, and what to do instead; empty when they can."""

@@ -22,8 +22,6 @@ from toolagent_service.contracts.plans import (
     ToolFileBuild,
 )
 
-__all__ = ["Ways", "ways"]
-
 _LOCAL: tuple[MakeRuntime | None, ...] = (None, "local", "uv")
 _DOCKER: tuple[MakeRuntime | None, ...] = (None, "docker")
 _ANY: tuple[MakeRuntime | None, ...] = (*_LOCAL, "docker")

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-__all__ = ["Decision", "Due", "Earlier", "Health", "Outcome", "RepairRules", "Waits", "Well", "decide"]
-
 DAY = timedelta(days=1)
 
 

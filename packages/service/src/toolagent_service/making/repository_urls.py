@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from toolagent.contracts.task_specs import GithubDeploy
 
-__all__ = ["RepositoryPlace", "place_of_repository"]
-
 _TREE = re.compile(r"(https?://[^/]+/[^?#]+?)/(?:-/)?(?:tree|blob)/([^/?#]+)(?:/([^?#]*?))?/?(?:[?#].*)?$")
 _DOTS = frozenset({"", ".", ".."})
 

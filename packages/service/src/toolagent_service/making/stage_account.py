@@ -6,8 +6,6 @@ from datetime import datetime
 
 from toolagent.contracts.making import Stage
 
-__all__ = ["Entered", "stage_account"]
-
 
 @dataclass(frozen=True, slots=True)
 class Entered:

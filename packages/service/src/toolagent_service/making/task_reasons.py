@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from toolagent.contracts.making import Tried
 from toolagent.core.calls.masking import masked_text
 
-__all__ = ["abridged", "listed_shortly", "of_the_agent", "ready_reason", "there_already", "tried_line", "why_a_model"]
-
 _MOST_LISTED = 5
 _MOST_NAMED = 8
 _LINES = 20

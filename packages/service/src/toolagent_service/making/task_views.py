@@ -7,8 +7,6 @@ from toolagent.contracts.making_views import MakingTask
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.task_requests import described, subject_of
 
-__all__ = ["begun", "shown"]
-
 
 def begun(request: MakeRequest, at: datetime) -> MakeTask:
     """The task of the request, which nobody works at yet."""

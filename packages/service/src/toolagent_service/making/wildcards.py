@@ -6,8 +6,6 @@ from typing import TypeVar
 
 from toolagent.core.suggestions import nearest
 
-__all__ = ["chosen", "meaningless"]
-
 _NEAREST = 5
 
 T = TypeVar("T")

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from toolagent.contracts.task_specs import Example
 
-__all__ = ["divided", "withheld"]
-
 
 def divided(task_id: str, examples: Sequence[Example]) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
     """Those that are shown and those that are withheld, each in the order given."""

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from toolagent.contracts.contract import JsonSchema
+from toolagent.core.schemas import kind_of
 
-__all__ = ["is_file", "items_schema", "kind_of", "property_names", "property_schema", "required_names", "type_label", "types_of"]
+__all__ = ["is_file", "items_schema", "property_names", "property_schema", "required_names", "type_label", "types_of"]
 
 _DEPTH = 8
 _UNIONS = ("anyOf", "oneOf", "allOf")
@@ -46,25 +47,6 @@ def items_schema(schema: JsonSchema) -> JsonSchema:
 def is_file(schema: JsonSchema) -> bool:
     """Whether the parameter is a file, to be uploaded and sent by its id."""
     return any(branch.get("format") == "file-path" for branch in _branches(schema))
-
-
-def kind_of(value: JsonValue) -> str:
-    """The JSON type of a value, as a schema names it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case dict():
-            return "object"
 
 
 def type_label(schema: JsonSchema) -> str:

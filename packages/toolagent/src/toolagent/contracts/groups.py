@@ -90,6 +90,11 @@ class ToolGroup(Contract):
     """Words of a request that this group answers though no tool has that name."""
     workflow_example: dict[str, JsonValue] = {}
 
+    @property
+    def all_tool_ids(self) -> frozenset[str]:
+        """Also those that only a step names."""
+        return frozenset((*self.tool_ids, *(step.tool_id for step in self.steps)))
+
     def step(self, role: GroupRole) -> GroupStep | None:
         """The first with this role."""
         return next((step for step in self.steps if step.role is role), None)

@@ -14,6 +14,8 @@ __all__ = [
     "FOLLOWED",
     "MASK",
     "has_meaning",
+    "is_secret",
+    "kind_of",
     "map_values",
     "mask_secrets",
     "mentions",
@@ -45,6 +47,25 @@ FOLLOWED: Mapping[str, Literal["one", "list", "named"]] = {
 """The keywords whose schemas we follow, and whether each holds one, a list of them or some by name."""
 
 _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"})
+
+
+def kind_of(value: JsonValue) -> str:
+    """The JSON type of a value, as a schema names it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
 
 
 def with_defaults(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -111,7 +132,7 @@ def _mentions_format(of: _Identity, name: str) -> bool:
 
 @lru_cache(1024)
 def _mentions_secrets(of: _Identity) -> bool:
-    return mentions(of.schema, _is_secret)
+    return mentions(of.schema, is_secret)
 
 
 def mentions(schema: JsonValue, is_meant: Callable[[JsonSchema], bool]) -> bool:
@@ -127,7 +148,7 @@ def mentions(schema: JsonValue, is_meant: Callable[[JsonSchema], bool]) -> bool:
 
 def has_meaning(schema: JsonSchema) -> bool:
     """Whether this part of a schema marks a file or a secret."""
-    return schema.get("format") == FILE_PATH or _is_secret(schema)
+    return schema.get("format") == FILE_PATH or is_secret(schema)
 
 
 def mask_secrets(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -136,11 +157,11 @@ def mask_secrets(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, 
         return params  # with many names, and patterns for them, it takes seconds to walk
 
     def mask(_path: str, value: JsonValue, schema: JsonSchema) -> JsonValue:
-        return MASK if _is_secret(schema) else value
+        return MASK if is_secret(schema) else value
 
     # Params that are secret as a whole are masked one by one: a record's params are an object.
     whole = [schema, *_branches(schema)]
-    if any(map(_is_secret, whole)):
+    if any(map(is_secret, whole)):
         return dict.fromkeys(params, MASK)
     masked = _map([schema], params, mask, "$")
     return masked if isinstance(masked, dict) else {}
@@ -234,5 +255,5 @@ def _objects(value: JsonValue) -> Iterator[tuple[str, JsonSchema]]:
         yield from ((name, item) for name, item in value.items() if isinstance(item, dict))
 
 
-def _is_secret(schema: JsonSchema) -> bool:
+def is_secret(schema: JsonSchema) -> bool:
     return schema.get("writeOnly") is True or schema.get("format") == "password"

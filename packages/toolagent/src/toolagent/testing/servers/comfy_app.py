@@ -21,7 +21,6 @@ __all__ = ["ComfyServer"]
 
 _STEPS = 3
 _MODELS: Mapping[str, tuple[str, ...]] = {"checkpoints": ("v1-5-pruned-emaonly.ckpt",), "loras": ()}
-Run = Callable[[FaultKind], None]
 
 
 class _Forgotten(Exception):

@@ -140,9 +140,10 @@ def test_what_is_listed_under_its_call_or_its_name_is_not_gone(items: JsonValue,
 
 def test_what_is_found_without_what_the_stop_takes_is_not_found() -> None:
     probe = VerifyProbe(tool_id="list", items="$.servers", launched_by="$.name")
-    for item, found in (({"name": "call-mine"}, None), ({"name": "call-mine", "server": {"id": "s"}}, True), ({"name": "others"}, False)):
-        listed = answered({"servers": [item]})
-        assert sessions.found_in(group(), probe, listed, "call-mine") == (item if found else found)
+    whole: dict[str, JsonValue] = {"name": "call-mine", "server": {"id": "s"}}
+    cases: list[tuple[JsonValue, JsonValue]] = [({"name": "call-mine"}, None), (whole, whole), ({"name": "others"}, False)]
+    for item, found in cases:
+        assert sessions.found_in(group(), probe, answered({"servers": [item]}), "call-mine") == found
 
 
 def test_a_provider_may_list_a_launch_a_minute_late() -> None:

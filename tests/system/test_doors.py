@@ -3,10 +3,8 @@
 import asyncio
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Collection, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,14 +16,14 @@ from temporalio.client import WorkflowExecutionStatus
 
 from tests.machine import lacking
 from tests.postgres import PostgresServer, postgres_database
-from tests.system.cluster import Cluster, Member, running_cluster
-from tests.system.far_tools import MANY, FarServer, far_catalog, far_server
+from tests.system.cluster import Cluster, running_cluster
+from tests.system.doors import PROCESSES, House
+from tests.system.far_tools import FarServer, far_catalog, far_server
 from tests.system.leftovers import is_alive
 from tests.system.service_process import run_tool
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.http import Health
-from toolagent.contracts.lanes import Lane, LaneListing
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent_service.calls.lanes import lane_id
@@ -33,72 +31,7 @@ from workers.temporal.connection import connect
 
 pytestmark = pytest.mark.timeout(300)
 
-_PROCESSES = 2
 _LEASE_S = 4
-
-
-class House:
-    """The doors of one parent, and clients that each have a connection to one of them."""
-
-    def __init__(self, cluster: Cluster, parent: Member, far: FarServer, temporal_address: str) -> None:
-        self.cluster, self.parent, self.far, self.temporal_address = cluster, parent, far, temporal_address
-        self._clients, self._acting = ExitStack(), iter(range(MANY))
-
-    def doors(self) -> list[int]:
-        """Their processes."""
-        parent = psutil.Process(self.parent.pid)
-        children = [child for child in parent.children() if "spawn_main" in " ".join(child.cmdline())]
-        return sorted(child.pid for child in children if child.status() != psutil.STATUS_ZOMBIE)
-
-    def acting(self) -> str:
-        """A tool that was not called yet."""
-        return f"far_acts_{next(self._acting)}"
-
-    def asking(self) -> str:
-        """The same, of those without side effects."""
-        return f"far_asks_{next(self._acting)}"
-
-    def lanes(self) -> dict[str, Lane]:
-        with self._client() as http:
-            return {lane.door: lane for lane in LaneListing.model_validate_json(http.get("/lanes").content).lanes}
-
-    def clients(self, each: int = 1) -> list[list[httpx.Client]]:
-        """So many of each door, in the order of `doors`. The kernel chooses who takes a connection, so some are made in vain."""
-
-        def look() -> bool:
-            http = self._clients.enter_context(self._client())
-            if (door := self._door_of(http)) is not None:
-                found[door].append(http)
-            return all(len(found[door]) >= each for door in self.doors())
-
-        found = defaultdict[int, list[httpx.Client]](list)
-        wait_until(look, "there are connections to each door")
-        return [found[door][:each] for door in self.doors()]
-
-    def pair(self) -> tuple[httpx.Client, httpx.Client]:
-        """Of two doors. Each takes one call at a time: for another one it makes a connection to whichever door."""
-        (one,), (other,) = self.clients()
-        return one, other
-
-    def wait_until_whole(self) -> None:
-        wait_until(lambda: len(self.doors()) == _PROCESSES, "there are as many doors as there should be")
-        wait_until(lambda: len(self.lanes()) == _PROCESSES, "the lanes of the living are listed, and no others")
-
-    def close(self) -> None:
-        self._clients.close()
-
-    def _client(self) -> httpx.Client:
-        return httpx.Client(base_url=self.parent.url, timeout=60, trust_env=False)
-
-    def _door_of(self, http: httpx.Client) -> int | None:
-        with http.stream("GET", "/health") as answer:
-            answer.read()
-            port = answer.extensions["network_stream"].get_extra_info("client_addr")[1]
-        for pid in self.doors():
-            with suppress(psutil.Error):
-                if any(one.raddr and one.raddr.port == port for one in psutil.Process(pid).net_connections("tcp")):
-                    return pid
-        return None
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +56,7 @@ def cluster(
 
 @pytest.fixture(scope="module")
 def shared(cluster: Cluster, far: FarServer, temporal_address: str) -> Generator[House]:
-    parent = cluster.member(f"api --processes {_PROCESSES}", "doors")
+    parent = cluster.member(f"api --processes {PROCESSES}", "doors")
     parent.start()
     parent.wait_until_ready()
     cluster.enter(parent)
@@ -151,11 +84,11 @@ class OwnHouse:
 def own(house: House) -> Generator[OwnHouse]:
     """Beside the shared one, for a test that ends it. Its lanes have begun."""
     before = house.lanes().keys()
-    parent = house.cluster.member(f"api --processes {_PROCESSES}", "own")
+    parent = house.cluster.member(f"api --processes {PROCESSES}", "own")
     parent.start()
     parent.wait_until_ready()
     own = House(house.cluster, parent, house.far, house.temporal_address)
-    lanes = wait_until(lambda: found if len(found := own.lanes().keys() - before) == _PROCESSES else None, "its lanes are listed")
+    lanes = wait_until(lambda: found if len(found := own.lanes().keys() - before) == PROCESSES else None, "its lanes are listed")
     for http in own.pair():
         assert run_tool(http, "echo", {"message": "begin"})[1].metadata["way"] == "lane"
     yield OwnHouse(own, own.doors(), set(lanes))
@@ -193,7 +126,7 @@ def test_each_door_makes_calls_in_its_own_lane_and_is_no_host(house: House) -> N
         health = Health.model_validate_json(http.get("/health").content)
         assert health.lane is not None
         assert health.lane.calls >= 4
-    assert ways == ["lane"] * 3 * _PROCESSES
+    assert ways == ["lane"] * 3 * PROCESSES
     wait_until(lambda: all(lane.figures.calls for lane in house.lanes().values()), "both lanes say at either door what they did")
     assert {lane.host for lane in house.lanes().values()} == {None}
     assert len(house.cluster.hosts()) == 1

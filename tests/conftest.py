@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import structlog
+from hypothesis import HealthCheck, settings
 from temporalio.client import Client
 from temporalio.service import RetryConfig
 from temporalio.worker import UnsandboxedWorkflowRunner
@@ -26,6 +27,10 @@ from workers.temporal.dev_server import read_config, server_command, temporal_bi
 # As the service does it: the values of variables take seconds to print, while the event loop stands still.
 _PLAIN = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
 structlog.configure(processors=[*structlog.get_config()["processors"][:-1], _PLAIN])
+
+# How long an input takes to be made says how busy the machine is; that is no fault of the code.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 _LONG = ("system", "making", "docker", "tools", "bench", "scripts", "sandbox", "workers", "workflows", "runtimes")
 """Folders whose tests start programs, the longest first."""

@@ -40,11 +40,15 @@ def labelled() -> list[Query]:
 
 def _query(line: Mapping[str, object], language: str) -> Query:
     tools = line["tools"]
+    if line.keys() != {"need", "tools"}:
+        raise ValueError(f"A line that is cut in the wrong place: {line}")
     return Query(str(line["need"]), frozenset(map(str, tools)) if isinstance(tools, list) else frozenset(), language)
 
 
 def _tool(line: Mapping[str, object]) -> ToolManifest:
     params = line["params"]
+    if line.keys() != {"id", "name", "category", "tags", "params", "description"}:
+        raise ValueError(f"A line that is cut in the wrong place: {line}")
     known = params.items() if isinstance(params, Mapping) else ()
     properties = {str(name): {"type": "string", "description": str(says)} for name, says in known}
     told = {name: line[name] for name in ("name", "description", "category", "tags")}

@@ -1,16 +1,19 @@
 """The catalog and the queries of this folder, as the service has them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from pydantic import ConfigDict, TypeAdapter
 
 from bench.search.distractors import distractors
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import Contract, JsonSchema
 from toolagent.contracts.manifest import ToolManifest
 
 _HERE = Path(__file__).parent
+# A comma in the wrong place makes a field of its own.
+_STRICT = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,8 @@ class Query:
 
 def tools_asked_for() -> list[ToolManifest]:
     """Those that queries name, and the others of their kind."""
-    return [_tool(line) for line in yaml.safe_load((_HERE / "tools.yaml").read_text("utf-8"))]
+    lines = TypeAdapter(list[_Tool]).validate_python(yaml.safe_load((_HERE / "tools.yaml").read_text("utf-8")))
+    return [_manifest(line) for line in lines]
 
 
 def entries(size: int) -> list[ToolEntry]:
@@ -34,22 +38,35 @@ def entries(size: int) -> list[ToolEntry]:
 
 
 def labelled() -> list[Query]:
-    lines: Mapping[str, list[Mapping[str, object]]] = yaml.safe_load((_HERE / "queries.yaml").read_text("utf-8"))
-    return [_query(line, language) for language, of_language in lines.items() for line in of_language]
+    lines = TypeAdapter(dict[str, list[_Line]]).validate_python(yaml.safe_load((_HERE / "queries.yaml").read_text("utf-8")))
+    return [Query(line.need, line.tools, language) for language, of_language in lines.items() for line in of_language]
 
 
-def _query(line: Mapping[str, object], language: str) -> Query:
-    tools = line["tools"]
-    if line.keys() != {"need", "tools"}:
-        raise ValueError(f"A line that is cut in the wrong place: {line}")
-    return Query(str(line["need"]), frozenset(map(str, tools)) if isinstance(tools, list) else frozenset(), language)
+class _Line(Contract):
+    model_config = _STRICT
+
+    need: str
+    tools: frozenset[str]
 
 
-def _tool(line: Mapping[str, object]) -> ToolManifest:
-    params = line["params"]
-    if line.keys() != {"id", "name", "category", "tags", "params", "description"}:
-        raise ValueError(f"A line that is cut in the wrong place: {line}")
-    known = params.items() if isinstance(params, Mapping) else ()
-    properties = {str(name): {"type": "string", "description": str(says)} for name, says in known}
-    told = {name: line[name] for name in ("name", "description", "category", "tags")}
-    return ToolManifest.model_validate({"tool_id": line["id"], **told, "input_schema": {"type": "object", "properties": properties}})
+class _Tool(Contract):
+    model_config = _STRICT
+
+    id: str
+    name: str
+    description: str
+    category: str
+    tags: tuple[str, ...]
+    params: dict[str, str]
+
+
+def _manifest(line: _Tool) -> ToolManifest:
+    properties: JsonSchema = {name: {"type": "string", "description": says} for name, says in line.params.items()}
+    return ToolManifest(
+        tool_id=line.id,
+        name=line.name,
+        description=line.description,
+        category=line.category,
+        tags=line.tags,
+        input_schema={"type": "object", "properties": properties},
+    )

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator
 
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import ToolManifest
 
 _DEEDS = (
@@ -111,5 +112,5 @@ def _in_chinese(deed: tuple[str, str, str], part: tuple[str, str, str], thing: t
     )
 
 
-def _schema(params: dict[str, str]) -> dict[str, object]:
+def _schema(params: dict[str, str]) -> JsonSchema:
     return {"type": "object", "properties": {name: {"type": "string", "description": says} for name, says in params.items()}}

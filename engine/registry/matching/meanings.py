@@ -16,7 +16,7 @@ class Meanings(Protocol):
         ...
 
     def change(self, gone: Iterable[str], new: Sequence[tuple[str, str]]) -> None:
-        """Forget tools, and take in summaries by id."""
+        """Forget tools, and take in summaries by id, with their glosses."""
         ...
 
     def search(self, text: str, limit: int) -> list[str]:

@@ -28,9 +28,11 @@ class Ranking:
         leaving = {*gone, *(tool.tool_id for tool in new if tool.tool_id in self._known)}
         texts = [text_of(tool) for tool in new]
         meanings = self._meanings
-        self._words.change(leaving, ((text, " ".join(meanings.glosses(text.summary)) if meanings else "") for text in texts))
+        glosses = [" ".join(meanings.glosses(text.summary)) if meanings else "" for text in texts]
+        self._words.change(leaving, zip(texts, glosses, strict=True))
         if meanings:
-            meanings.change(leaving, [(text.tool_id, text.summary) for text in texts])
+            summaries = [(text.tool_id, f"{text.summary} {explained}") for text, explained in zip(texts, glosses, strict=True)]
+            meanings.change(leaving, summaries)
         for tool_id in leaving:
             self._known.pop(tool_id, None)
         self._known.update((tool.tool_id, _without_schemas(tool)) for tool in new)
@@ -71,5 +73,12 @@ def _by_name(known: Mapping[str, ToolManifest]) -> dict[str, list[str]]:
 
 
 def _without_schemas(tool: ToolManifest) -> ToolManifest:
-    """What filters ask of it: ten thousand schemas would take most of the memory."""
-    return tool.model_copy(update={"input_schema": {}, "output_schema": {}, "examples": (), "description": ""})
+    """What filters and names ask of it: ten thousand schemas would take most of the memory."""
+    return ToolManifest.model_construct(
+        tool_id=tool.tool_id,
+        name=tool.name,
+        category=tool.category,
+        backend_runtime=tool.backend_runtime,
+        group_ids=tool.group_ids,
+        tags=tool.tags,
+    )

@@ -52,7 +52,9 @@ class Vectors:
         folder = _folder_of("wordllama")
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizers/l2_supercat_tokenizer_config.json"))
         self._tokenizer.no_padding()
-        self._weights: npt.NDArray[np.float16] = load_file(folder / "weights/l2_supercat_256.safetensors")["embedding.weight"]
+        weights: npt.NDArray[np.float16] = load_file(folder / "weights/l2_supercat_256.safetensors")["embedding.weight"]
+        # Twice the memory, and sums that take a fifth of the time.
+        self._weights = weights.astype(np.float32)
         self._dictionary = _dictionary()
         self._gloss = lru_cache(maxsize=50_000)(self._explained)
         self._ids: list[str] = []
@@ -65,7 +67,7 @@ class Vectors:
     def change(self, gone: Iterable[str], new: Sequence[tuple[str, str]]) -> None:
         left = {*gone, *(tool_id for tool_id, _ in new)}
         kept = [at for at, tool_id in enumerate(self._ids) if tool_id not in left]
-        rows = self._embedded([f"{summary} {' '.join(self.glosses(summary))}" for _, summary in new])
+        rows = self._embedded([summary for _, summary in new])
         self._ids = [*(self._ids[at] for at in kept), *(tool_id for tool_id, _ in new)]
         self._rows = np.concatenate((self._rows[kept], rows))
         self._signs = _signs(self._rows)
@@ -83,7 +85,7 @@ class Vectors:
         rows = np.zeros((len(texts), self._weights.shape[1]), np.float32)
         for at, encoded in enumerate(self._tokenizer.encode_batch_fast([*texts], add_special_tokens=False)):
             if encoded.ids:
-                rows[at] = self._weights[encoded.ids].sum(axis=0, dtype=np.float32)
+                rows[at] = self._weights[encoded.ids].sum(axis=0)
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
     def _explained(self, word: str) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ class WordIndex:
 def _document(text: ToolText, glosses: str) -> tantivy.Document:
     # One field in which the places that matter stand more than once: with a field for each, a word that is rare in one of them would
     # count far too much.
-    name, tool_id, tags = words_of(text.name), words_of(text.tool_id), words_of(text.tags)
-    words = [*tool_id, *tool_id, *name, *name, *name, *tags, *tags, *words_of(text.description), *words_of(text.params)]
-    signs = " ".join(HAN.findall(f"{text.name} {text.tags} {text.description}"))
+    name, others = words_of(text.name), words_of(f"{text.tool_id} {text.tags}")
+    words = [*name, *name, *name, *others, *others, *words_of(f"{text.description} {text.params}")]
+    signs = " ".join(HAN.findall(text.summary)) if not text.summary.isascii() else ""
     return tantivy.Document(**{_TOOL: text.tool_id, _WORDS: " ".join(words), _GLOSSES: glosses, _SIGNS: signs})

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import rjieba
 
-_WORD = re.compile(r"\w+")
-_JOINTS = re.compile(r"[_:/.\-]+|(?<=[a-z])(?=[A-Z])")
+_JOINTS = str.maketrans("_:/.-", "     ")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 HAN = re.compile(r"[\u3400-\u9fff]")
 
 # They say that somebody wants something, not what. Descriptions of tools are short, so there they are rare and would weigh much.
@@ -23,8 +23,8 @@ _EMPTY = frozenset((*_ENGLISH.split(), *_CHINESE.split()))
 
 def words_of(text: str) -> list[str]:
     """All of them in small letters; Chinese words with the shorter ones in them; of `LoadImage` and `load_image` both parts."""
-    cut: Iterable[str] = rjieba.cut_for_search(_JOINTS.sub(" ", text))
-    return [word.lower() for part in cut if _WORD.fullmatch(word := part.strip())]
+    cut: Iterable[str] = rjieba.cut_for_search(_CAMEL.sub(" ", text.translate(_JOINTS)).lower())
+    return [word for word in cut if word.isalnum()]
 
 
 def telling_words(text: str) -> list[str]:
@@ -35,6 +35,8 @@ def telling_words(text: str) -> list[str]:
 
 def chinese_words(text: str) -> list[str]:
     """The telling Chinese words, uncut."""
+    if text.isascii():
+        return []
     cut: Iterable[str] = rjieba.cut(text)
     return [word for word in cut if HAN.match(word) and word not in _EMPTY]
 

@@ -2,7 +2,7 @@
 
 from engine.registry.matching.composites import Composites
 from engine.registry.matching.live import LiveRanking
-from engine.registry.matching.texts import Filters
+from engine.registry.matching.texts import Filters, traits_of
 from engine.store.catalog_state import CatalogState
 from engine.store.groups import GroupTable
 from engine.store.tools import ToolTable
@@ -54,7 +54,7 @@ class Matching:
         """The same, and how many were found before the limit."""
         if not keyword.strip():
             entries = await self._tools.list_active_versions(filters.category)
-            admitted = [entry for entry in entries if filters.admit(entry.manifest)]
+            admitted = [entry for entry in entries if filters.admit(traits_of(entry.manifest))]
             return tuple(admitted[:limit]), len(admitted)
         ids = await self._ranking.ask(lambda ranking: ranking.search(keyword, filters))
         return await self._tools.list_some(ids[:limit]), len(ids)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from engine.registry.matching.meanings import Meanings
-from engine.registry.matching.texts import Filters, text_of
+from engine.registry.matching.texts import Filters, Traits, text_of, traits_of
 from engine.registry.matching.word_index import Wanted, WordIndex
 from engine.registry.matching.words import telling_words
 from toolagent.contracts.manifest import ToolManifest
@@ -20,7 +20,7 @@ class Ranking:
     def __init__(self, meanings: Meanings | None = None) -> None:
         self._words = WordIndex()
         self._meanings = meanings
-        self._known: dict[str, ToolManifest] = {}
+        self._known: dict[str, Traits] = {}
         self._named: dict[str, list[str]] = {}
 
     def change(self, gone: Iterable[str], new: Sequence[ToolManifest]) -> None:
@@ -35,7 +35,7 @@ class Ranking:
             meanings.change(leaving, summaries)
         for tool_id in leaving:
             self._known.pop(tool_id, None)
-        self._known.update((tool.tool_id, _without_schemas(tool)) for tool in new)
+        self._known.update((tool.tool_id, traits_of(tool)) for tool in new)
         self._named = _by_name(self._known)
 
     def named(self, query: str) -> list[str]:
@@ -54,7 +54,8 @@ class Ranking:
         by_words = self._words.search(Wanted(words, glosses), deep)
         alike = meanings.search(query, deep if filters else _MOST_ALIKE) if meanings else []
         found = dict.fromkeys((*self.named(query), *_fused(by_words, alike)))
-        return [tool_id for tool_id in found if filters.admit(self._known[tool_id])][:MOST_FOUND]
+        admitted = [tool_id for tool_id in found if filters.admit(self._known[tool_id])] if filters else [*found]
+        return admitted[:MOST_FOUND]
 
 
 def _fused(*orders: Sequence[str]) -> list[str]:
@@ -65,20 +66,8 @@ def _fused(*orders: Sequence[str]) -> list[str]:
     return sorted(scores, key=lambda tool_id: -scores[tool_id])
 
 
-def _by_name(known: Mapping[str, ToolManifest]) -> dict[str, list[str]]:
+def _by_name(known: Mapping[str, Traits]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for tool in known.values():
         found.setdefault(tool.name.strip().lower(), []).append(tool.tool_id)
     return found
-
-
-def _without_schemas(tool: ToolManifest) -> ToolManifest:
-    """What filters and names ask of it: ten thousand schemas would take most of the memory."""
-    return ToolManifest.model_construct(
-        tool_id=tool.tool_id,
-        name=tool.name,
-        category=tool.category,
-        backend_runtime=tool.backend_runtime,
-        group_ids=tool.group_ids,
-        tags=tool.tags,
-    )

@@ -11,6 +11,18 @@ from toolagent.core.catalog.namespaces import is_among
 
 
 @dataclass(frozen=True, slots=True)
+class Traits:
+    """What filters and names ask of a tool: ten thousand manifests would take most of the memory."""
+
+    tool_id: str
+    name: str
+    category: str
+    backend: BackendRuntime
+    tags: tuple[str, ...]
+    group_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Filters:
     """What a tool has to be; None: anything. An empty namespace means the ids without one."""
 
@@ -23,10 +35,10 @@ class Filters:
     def __bool__(self) -> bool:
         return self != Filters()
 
-    def admit(self, tool: ToolManifest) -> bool:
+    def admit(self, tool: Traits) -> bool:
         return (
             self.category in {None, tool.category}
-            and self.backend in {None, tool.backend_runtime}
+            and self.backend in {None, tool.backend}
             and (self.group is None or self.group in tool.group_ids)
             and is_among(tool, self.namespace, self.tag)
         )
@@ -46,6 +58,10 @@ class ToolText:
     def summary(self) -> str:
         """What it does, without its params."""
         return f"{self.name} {self.tool_id.replace('_', ' ')} {self.description} {self.tags}"
+
+
+def traits_of(tool: ToolManifest) -> Traits:
+    return Traits(tool.tool_id, tool.name, tool.category, tool.backend_runtime, tool.tags, tool.group_ids)
 
 
 def text_of(tool: ToolManifest) -> ToolText:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import rjieba
 
-_JOINTS = str.maketrans("_:/.-", "     ")
+_JOINTS = "_:/.-"
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 HAN = re.compile(r"[\u3400-\u9fff]")
 
@@ -23,7 +23,9 @@ _EMPTY = frozenset((*_ENGLISH.split(), *_CHINESE.split()))
 
 def words_of(text: str) -> list[str]:
     """All of them in small letters; Chinese words with the shorter ones in them; of `LoadImage` and `load_image` both parts."""
-    cut: Iterable[str] = rjieba.cut_for_search(_CAMEL.sub(" ", text.translate(_JOINTS)).lower())
+    for joint in _JOINTS:
+        text = text.replace(joint, " ")
+    cut: Iterable[str] = rjieba.cut_for_search(_CAMEL.sub(" ", text).lower())
     return [word for word in cut if word.isalnum()]
 
 

@@ -92,7 +92,7 @@ docs: setup ## write what the pages take from the code: settings, command line
 
 lock: ## write requirements.lock anew (hashes, no addresses)
 	@test -x $(UV) || $(MAKE) setup
-	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 --group dev \
+	$(UV) pip compile -q --universal --generate-hashes --python-version 3.11 --group dev --extra meanings \
 	  --no-emit-package toolagent --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
 sandbox-image: ## build the image that containers are made from, out of Debian packages (root on Debian, with an engine)

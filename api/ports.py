@@ -11,6 +11,7 @@ from fastapi import Depends
 from pydantic import JsonValue
 from starlette.requests import Request
 
+from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.contracts.audit import AuditPage
@@ -211,6 +212,7 @@ class Dependencies:
 
     client: Calls
     registry: ToolRegistry
+    matching: Matching
     routes: Routes
     groups: Groups
     sessions: SessionRows

@@ -35,16 +35,19 @@ from bench.report import show, write
 from bench.results import Results
 from bench.rounds import Measurements, Plan, measure
 from bench.scale import Sizes, measure_scale
+from bench.search.measuring import measure_search
 from bench.service import ROOT, Tree
 from bench.stage import OURS, PEERS, THEN, Stage, side_by_side
 from bench.starts import measure_starts
 
-PIECES = ("calls", "lanes", "cold", "isolation", "making", "starts", "scale", "memory", "keeping", "profile")
+PIECES = ("calls", "lanes", "cold", "isolation", "making", "starts", "scale", "memory", "keeping", "profile", "search")
 _WITH_IT = {"lanes": ("scale", "memory")}
 """What a piece is not whole without."""
 
 _CALLERS = (1, 16, 64)
 _KEPT = 50
+_SEARCHES = (3, 5)
+"""Turns of the ways of searching, and rounds of all queries in each."""
 
 
 _UNMEASURED = (WrongAnswersError, NotReadyError, EngineMissingError, NotMadeError, NoProfilerError, TimeoutError)
@@ -149,6 +152,7 @@ class Run:
             ("memory", self._memory),
             ("keeping", self._keeping),
             ("profile", self._profile),
+            ("search", self._search),
         ):
             if piece in pieces:
                 with self._telling(piece):
@@ -215,6 +219,10 @@ class Run:
 
     def _keeping(self) -> None:
         self.results.singles += measure_keeping(self.folder, _KEPT, self.extent.keeping_s)
+
+    def _search(self) -> None:
+        full = self.extent.sizes.tools == _FULL.sizes.tools
+        self.results.singles += measure_search(self.extent.sizes.tools, *(_SEARCHES if full else (1, 1)))
 
     def _take(self, made: Measurements) -> None:
         self.results.rows += made.rows

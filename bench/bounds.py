@@ -162,6 +162,13 @@ _BOUNDS = (
         over=_single("keeping.none"),
         unit="s",
     ),
+    Bound("search by words: p50 over the library bare", _AT_MOST, 3, _single("search.p50.words"), _single("search.p50.bare")),
+    Bound("search by words and meanings: the same", _AT_MOST, 3, _single("search.p50.both"), _single("search.p50.bare")),
+    Bound("index of words: built over the library's bare", _AT_MOST, 2, _single("search.build.words"), _single("search.build.bare")),
+    Bound("index of words and meanings: the same", _AT_MOST, 2, _single("search.build.both"), _single("search.build.bare")),
+    Bound("labelled queries: recall@5 by words and meanings", _AT_LEAST, 90, _single("search.recall.both"), unit="%"),
+    Bound("the same by words alone", "", None, _single("search.recall.words"), unit="%"),
+    Bound("exact ids and names that come first", _AT_LEAST, 100, _single("search.named.both"), unit="%"),
     Bound("resident when idle, everything", _AT_MOST, 500, _single("memory.idle"), unit="MiB"),
 )
 

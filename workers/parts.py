@@ -39,6 +39,8 @@ from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
 from engine.registry.catalog_watch import ImportCatalog
 from engine.registry.export import CatalogExport
+from engine.registry.matching.composites import Composites
+from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
 from engine.registry.tool_files import ToolFolders
 from engine.registry.tool_files_import import ToolFilesImport
@@ -121,6 +123,7 @@ class Store:
         self.evidence = EvidenceTable(database)
         self.placements = Placements(state.host or None, settings.calls.bucket_limits, self.hosts, self.routes)
         self.registry = ToolRegistry(self.tools, self.routes, ALIASES)
+        self.composites = Composites(self.tools, self.groups)
         self.residents = Residents(self.sessions, self.registry)
         self.cached_tools = CachedTools(self.registry, CatalogState(database))
         self.repairs = ProductionRepairs(database)
@@ -206,7 +209,7 @@ class CallMaking:
         places = Places(store.calls, store.settled, store.durations, store.quarantine.note_crash)
 
         def admissions(lookup: ToolLookup) -> Admissions:
-            sources = Sources(lookup, store.calls, files, limits, store.claims, store.doors, store.troubles)
+            sources = Sources(lookup, store.calls, files, limits, store.claims, store.doors, store.composites, store.troubles)
             return Admissions(sources, store.placements, places, store.memberships)
 
         recent = RenewedTools(store.cached_tools, _RECENT_S)
@@ -281,6 +284,7 @@ def doors_of(
     return Dependencies(
         client=client,
         registry=store.registry,
+        matching=Matching(store.tools, store.groups, CatalogState(store.database)),
         routes=store.routes,
         groups=store.groups,
         sessions=store.sessions,

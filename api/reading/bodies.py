@@ -5,8 +5,10 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, JsonValue
 
 from api.forms import NO_CONTROLS
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import Caller, CallMode, ToolCall
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.http import SearchDetail
 from toolagent.contracts.identifiers import ToolId
 
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -59,11 +61,19 @@ class SelectToolBody(Contract):
 
 
 class SearchToolsBody(Contract):
-    """Every word of `keyword` must occur in a tool's id, name, tags, category or description."""
+    """A need in `keyword`, and what the tools have to be. An empty text is no wish, but of a namespace."""
 
-    model_config = strict({"keyword": "图片", "category": "cv"})
+    model_config = strict({"keyword": "图片", "category": "cv"}, {"keyword": "what song is this", "limit": 5, "detail": "compact"})
 
-    keyword: Annotated[str | None, Field(max_length=500)] = None
+    keyword: Annotated[
+        str | None, Field(max_length=500, description="A need, in words of Chinese or English, or a tool's id or name; unset: all tools.")
+    ] = None
     category: Annotated[str | None, Field(max_length=64), _Plain] = None
     namespace: Annotated[str | None, Field(max_length=128, description="What stands before the colon of an id."), _Plain] = None
     tag: Annotated[str | None, Field(max_length=64, description="One that the tool has."), _Plain] = None
+    backend_runtime: Annotated[BackendRuntime | None, Field(strict=False)] = None
+    group: Annotated[str | None, Field(max_length=128, description="The id of one that the tool belongs to."), _Plain] = None
+    limit: Annotated[int | None, Field(ge=1, le=1000, description="The most to be answered; unset: all that were found.")] = None
+    detail: Annotated[
+        SearchDetail, Field(strict=False, description="`compact`: what a model needs for a choice, without schemas and state.")
+    ] = SearchDetail.FULL

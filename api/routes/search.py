@@ -8,19 +8,19 @@ from api.reading.bodies import SearchToolsBody
 from api.reading.strict_json import StrictRoute
 from api.views.tools import matches_for
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.http import Matches
+from toolagent.contracts.http import BriefMatches, Matches
 
 router = APIRouter(tags=["tools"], route_class=StrictRoute)
 
 
 @router.post(
     "/search_tools",
-    summary="Find tools by words and category",
+    summary="Find tools by a need, in words",
     responses=problem_responses(
         *JSON_BODY,
         ErrorType.UNAVAILABLE,
     ),
 )
-async def search_tools(wanted: SearchToolsBody, dependencies: Injected) -> Matches:
-    """The best match first. An empty body object finds all tools."""
+async def search_tools(wanted: SearchToolsBody, dependencies: Injected) -> Matches | BriefMatches:
+    """The best match first: exact ids and names, then what words and meanings find. An empty body object finds all tools."""
     return await matches_for(dependencies, wanted)

@@ -12,12 +12,25 @@ from api.errors import Refusal
 from api.ports import Dependencies
 from api.reading.bodies import SearchToolsBody
 from api.views.found_tools import found_tool
+from engine.registry.matching.texts import Filters
 from toolagent.client.failures import ControlFailedError
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
-from toolagent.contracts.http import FoundTool, ListedTool, Matches, Parameter, RuntimeCount, ToolDetail, ToolListing, ToolStates
+from toolagent.contracts.http import (
+    BriefMatches,
+    BriefTool,
+    FoundTool,
+    ListedTool,
+    Matches,
+    Parameter,
+    RuntimeCount,
+    SearchDetail,
+    ToolDetail,
+    ToolListing,
+    ToolStates,
+)
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sources import HttpSource
 from toolagent.contracts.usage import ToolUsage
@@ -30,6 +43,8 @@ _RUNTIME_NAMES = {
 }
 
 _NO_HOST = "No host takes tools: none is alive, or all drain (GET /hosts). Start one with `python -m workers worker`, or end a drain."
+
+_BRIEF = 200
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -71,12 +86,14 @@ async def usage_of_tool(dependencies: Dependencies, tool_id: str, hours: float |
     return await dependencies.usage.of_tool(tool_id, since)
 
 
-async def matches_for(dependencies: Dependencies, wanted: SearchToolsBody) -> Matches:
+async def matches_for(dependencies: Dependencies, wanted: SearchToolsBody) -> Matches | BriefMatches:
     # An empty text is what a form sends for a field that nobody filled in; of a namespace it means the ids without one.
-    found = await dependencies.registry.search(wanted.keyword or "", wanted.category or None)
-    entries = [entry for entry in found if is_among(entry.manifest, wanted.namespace, wanted.tag or None)]
+    filters = Filters(wanted.category or None, wanted.backend_runtime, wanted.tag or None, wanted.group or None, wanted.namespace)
+    entries, total = await dependencies.matching.search(wanted.keyword or "", filters, wanted.limit)
+    if wanted.detail is SearchDetail.COMPACT:
+        return BriefMatches(tools=tuple(_in_brief(entry) for entry in entries), total=total)
     routes = _best(await dependencies.routes.list_all())
-    return Matches(tools=tuple(_found(entry, _route_of(entry, routes)) for entry in entries), total=len(entries))
+    return Matches(tools=tuple(_found(entry, _route_of(entry, routes)) for entry in entries), total=total)
 
 
 async def control(dependencies: Dependencies, tool_id: str, action: ControlAction) -> ToolRoute:
@@ -179,6 +196,18 @@ def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:
         pid=route.pid,
         version=manifest.version,
         endpoint=route.endpoint,
+    )
+
+
+def _in_brief(entry: ToolEntry) -> BriefTool:
+    manifest = entry.manifest
+    params = sorted(_parameters(manifest.input_schema), key=lambda param: not param.required)
+    return BriefTool(
+        tool_id=manifest.tool_id,
+        name=manifest.name,
+        description=manifest.description[:_BRIEF],
+        category=manifest.category,
+        params=tuple(param.name if param.required else f"{param.name}?" for param in params),
     )
 
 

@@ -102,14 +102,8 @@ class ToolRegistry:
     async def list_ids(self) -> tuple[str, ...]:
         return await self._tools.list_ids()
 
-    async def search(self, keyword: str = "", category: str | None = None) -> tuple[ToolEntry, ...]:
-        """Tools in which every word of the keyword occurs: in id, name, tags, category or description. Best first."""
-        words = keyword.lower().split()
-        ranked = [(rank, entry) for entry in await self._tools.list_active_versions(category) if (rank := _rank(entry.manifest, words))]
-        return _best_first(ranked)
-
     async def resembling(self, words: Sequence[str]) -> tuple[ToolEntry, ...]:
-        """Tools in which at least one of these words (in small letters) occurs, in the same places. Best first."""
+        """Tools in which at least one of these words (in small letters) occurs: in id, name, tags, category or description. Best first."""
         entries = await self._tools.list_active_versions()
         ranked = [(score, entry) for entry in entries if (score := sum(_scores(entry.manifest, words)))]
         return _best_first(ranked)
@@ -158,12 +152,6 @@ def _no_such_version(versions: tuple[ToolVersion, ...]) -> NoSuchVersion | None:
 
 def _best_first(ranked: Iterable[tuple[int, ToolEntry]]) -> tuple[ToolEntry, ...]:
     return tuple(entry for _, entry in sorted(ranked, key=lambda found: (-found[0], found[1].manifest.tool_id)))
-
-
-def _rank(manifest: ToolManifest, words: Sequence[str]) -> int:
-    """The score; 0: not found."""
-    scores = _scores(manifest, words)
-    return 0 if 0 in scores else 1 + sum(scores)
 
 
 def _scores(manifest: ToolManifest, words: Sequence[str]) -> list[int]:

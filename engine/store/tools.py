@@ -50,6 +50,20 @@ class ToolTable:
             query = query.where(tools.c.category == category)
         return _collect(await self._database.rows(query))
 
+    async def list_some(self, tool_ids: Sequence[str]) -> tuple[ToolEntry, ...]:
+        """The active versions of these that are there, in this order."""
+        found: dict[str, ToolEntry] = {}
+        for at in range(0, len(tool_ids), _AT_ONCE):
+            query = _entries().where(tools.c.tool_id.in_(tool_ids[at : at + _AT_ONCE]), tool_versions.c.version == tools.c.active_version)
+            found |= {entry.manifest.tool_id: entry for entry in _collect(await self._database.rows(query))}
+        return tuple(found[tool_id] for tool_id in tool_ids if tool_id in found)
+
+    async def active_manifests(self) -> tuple[tuple[str, str], ...]:
+        """The id and the manifest, as JSON, of the active version of every tool."""
+        query = select(tools.c.tool_id, tool_versions.c.manifest).join(tool_versions, tool_versions.c.tool_id == tools.c.tool_id)
+        rows = await self._database.rows(query.where(_IS_ACTIVE).order_by(tools.c.tool_id))
+        return tuple((tool_id, manifest) for tool_id, manifest in rows)
+
     async def list_versions(self) -> tuple[ToolEntry, ...]:
         """Every version of every tool, by id."""
         return _collect(await self._database.rows(_entries()))

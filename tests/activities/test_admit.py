@@ -26,6 +26,7 @@ from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
+from engine.registry.matching.composites import Composites
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.running.supervisor import Supervisor
@@ -40,6 +41,7 @@ from engine.store.hosts import HostTable
 from engine.store.lost_steps import LostStepTable
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
+from engine.store.tools import ToolTable
 from tests.parts import tool_registry
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
@@ -88,9 +90,10 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
     exchange = Exchange(
         supervisor, parameters, LargeResults(files, inline_bytes=50, max_bytes=100), CallFolders(tmp_path / "calls"), intake
     )
+    composites = Composites(ToolTable(database), GroupTable(database))
     activity = Admit(
         Admissions(
-            Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10)),
+            Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10), composites),
             Placements("h1", {"default": 1}, HostTable(database, 10), RouteTable(database)),
             places,
             Memberships(GroupTable(database), SessionTable(database), calls),

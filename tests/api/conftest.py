@@ -13,9 +13,11 @@ from api.app import create_app
 from api.ports import Dependencies, Limits
 from engine.calls.placements import Placements
 from engine.registry.export import CatalogExport
+from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.auditing.audit import AuditLog
 from engine.store.calls import CallTable
+from engine.store.catalog_state import CatalogState
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.doors import DoorTable
@@ -103,6 +105,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
     dependencies = Dependencies(
         client=client,
         registry=registry,
+        matching=Matching(tools, GroupTable(database), CatalogState(database)),
         routes=routes,
         groups=GroupTable(database),
         sessions=SessionTable(database),

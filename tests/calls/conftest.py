@@ -16,6 +16,7 @@ from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.calls.troubles import CachedTroubles
+from engine.registry.matching.composites import Composites
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
@@ -30,6 +31,7 @@ from engine.store.production_repairs import ProductionRepairs
 from engine.store.quarantine import QuarantineTable
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
+from engine.store.tools import ToolTable
 from tests.parts import tool_registry
 from tests.validation.recursive import TWICE
 from toolagent.contracts.calls import ToolCall
@@ -94,8 +96,9 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
     placements = Placements("h1", {"default": 1}, HostTable(database, 10), RouteTable(database))
     quarantine, repairs = QuarantineTable(database), ProductionRepairs(database)
     troubles = CachedTroubles(repairs, quarantine, CachedTools(registry, CatalogState(database)))
+    composites = Composites(ToolTable(database), GroupTable(database))
     sources, places = (
-        Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10), troubles),
+        Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10), composites, troubles),
         Places(calls, SettledCalls(), note_crash=quarantine.note_crash),
     )
     admissions = Admissions(sources, placements, places, Memberships(GroupTable(database), SessionTable(database), calls))

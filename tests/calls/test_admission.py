@@ -7,9 +7,12 @@ import pytest
 from pydantic import JsonValue
 
 from engine.store.database import Database
+from engine.store.groups import GroupTable
 from engine.store.hosts import HostClaim, HostTable
 from tests.validation.recursive import nested
 from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.matching import CompositeTool
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
 from toolagent_service.contracts.steps import Admission, Admitted, Answered, Finished, Placement, PlaceRequest, SettleRequest
 
@@ -38,7 +41,18 @@ async def test_defaults_are_filled_in_before_the_call(desk: "Desk") -> None:
 async def test_an_unknown_tool_is_answered_with_the_nearest_ids(desk: "Desk") -> None:
     result = refused(await desk.admit("stich"))
     assert result.error is not None
-    assert (result.error_type, result.error.details) == (ErrorType.TOOL_NOT_FOUND, {"nearest": ["stitch"]})
+    create = {"method": "POST", "path": "/create_tool"}
+    assert (result.error_type, result.error.details) == (ErrorType.TOOL_NOT_FOUND, {"nearest": ["stitch"], "create_tool": create})
+
+
+async def test_an_unknown_tool_that_a_group_covers_is_answered_with_its_tools(desk: "Desk", database: Database) -> None:
+    group = ToolGroup(group_id="sewing", name="Sewing", tool_ids=("stitch", "absent"), triggers=("LoadNeedle",))
+    await GroupTable(database).replace([group])
+    error = refused(await desk.admit("load_needle")).error
+    assert error is not None
+    assert isinstance(error.details, dict)
+    composite = CompositeTool.model_validate(error.details["composite"])
+    assert (composite.group_id, [tool.tool_id for tool in composite.base_tools]) == ("sewing", ["stitch"])
 
 
 async def test_a_range_is_planned_as_the_version_it_means(desk: "Desk") -> None:

@@ -97,8 +97,8 @@ class Service:
         shown = [summary(tool_id) for tool_id in TOOLS]
         return JSONResponse({"backend_runtimes": [], "groups": [], "tools": shown, "catalog_faults": faults})
 
-    async def search(self, body: dict[str, str]) -> Response:
-        found = [match(tool_id) for tool_id in TOOLS if body["keyword"] in tool_id]
+    async def search(self, body: dict[str, str | int]) -> Response:
+        found = [match(tool_id) for tool_id in TOOLS if str(body["keyword"]) in tool_id]
         return JSONResponse({"tools": found, "total": len(found)})
 
     async def list_routes(self) -> Response:

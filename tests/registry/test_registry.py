@@ -45,24 +45,6 @@ async def test_tools_are_counted_by_their_own_status_whatever_else_their_manifes
     assert await registry.counts() == (2, 1)
 
 
-@pytest.mark.parametrize(
-    ("keyword", "category", "found"),
-    [
-        ("图片", None, ["image_compress_api"]),
-        ("IMAGE", None, ["image_compress_api", "text_summarizer"]),
-        ("image", "cv", ["image_compress_api"]),
-        ("image summary", None, ["text_summarizer"]),
-        ("", "cv", ["image_compress_api", "old"]),
-        ("nothing", None, []),
-    ],
-)
-async def test_search_wants_every_word_and_puts_the_best_first(
-    database: Database, keyword: str, category: str | None, found: list[str]
-) -> None:
-    registry = await filled(database)
-    assert [entry.manifest.tool_id for entry in await registry.search(keyword, category)] == found
-
-
 async def test_the_backend_runtime_follows_from_the_source(database: Database) -> None:
     registry = tool_registry(database)
     assert (await registry.register(COMPRESS, (REMOTE,))).backend_runtime is BackendRuntime.REMOTE

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from pydantic import JsonValue
 
@@ -15,7 +15,16 @@ from engine.store.doors import DoorTable
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.matching import CompositeTool
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES
+
+
+class Composites(Protocol):
+    """Registry and calls do not know each other; `engine.registry.matching.composites` has one."""
+
+    async def covering(self, query: str) -> CompositeTool | None:
+        """What a group answers for a tool that is not there. Raises StoreUnavailableError."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,7 @@ class Sources:
     limits: CallLimits
     claims: ClaimTable
     doors: DoorTable
+    composites: Composites
     troubles: Troubles = field(default_factory=NoTroubles)
 
 

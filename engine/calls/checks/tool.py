@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 
+from pydantic import JsonValue
+
 from engine.calls.checks.asked import Asked, Check, Sources
 from engine.calls.endings import Refused
 from toolagent.contracts.calls import ErrorType, ToolCall, ValidationIssue
 from toolagent.core.suggestions import nearest
 from toolagent.validation.versions import NoSuchVersion, NotARangeError
+
+_TO_CREATE: JsonValue = {"method": "POST", "path": "/create_tool"}
 
 
 async def _check(asked: Asked, sources: Sources) -> Asked:
@@ -20,9 +24,19 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
         raise _no_such_version(call, found)
     if found is not None:
         return replace(asked, entry=found)
-    near = nearest(call.tool_id, await sources.lookup.list_ids())
-    hint = f" Did you mean {', '.join(near)}?" if near else " GET /tools lists what there is."
-    raise Refused(ErrorType.TOOL_NOT_FOUND, f"There is no tool {call.tool_id!r}.{hint}", {"nearest": list(near)})
+    raise await _absent(call.tool_id, sources)
+
+
+async def _absent(tool_id: str, sources: Sources) -> Refused:
+    near = nearest(tool_id, await sources.lookup.list_ids())
+    composite = await sources.composites.covering(tool_id)
+    details: dict[str, JsonValue] = {"nearest": list(near), "create_tool": _TO_CREATE}
+    if composite is not None:
+        hint = f"The tools of the group {composite.group_id} do together what it would do; `details.composite` says how."
+        details["composite"] = composite.model_dump(mode="json")
+    else:
+        hint = f"Did you mean {', '.join(near)}?" if near else "GET /tools lists what there is."
+    return Refused(ErrorType.TOOL_NOT_FOUND, f"There is no tool {tool_id!r}. {hint} POST /create_tool has one made.", details)
 
 
 def _no_such_version(call: ToolCall, found: NoSuchVersion) -> Refused:

@@ -16,20 +16,21 @@ __all__ = ["show", "tools"]
 @asking
 def tools(
     asked: Asked,
-    search: Annotated[str | None, typer.Option(help="Only tools found by this word.")] = None,
+    search: Annotated[str | None, typer.Option(help="Tools for this need, the best first: some words, an id or a name.")] = None,
     category: Annotated[str | None, typer.Option(help="Only tools of this category.")] = None,
     namespace: Annotated[str | None, typer.Option(help="Only tools whose ids begin with it and a colon.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only tools that have this tag.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="With --search: the most to be shown.")] = 20,
 ) -> None:
     """List the tools, or search them.
 
-    `toolagent tools --search image`
+    `toolagent tools --search "make this picture smaller"`
 
     `toolagent tools --category math --json`
 
     `toolagent tools --namespace core --tag scripting`
     """
-    asked.show(_found(asked.service, search, category, namespace, tag), _show_listing)
+    asked.show(_found(asked.service, search, category, namespace, tag, limit), _show_listing)
 
 
 @asking
@@ -42,10 +43,10 @@ def show(asked: Asked, tool: Tool) -> None:
 
 
 def _found(
-    service: ToolAgentHttp, search: str | None, category: str | None, namespace: str | None, tag: str | None
+    service: ToolAgentHttp, search: str | None, category: str | None, namespace: str | None, tag: str | None, limit: int
 ) -> ToolListing | Matches:
     if search:
-        return service.search(search, category, namespace, tag)
+        return service.search(search, category, namespace, tag, limit=limit)
     listing = service.tools(namespace, tag)
     return listing.model_copy(update={"tools": tuple(tool for tool in listing.tools if category in {None, tool.category})})
 

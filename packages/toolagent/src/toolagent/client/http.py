@@ -32,6 +32,7 @@ from toolagent.client.http_hosts import HostRequests
 from toolagent.client.http_making import MakingRequests
 from toolagent.client.http_paths import segment
 from toolagent.contracts.audit import AuditPage
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.batches import BatchResult, ToolBatch
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
 from toolagent.contracts.http import (
@@ -117,8 +118,20 @@ class ToolAgentHttp(MakingRequests, GroupRequests, HostRequests):
     def tool(self, tool_id: str) -> ToolDetail:
         return parsed(ToolDetail, self._ask("GET", f"/tools/{segment(tool_id)}"))
 
-    def search(self, keyword: str, category: str | None = None, namespace: str | None = None, tag: str | None = None) -> Matches:
-        further = {"category": category, "namespace": namespace, "tag": tag}
+    def search(
+        self,
+        keyword: str,
+        category: str | None = None,
+        namespace: str | None = None,
+        tag: str | None = None,
+        *,
+        group: str | None = None,
+        backend_runtime: BackendRuntime | None = None,
+        limit: int | None = None,
+    ) -> Matches:
+        """The best match first."""
+        further: dict[str, JsonValue] = {"category": category, "namespace": namespace, "tag": tag, "group": group, "limit": limit}
+        further["backend_runtime"] = backend_runtime
         body: dict[str, JsonValue] = {"keyword": keyword, **{name: value for name, value in further.items() if value is not None}}
         return parsed(Matches, self._ask("POST", "/search_tools", body))
 

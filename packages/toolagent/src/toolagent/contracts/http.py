@@ -1,6 +1,7 @@
 """What the front door answers over HTTP, for it and for its clients."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
@@ -18,6 +19,8 @@ from toolagent.contracts.sources import HttpMethod, ToolSource
 from toolagent.contracts.tasks import TaskState, TaskView
 
 __all__ = [
+    "BriefMatches",
+    "BriefTool",
     "FoundTool",
     "GroupListing",
     "Health",
@@ -28,6 +31,7 @@ __all__ = [
     "Problem",
     "ProblemField",
     "RuntimeCount",
+    "SearchDetail",
     "Selection",
     "SessionListing",
     "StoppedTool",
@@ -135,9 +139,33 @@ class FoundTool(Contract):
 
 
 class Matches(Contract):
-    """What a search found, the best first."""
+    """What a search found, the best first; `total` before the limit."""
 
     tools: tuple[FoundTool, ...]
+    total: int
+
+
+class SearchDetail(StrEnum):
+    """How much of each tool a search shows."""
+
+    COMPACT = "compact"
+    FULL = "full"
+
+
+class BriefTool(Contract):
+    """What tells a tool from others: a line in a model's context."""
+
+    tool_id: str
+    name: str
+    description: Annotated[str, Field(description="Its first 200 signs.")]
+    category: str
+    params: Annotated[tuple[str, ...], Field(description="Their names; those that are required first, the others with a `?`.")]
+
+
+class BriefMatches(Contract):
+    """What a search found, in short."""
+
+    tools: tuple[BriefTool, ...]
     total: int
 
 

@@ -1,0 +1,73 @@
+"""What the words and the meanings of a need find, in one order."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from engine.registry.matching.meanings import Meanings
+from engine.registry.matching.texts import Filters, Traits, text_of, traits_of
+from engine.registry.matching.word_index import Wanted, WordIndex
+from engine.registry.matching.words import telling_words
+from toolagent.contracts.manifest import ToolManifest
+
+MOST_FOUND = 200
+_MOST_ALIKE = 50
+_DAMPING = 3
+"""Of reciprocal rank fusion. It is small, for what is first in one order is mostly right; with 60, what is tenth in both came before."""
+
+
+class Ranking:
+    """All of it in memory. Not for several threads at once while it is changed."""
+
+    def __init__(self, meanings: Meanings | None = None) -> None:
+        self._words = WordIndex()
+        self._meanings = meanings
+        self._known: dict[str, Traits] = {}
+        self._named: dict[str, list[str]] = {}
+
+    def change(self, gone: Iterable[str], new: Sequence[ToolManifest]) -> None:
+        """Forget tools; take in others, or the same anew."""
+        leaving = {*gone, *(tool.tool_id for tool in new if tool.tool_id in self._known)}
+        texts = [text_of(tool) for tool in new]
+        meanings = self._meanings
+        glosses = [" ".join(meanings.glosses(text.summary)) if meanings else "" for text in texts]
+        self._words.change(leaving, zip(texts, glosses, strict=True))
+        if meanings:
+            summaries = [(text.tool_id, f"{text.summary} {explained}") for text, explained in zip(texts, glosses, strict=True)]
+            meanings.change(leaving, summaries)
+        for tool_id in leaving:
+            self._known.pop(tool_id, None)
+        self._known.update((tool.tool_id, traits_of(tool)) for tool in new)
+        self._named = _by_name(self._known)
+
+    def named(self, query: str) -> list[str]:
+        """The ids of tools with exactly this id or name, capital letters or not; the id counts more."""
+        asked = query.strip()
+        ids = [tool_id for tool_id in dict.fromkeys((asked, asked.lower())) if tool_id in self._known]
+        return [*dict.fromkeys((*ids, *self._named.get(asked.lower(), ())))]
+
+    def search(self, query: str, filters: Filters) -> list[str]:
+        """At most `MOST_FOUND` ids, the best first: exact names, then what words and meanings find."""
+        # What the filters leave may be far behind in the order of all.
+        deep = max(len(self._known), 1) if filters else MOST_FOUND
+        words = telling_words(query)
+        meanings = self._meanings
+        glosses = meanings.glosses(query) if meanings else ()
+        by_words = self._words.search(Wanted(words, glosses), deep)
+        alike = meanings.search(query, deep if filters else _MOST_ALIKE) if meanings else []
+        found = dict.fromkeys((*self.named(query), *_fused(by_words, alike)))
+        admitted = [tool_id for tool_id in found if filters.admit(self._known[tool_id])] if filters else [*found]
+        return admitted[:MOST_FOUND]
+
+
+def _fused(*orders: Sequence[str]) -> list[str]:
+    scores: dict[str, float] = {}
+    for order in orders:
+        for rank, tool_id in enumerate(order):
+            scores[tool_id] = scores.get(tool_id, 0.0) + 1 / (_DAMPING + rank)
+    return sorted(scores, key=lambda tool_id: -scores[tool_id])
+
+
+def _by_name(known: Mapping[str, Traits]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for tool in known.values():
+        found.setdefault(tool.name.strip().lower(), []).append(tool.tool_id)
+    return found

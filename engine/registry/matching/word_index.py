@@ -1,0 +1,98 @@
+"""BM25 over the words of tools: an index of Tantivy in memory."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import tantivy
+
+from engine.registry.matching.texts import ToolText
+from engine.registry.matching.words import HAN, words_of
+
+_WRITER_BYTES = 15_000_000
+_TOOL, _WORDS, _GLOSSES, _SIGNS = "tool", "words", "glosses", "signs"
+_CUT = "cut"
+_SHORTEST = 4
+_OF_A_GLOSS = 0.6
+"""What an English word from a dictionary counts beside one that is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The words of a need, and what a dictionary says of the Chinese ones."""
+
+    words: Sequence[str]
+    glosses: Sequence[str] = ()
+
+
+class WordIndex:
+    """Not for several threads at once while it is changed."""
+
+    def __init__(self) -> None:
+        builder = tantivy.SchemaBuilder()
+        builder.add_text_field(_TOOL, stored=True, tokenizer_name="raw")
+        for field in (_WORDS, _GLOSSES, _SIGNS):
+            builder.add_text_field(field, tokenizer_name=_CUT, index_option="freq")
+        self._schema = builder.build()
+        self._index = tantivy.Index(self._schema)
+        # The words are cut already.
+        plain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+        self._analyzer = plain.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.stemmer("english")).build()
+        self._index.register_tokenizer(_CUT, self._analyzer)
+        self._searcher = self._index.searcher()
+
+    def change(self, gone: Iterable[str], new: Iterable[tuple[ToolText, str]]) -> None:
+        """Forget tools, and take in texts with what a dictionary says of their Chinese words."""
+        writer = self._index.writer(_WRITER_BYTES, 1)
+        for tool_id in gone:
+            writer.delete_documents_by_term(_TOOL, tool_id)
+        for text, glosses in new:
+            writer.add_document(_document(text, glosses))
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def search(self, wanted: Wanted, limit: int) -> list[str]:
+        """The ids of tools with at least one of the words, the best first. Where none has, those with a similar one."""
+        found = self._ask([*self._exactly(wanted)], limit)
+        return found or self._ask([*self._nearly(wanted.words)], limit)
+
+    def _ask(self, clauses: Collection[tuple[tantivy.Occur, tantivy.Query]], limit: int) -> list[str]:
+        if not clauses:
+            return []
+        hits = self._searcher.search(tantivy.Query.boolean_query([*clauses]), limit).hits
+        return [str(self._searcher.doc(address)[_TOOL][0]) for _, address in hits]
+
+    def _exactly(self, wanted: Wanted) -> Iterator[tuple[tantivy.Occur, tantivy.Query]]:
+        for stem in self._stems(wanted.words):
+            yield self._term(_WORDS, stem, 1.0)
+        # A dictionary is asked in both directions: an English word may be a gloss of what a tool says in Chinese.
+        for stem in self._stems(word for word in wanted.words if not HAN.match(word)):
+            yield self._term(_GLOSSES, stem, _OF_A_GLOSS)
+        for stem in self._stems(wanted.glosses):
+            yield self._term(_WORDS, stem, _OF_A_GLOSS / 2)
+            yield self._term(_GLOSSES, stem, _OF_A_GLOSS / 2)
+
+    def _nearly(self, words: Sequence[str]) -> Iterator[tuple[tantivy.Occur, tantivy.Query]]:
+        """Beginnings of words, words with a letter that is wrong, single Chinese signs."""
+        for stem in self._stems(word for word in words if len(word) >= _SHORTEST and not HAN.match(word)):
+            similar = tantivy.Query.fuzzy_term_query(self._schema, _WORDS, stem, distance=1, prefix=True)
+            yield (tantivy.Occur.Should, similar)
+        for sign in dict.fromkeys(sign for word in words for sign in HAN.findall(word)):
+            yield (tantivy.Occur.Must, tantivy.Query.term_query(self._schema, _SIGNS, sign, "freq"))
+
+    def _stems(self, words: Iterable[str]) -> Iterable[str]:
+        return dict.fromkeys(stem for word in words for stem in self._analyzer.analyze(word))
+
+    def _term(self, field: str, stem: str, weight: float) -> tuple[tantivy.Occur, tantivy.Query]:
+        term = tantivy.Query.term_query(self._schema, field, stem, "freq")
+        return (tantivy.Occur.Should, term if weight == 1.0 else tantivy.Query.boost_query(term, weight))
+
+
+def _document(text: ToolText, glosses: str) -> tantivy.Document:
+    # One field in which the places that matter stand more than once: with a field for each, a word that is rare in one of them would
+    # count far too much.
+    name, others = words_of(text.name), words_of(f"{text.tool_id} {text.tags}")
+    words = [*name, *name, *name, *others, *others, *words_of(f"{text.description} {text.params}")]
+    signs = " ".join(HAN.findall(text.summary)) if not text.summary.isascii() else ""
+    return tantivy.Document(**{_TOOL: text.tool_id, _WORDS: " ".join(words), _GLOSSES: glosses, _SIGNS: signs})

@@ -1,0 +1,47 @@
+"""The words of a text, Chinese and English, as the index and its queries have them."""
+
+import re
+from collections.abc import Iterable
+
+import rjieba
+
+_JOINTS = "_:/.-"
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+HAN = re.compile(r"[\u3400-\u9fff]")
+
+# They say that somebody wants something, not what. Descriptions of tools are short, so there they are rare and would weigh much.
+_ENGLISH = """a about an and any are as at be been but by can could did do does don for from get give had has have he her him his how i if
+ in into is it its just let like make me more most my need no not of on one only or our out please put really s she should so some
+ somebody something t tell than that the their them then there these they this those to too up us use used want was we were what when
+ where which who whom whose why will with would you your"""
+_CHINESE = """的 了 吗 呢 吧 啊 是 在 有 我 你 他 她 它 我们 你们 他们 大家 这 那 这个 那个 这些 那些 这张 这段 这份 这家 这款 这句 这封 一
+ 一个 一下 一些 一段 一份 一点 几 几个 几句 个 张 份 段 封 句 把 被 给 帮 帮我 请 要 想 想要 需要 不要 能 能不能 可以 会 怎么
+ 怎样 如何 什么 哪 哪里 哪个 谁 多少 是不是 有没有 还 还有 就 都 也 和 与 或 及 并 到 从 对 为 上 下 里 中 去 来 做 弄 看 看看
+ 看不懂 好 很 太 更 最 再 又 不 没 没有 没法 现在 今天 明天 昨天 时候 让 用 比 等 以 其 之 地 得 着 过 成 变成 出 出来"""
+_EMPTY = frozenset((*_ENGLISH.split(), *_CHINESE.split()))
+
+
+def words_of(text: str) -> list[str]:
+    """All of them in small letters; Chinese words with the shorter ones in them; of `LoadImage` and `load_image` both parts."""
+    for joint in _JOINTS:
+        text = text.replace(joint, " ")
+    cut: Iterable[str] = rjieba.cut_for_search(_CAMEL.sub(" ", text).lower())
+    return [word for word in cut if word.isalnum()]
+
+
+def telling_words(text: str) -> list[str]:
+    """Without those that say nothing of a need, each once; all, where nothing else is left."""
+    words = list(dict.fromkeys(words_of(text)))
+    return [word for word in words if word not in _EMPTY] or words
+
+
+def chinese_words(text: str) -> list[str]:
+    """The telling Chinese words, uncut."""
+    if text.isascii():
+        return []
+    cut: Iterable[str] = rjieba.cut(text)
+    return [word for word in cut if HAN.match(word) and word not in _EMPTY]
+
+
+def is_empty(word: str) -> bool:
+    return word in _EMPTY

@@ -1,0 +1,48 @@
+"""Which tools answer a need."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import GroupId, ToolId
+from toolagent.contracts.manifest import ToolManifest
+
+__all__ = ["BaseTool", "CompositeTool", "MatchKind", "ToolMatch"]
+
+
+class BaseTool(Contract):
+    """A tool of a group, and what it is for there."""
+
+    tool_id: ToolId
+    name: str
+    description: str
+    usage: str
+
+
+class CompositeTool(Contract):
+    """No tool has that name; these together do what it would do, in this order."""
+
+    status: Literal["composite_tool"] = "composite_tool"
+    message: str
+    base_tools: tuple[BaseTool, ...]
+    workflow_example: Annotated[dict[str, JsonValue], Field(description="`description`, `steps` and, where there is one, `workflow_json`.")]
+    group_id: GroupId
+
+
+class MatchKind(StrEnum):
+    """How a need was answered; asked for in this order."""
+
+    DIRECT = "direct"
+    COMPOSITE = "composite"
+    FUZZY = "fuzzy"
+    NONE = "none"
+
+
+class ToolMatch(Contract):
+    """`tools`: the one of that id or name, or those that are found by words and meanings, the best first."""
+
+    kind: MatchKind
+    tools: tuple[ToolManifest, ...] = ()
+    composite: CompositeTool | None = None

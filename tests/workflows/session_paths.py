@@ -274,7 +274,7 @@ async def one_by_one(stage: Stage, wanted: str) -> AnyHandle:
 async def leased(stage: Stage) -> AnyHandle:
     provider = Provider()
     async with stage.workers(provider.steps):
-        handle = await opened(stage, provider, life_of(group_of(), f"session-{stage.queue}", lease_s=1.0))
+        handle = await opened(stage, provider, life_of(group_of(), f"session-{stage.queue}", lease_s=4.0))
         await _ready(handle)
         await handle.execute_update(names.RENEW_SESSION)
         await handle.result()

@@ -28,9 +28,7 @@ _MOST_RUNS = 1_000
 """Of one run of the workflow."""
 
 _ENDED_IN_LAUNCH = ToolError(type=ErrorType.CANCELLED, message="The session was ended while it launched.", details={"outcome": "unknown"})
-_NOT_KNOWN = (
-    "It is not known what was launched: the provider does not say, or not what the stop takes. It was asked {} times, and is asked again."
-)
+_NOT_KNOWN = "It is not known whether anything was launched: the provider does not say. It was asked {} times, and is asked again."
 
 OVER = frozenset({SessionState.STOPPED, SessionState.FAILED})
 
@@ -173,9 +171,9 @@ class Session:
         found = await self._found(group.verify, call_id) if group.verify is not None else None
         if self.is_full:
             return True
-        if found is not None:
+        if found is not None and sessions.is_stoppable(group, found):
             await self._launched_as(found, host)
-        elif error is None:
+        elif found is not None or error is None:
             error = ToolError(type=ErrorType.EXECUTION_ERROR, message="The launch's answer has not the fields that the stop takes.")
             await self._fail(SessionEnd.LAUNCH_FAILED, error, alert=f"It cannot be stopped. {error.message}")
             return True
@@ -207,14 +205,15 @@ class Session:
         """What the provider runs of a launch whose answer was lost. It is asked until it answers, by the next run where this is full."""
         while not workflow.info().is_continue_as_new_suggested():
             asked, unseen = self._looks
-            found = sessions.found_in(self._request.group, probe, await look(self._request, self.view, probe, call_id, asked), call_id)
+            found = sessions.seen_in(probe, await look(self._request, self.view, probe, call_id, asked), call_id)
             self._looks = asked, unseen = asked + 1, unseen + (found is False)
-            if found or unseen == sessions.LOOKS:
+            # What is not told whole is looked for like what is not there: it may come late.
+            if unseen == sessions.LOOKS or (found and (asked >= sessions.LOOKS or sessions.is_stoppable(self._request.group, found))):
                 return found or None
             if found is None and sessions.is_alert(asked):
                 await self._note(alert=_NOT_KNOWN.format(asked))
             # A provider that does not answer may be away for long; one that does is asked soon again.
-            await workflow.sleep(sessions.pause_of((asked if found is None else unseen) - 1))
+            await workflow.sleep(sessions.pause_of((unseen if found is False else asked) - 1))
         self.is_full = True
         return None
 

@@ -138,14 +138,6 @@ def test_what_is_listed_under_its_call_or_its_name_is_not_gone(items: JsonValue,
     assert sessions.is_unlisted(group(), probe, answered({"servers": items}), launched) is unlisted
 
 
-def test_what_is_found_without_what_the_stop_takes_is_not_found() -> None:
-    probe = VerifyProbe(tool_id="list", items="$.servers", launched_by="$.name")
-    whole: dict[str, JsonValue] = {"name": "call-mine", "server": {"id": "s"}}
-    cases: list[tuple[JsonValue, JsonValue]] = [({"name": "call-mine"}, None), (whole, whole), ({"name": "others"}, False)]
-    for item, found in cases:
-        assert sessions.found_in(group(), probe, answered({"servers": [item]}), "call-mine") == found
-
-
 def test_a_provider_may_list_a_launch_a_minute_late() -> None:
     assert sum(sessions.pause_of(looks).total_seconds() for looks in range(sessions.LOOKS - 1)) > 60
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from pydantic import JsonValue
-from temporalio import workflow
-from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateStage
+from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
@@ -21,12 +20,11 @@ from toolagent.client import names
 from toolagent.client.failures import SessionRefusedError
 from toolagent.client.sessions import Sessions
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
-from toolagent.contracts.groups import ToolGroup, VerifyProbe
+from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.sessions import GroupUse, SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent_service import step_names
-from workflows.cancelling import ended as answered
 
-_BOUND_S = 30
+BOUND_S = 30
 
 
 @dataclass
@@ -38,7 +36,7 @@ class Opened:
         return await self.handle.execute_update(names.RUN_IN_SESSION, SessionRun.model_validate(run), result_type=ToolResult)
 
     async def ended(self) -> SessionAccount:
-        async with asyncio.timeout(_BOUND_S):
+        async with asyncio.timeout(BOUND_S):
             return SessionAccount.model_validate(await self.handle.result())
 
 
@@ -156,102 +154,6 @@ async def test_a_script_is_run_in_order_and_its_results_come_back(temporal: Clie
     assert (account.session.end, provider.stopped) == (SessionEnd.FAILED_STEP, ["server-0"])
 
 
-async def test_a_launch_that_never_was_is_tried_again_under_another_id(temporal_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolagent_service.groups.sessions.LOOKS", 2)
-    provider = Provider(launches=[LOST], is_found=False)
-    unboxed = await connect(temporal_address, "default", sandbox=False, patience_s=120)
-    view = await ended(unboxed, provider, group_of(idle_timeout_s=0.5))
-    assert (view.end, of_stop(provider)) == (SessionEnd.IDLE, (1, 1))
-
-
-async def test_a_lost_launch_is_looked_for_on_its_host(temporal: Client) -> None:
-    provider = Provider(launches=[LOST])
-    view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))
-    assert (view.host, provider.hosts["list"], provider.hosts["stop"]) == ("host-1", "host-1", "host-1")
-
-
-async def test_what_is_found_without_what_the_stop_takes_is_looked_for_again(temporal: Client) -> None:
-    provider = Provider(launches=[LOST], unnamed=1)
-    view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))
-    assert (view.state, of_stop(provider), provider.running) == (SessionState.STOPPED, (1, 1), {})
-
-
-async def test_a_provider_that_is_asked_by_resemblance_does_not_confirm_a_stop_that_failed(temporal: Client) -> None:
-    group = group_of(idle_timeout_s=0.5).model_copy(update={"verify": VerifyProbe(tool_id="launch", asks="launched_by")})
-    provider = Provider(stops=[BUSY])
-    view = await ended(temporal, provider, group)
-    assert (view.stop_attempts, provider.stopped, provider.running) == (1, ["server-0"], {})
-
-
-def full_after(monkeypatch: pytest.MonkeyPatch, events: int) -> None:
-    """A run of a workflow has a history of so many events, or little more."""
-
-    def is_full(info: workflow.Info) -> bool:
-        return info.get_current_history_length() > events
-
-    monkeypatch.setattr(workflow.Info, "is_continue_as_new_suggested", is_full)
-
-
-async def test_who_goes_on_asking_for_the_stop_does_not_keep_a_full_run(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    full_after(monkeypatch, 20)
-    provider = Provider(stops=[BUSY, BUSY])
-    async with session(temporal, provider, group_of(is_seen=False)) as live:
-        await live.handle.execute_update(names.SESSION)
-        stops = Sessions(temporal)
-        async with asyncio.timeout(25):
-            views = await asyncio.gather(*(stops.stop("servers", live.handle.id.rpartition("/")[2]) for _ in range(3)))
-            while views[0].state is not SessionState.STOPPED:
-                views = [await stops.stop("servers", live.handle.id.rpartition("/")[2])]
-    assert (views[0].stop_attempts, provider.stopped) == (2, ["server-0"])
-
-
-async def test_a_launch_is_looked_for_by_the_next_run_where_one_is_full(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    full_after(monkeypatch, 20)
-    silences: list[ToolError] = [REFUSED] * 3
-    provider = Provider(launches=[LOST], lists=silences)
-    async with session(temporal, provider, group_of()) as live:
-        session_id = live.handle.id.rpartition("/")[2]
-        async with asyncio.timeout(_BOUND_S):
-            view = await Sessions(temporal).open(life_of(group_of(), session_id).request)
-        run_id = (await live.handle.describe()).run_id
-        await Sessions(temporal).stop("servers", session_id)
-    assert (view.state, of_stop(provider), provider.lists) == (SessionState.READY, (1, 1), [])
-    assert run_id != live.handle.first_execution_run_id
-
-
-async def test_the_results_of_a_script_are_told_by_the_run_that_stops(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    full_after(monkeypatch, 5)
-    provider = Provider(stops=[BUSY, BUSY])
-    runs = [SessionRun(), SessionRun(key="two", params={"n": 2})]
-    async with session(temporal, provider, group_of(is_seen=False), runs=runs) as live:
-        account = await live.ended()
-    assert [result.status for result in account.results] == ["success"] * 2
-    assert (len({result.call_id for result in account.results}), len(provider.worked)) == (2, 2)
-    assert account.session.stop_attempts == 2
-
-
-async def test_a_key_that_is_asked_for_twice_at_once_is_one_call(temporal: Client) -> None:
-    provider = Provider()
-    async with session(temporal, provider, group_of(parallel=True)) as live:
-        first = asyncio.create_task(live.run(key="one", params={"waits": True}))
-        await provider.works.wait()
-        run = SessionRun(key="one", params={"waits": True})
-        again = await live.handle.start_update(
-            names.RUN_IN_SESSION, run, wait_for_stage=WorkflowUpdateStage.ACCEPTED, result_type=ToolResult
-        )
-        provider.may_work.set()
-        results = [await first, await again.result()]
-        await live.handle.execute_update(names.STOP_SESSION)
-    assert results[0] == results[1]
-    assert provider.worked == ["server-0"]
-
-
-async def test_a_call_that_is_cancelled_before_it_begins_has_an_answer() -> None:
-    task = asyncio.create_task(asyncio.sleep(0, "made"))
-    task.cancel()
-    assert await answered(task, "not made") == "not made"
-
-
 async def test_an_operator_is_told_of_a_provider_that_does_not_say_what_it_launched(temporal: Client) -> None:
     silences: list[ToolError] = [REFUSED] * 3
     provider = Provider(launches=[LOST], lists=silences)
@@ -268,18 +170,35 @@ async def test_an_operator_is_told_of_stops_that_fail(temporal: Client) -> None:
     assert (view.state, view.stop_attempts, len(provider.alerts)) == (SessionState.STOPPED, 3, 1)
 
 
+def misbound(tool_id: str) -> ToolGroup:
+    steps = [
+        {**step.model_dump(), **({"bindings": {"server_id": "$.name"}} if step.tool_id == tool_id else {})} for step in group_of().steps
+    ]
+    return ToolGroup.model_validate({**group_of().model_dump(), "steps": steps})
+
+
 async def test_a_binding_that_names_no_field_is_told_and_sends_nothing(temporal: Client) -> None:
-    steps = [{**step.model_dump(), **({"bindings": {"server_id": "$.name"}} if step.bindings else {})} for step in group_of().steps]
-    group = ToolGroup.model_validate({**group_of().model_dump(), "steps": steps})
     provider = Provider()
-    async with session(temporal, provider, group) as live:
+    async with session(temporal, provider, misbound("work")) as live:
         result = await live.run()
         await live.handle.execute_update(names.STOP_SESSION)
         account = await live.ended()
     assert result.error is not None
     assert (result.error_type, result.error.details) == (ErrorType.VALIDATION_ERROR, {"sent": False})
     assert "no field '$.name'" in result.error.message
-    assert (account.session.state, provider.worked, provider.stopped) == (SessionState.FAILED, [], [])
+    assert (account.session.state, provider.worked, provider.stopped) == (SessionState.STOPPED, [], ["server-0"])
+
+
+@pytest.mark.parametrize("launches", [[], [LOST]], ids=["answered", "lost"])
+async def test_a_session_is_not_ready_on_what_it_cannot_stop(
+    temporal_address: str, monkeypatch: pytest.MonkeyPatch, launches: list[ToolError]
+) -> None:
+    monkeypatch.setattr("toolagent_service.groups.sessions.LOOKS", 2)
+    provider = Provider(launches=launches)
+    unboxed = await connect(temporal_address, "default", sandbox=False, patience_s=120)
+    view = await ended(unboxed, provider, misbound("stop"))
+    assert (view.state, view.end, len(provider.launched)) == (SessionState.FAILED, SessionEnd.LAUNCH_FAILED, 1)
+    assert SessionState.READY not in {view.state for view in provider.views}
     assert "It cannot be stopped" in provider.alerts[0]
 
 
@@ -330,7 +249,7 @@ async def test_a_signal_that_is_nonsense_leaves_the_session_to_its_stop(temporal
     async with session(temporal, provider, group_of()) as live:
         await live.handle.execute_update(names.SESSION)
         await live.handle.signal(signal, said)
-        async with asyncio.timeout(_BOUND_S):
+        async with asyncio.timeout(BOUND_S):
             await live.handle.execute_update(names.SESSION)
             await live.handle.execute_update(names.STOP_SESSION)
         await live.ended()
@@ -390,7 +309,7 @@ async def test_when_a_foreign_workflow_is_terminated_its_session_is_stopped(temp
         await provider.works.wait()
         await renting.terminate()
         provider.may_work.set()
-        async with asyncio.timeout(_BOUND_S):
+        async with asyncio.timeout(BOUND_S):
             while not provider.stopped:  # noqa: ASYNC110 - it happens on the server
                 await asyncio.sleep(0.05)
     assert (provider.launched, provider.stopped, provider.running) == (["server-0"], ["server-0"], {})

@@ -174,12 +174,6 @@ def seen_in(probe: VerifyProbe, result: ToolResult, call_id: str) -> JsonValue:
     return False if found is None else found
 
 
-def found_in(group: ToolGroup, probe: VerifyProbe, result: ToolResult, call_id: str) -> JsonValue:
-    """As `seen_in`; None also where the provider does not say what the stop has to know."""
-    found = seen_in(probe, result, call_id)
-    return found if found is False or (found is not None and _has_bound(group, found)) else None
-
-
 def is_unlisted(group: ToolGroup, probe: VerifyProbe, listed: ToolResult, view: SessionView) -> bool:
     """Whether a provider that lists all has nothing of the session any more: neither of its call, nor with what the stop takes."""
     items = items_of(probe, listed)
@@ -210,7 +204,17 @@ def may_have_launched(result: ToolResult) -> bool:
 
 def can_stop(group: ToolGroup, launch: ToolResult) -> bool:
     """Whether its answer says what the stop has to know: it was stored whole, not as a reference, and has the fields."""
-    return launch.error is None and not launch.is_reference and _has_bound(group, launch.result)
+    return launch.error is None and not launch.is_reference and is_stoppable(group, launch.result)
+
+
+def is_stoppable(group: ToolGroup, launched: JsonValue) -> bool:
+    """Whether it has the fields that the stop takes."""
+    try:
+        for path in the_step(group, GroupRole.STOP).bindings.values():
+            field_of(launched, path)
+    except NoSuchFieldError:
+        return False
+    return True
 
 
 def is_gone(result: ToolResult) -> bool:
@@ -267,15 +271,6 @@ def host_of(result: ToolResult) -> str | None:
     """Where the call was made, also one whose answer was lost."""
     host = result.metadata.get("host")
     return host if isinstance(host, str) and host else None
-
-
-def _has_bound(group: ToolGroup, launched: JsonValue) -> bool:
-    try:
-        for path in the_step(group, GroupRole.STOP).bindings.values():
-            field_of(launched, path)
-    except NoSuchFieldError:
-        return False
-    return True
 
 
 def _details(result: ToolResult) -> Mapping[str, JsonValue]:

@@ -1,0 +1,114 @@
+"""Sessions whose launch or stop is not known to have been made, and those whose workflow goes on as a new run."""
+
+import asyncio
+
+import pytest
+from temporalio import workflow
+from temporalio.client import Client, WorkflowUpdateStage
+
+from tests.conftest import connect
+from tests.workflows.session_paths import BUSY, LOST, REFUSED, Provider, group_of, life_of
+from tests.workflows.test_tool_group import BOUND_S, ended, of_stop, session
+from toolagent.client import names
+from toolagent.client.sessions import Sessions
+from toolagent.contracts.calls import ToolError, ToolResult
+from toolagent.contracts.groups import VerifyProbe
+from toolagent.contracts.sessions import SessionEnd, SessionRun, SessionState
+from workflows.cancelling import ended as answered
+
+
+async def test_a_launch_that_never_was_is_tried_again_under_another_id(temporal_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolagent_service.groups.sessions.LOOKS", 2)
+    provider = Provider(launches=[LOST], is_found=False)
+    unboxed = await connect(temporal_address, "default", sandbox=False, patience_s=120)
+    view = await ended(unboxed, provider, group_of(idle_timeout_s=0.5))
+    assert (view.end, of_stop(provider)) == (SessionEnd.IDLE, (1, 1))
+
+
+async def test_a_lost_launch_is_looked_for_on_its_host(temporal: Client) -> None:
+    provider = Provider(launches=[LOST])
+    view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))
+    assert (view.host, provider.hosts["list"], provider.hosts["stop"]) == ("host-1", "host-1", "host-1")
+
+
+async def test_what_is_found_without_what_the_stop_takes_is_looked_for_again(temporal: Client) -> None:
+    provider = Provider(launches=[LOST], unnamed=1)
+    view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))
+    assert (view.state, of_stop(provider), provider.running) == (SessionState.STOPPED, (1, 1), {})
+
+
+async def test_a_provider_that_is_asked_by_resemblance_does_not_confirm_a_stop_that_failed(temporal: Client) -> None:
+    group = group_of(idle_timeout_s=0.5).model_copy(update={"verify": VerifyProbe(tool_id="launch", asks="launched_by")})
+    provider = Provider(stops=[BUSY])
+    view = await ended(temporal, provider, group)
+    assert (view.stop_attempts, provider.stopped, provider.running) == (1, ["server-0"], {})
+
+
+def full_after(monkeypatch: pytest.MonkeyPatch, events: int) -> None:
+    """A run of a workflow has a history of so many events, or little more."""
+
+    def is_full(info: workflow.Info) -> bool:
+        return info.get_current_history_length() > events
+
+    monkeypatch.setattr(workflow.Info, "is_continue_as_new_suggested", is_full)
+
+
+async def test_who_goes_on_asking_for_the_stop_does_not_keep_a_full_run(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    full_after(monkeypatch, 20)
+    provider = Provider(stops=[BUSY, BUSY])
+    async with session(temporal, provider, group_of(is_seen=False)) as live:
+        await live.handle.execute_update(names.SESSION)
+        stops = Sessions(temporal)
+        async with asyncio.timeout(25):
+            # One that comes when it has just ended is refused.
+            asked = (stops.stop("servers", live.handle.id.rpartition("/")[2]) for _ in range(3))
+            await asyncio.gather(*asked, return_exceptions=True)
+            account = await live.ended()
+    assert (account.session.stop_attempts, provider.stopped) == (2, ["server-0"])
+
+
+async def test_a_launch_is_looked_for_by_the_next_run_where_one_is_full(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    full_after(monkeypatch, 20)
+    silences: list[ToolError] = [REFUSED] * 3
+    provider = Provider(launches=[LOST], lists=silences)
+    async with session(temporal, provider, group_of()) as live:
+        session_id = live.handle.id.rpartition("/")[2]
+        async with asyncio.timeout(BOUND_S):
+            view = await Sessions(temporal).open(life_of(group_of(), session_id).request)
+        run_id = (await live.handle.describe()).run_id
+        await Sessions(temporal).stop("servers", session_id)
+    assert (view.state, of_stop(provider), provider.lists) == (SessionState.READY, (1, 1), [])
+    assert run_id != live.handle.first_execution_run_id
+
+
+async def test_the_results_of_a_script_are_told_by_the_run_that_stops(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    full_after(monkeypatch, 5)
+    provider = Provider(stops=[BUSY, BUSY])
+    runs = [SessionRun(), SessionRun(key="two", params={"n": 2})]
+    async with session(temporal, provider, group_of(is_seen=False), runs=runs) as live:
+        account = await live.ended()
+    assert [result.status for result in account.results] == ["success"] * 2
+    assert (len({result.call_id for result in account.results}), len(provider.worked)) == (2, 2)
+    assert account.session.stop_attempts == 2
+
+
+async def test_a_key_that_is_asked_for_twice_at_once_is_one_call(temporal: Client) -> None:
+    provider = Provider()
+    async with session(temporal, provider, group_of(parallel=True)) as live:
+        first = asyncio.create_task(live.run(key="one", params={"waits": True}))
+        await provider.works.wait()
+        run = SessionRun(key="one", params={"waits": True})
+        again = await live.handle.start_update(
+            names.RUN_IN_SESSION, run, wait_for_stage=WorkflowUpdateStage.ACCEPTED, result_type=ToolResult
+        )
+        provider.may_work.set()
+        results = [await first, await again.result()]
+        await live.handle.execute_update(names.STOP_SESSION)
+    assert results[0] == results[1]
+    assert provider.worked == ["server-0"]
+
+
+async def test_a_call_that_is_cancelled_before_it_begins_has_an_answer() -> None:
+    task = asyncio.create_task(asyncio.sleep(0, "made"))
+    task.cancel()
+    assert await answered(task, "not made") == "not made"

@@ -334,6 +334,7 @@ def _slowly_navigated(service: ServiceProcess, path: str, url: str) -> None:
     Thread(target=ask, daemon=True).start()
 
 
+@pytest.mark.long
 def test_browsers_that_are_open_keep_their_process_from_being_stopped_because_it_is_unused(browsers: Browsers, sites: Sites) -> None:
     browsers.service.end()
     browsers.service.start(HEALTH_CHECK_INTERVAL_S="1", COLD_TOOL_IDLE_TIMEOUT_S="1")

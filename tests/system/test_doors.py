@@ -266,8 +266,9 @@ def test_a_door_that_is_frozen_past_its_lease_settles_nothing_of_what_was_taken_
     wait_until(lambda: run_tool(one, "echo", {"message": "thawed"})[1].metadata["way"] == "lane", "its lane takes calls again")
 
 
+@pytest.mark.long
 @pytest.mark.promise("accepted-means-ended", "never-twice")
-@pytest.mark.parametrize("jump", ["-1h", pytest.param("+1h", marks=pytest.mark.long)])
+@pytest.mark.parametrize("jump", ["-1h", "+1h"])
 def test_when_the_clock_of_a_door_jumps_its_calls_are_its_own_until_it_is_gone(
     house: House, beside: ThreadPoolExecutor, tmp_path: Path, jump: str
 ) -> None:

@@ -44,6 +44,7 @@ def _lane_of(cluster: Cluster, member: Member) -> Lane:
     return next(lane for lane in lanes if lane.host == member.host)
 
 
+@pytest.mark.long
 @pytest.mark.promise("accepted-means-ended")
 def test_the_lane_of_a_host_that_drains_takes_nothing_more_and_others_take_up_its_claims_when_it_is_killed(
     cluster: Cluster, far: FarServer, tmp_path: Path

@@ -134,6 +134,7 @@ def _counts(runcomfy: RunComfyServer) -> tuple[JsonValue, JsonValue, JsonValue]:
     return ledger["launched"], ledger["stopped"], ledger["running"]
 
 
+@pytest.mark.long
 def test_a_session_that_is_ready_outlives_its_service_and_is_stopped_once(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
     view = _opened(service, "ready")
     assert view.state is SessionState.READY
@@ -160,6 +161,7 @@ def test_a_service_that_dies_while_it_launches_launches_nothing_twice(service: S
     assert _counts(runcomfy) == (1, 1, [])
 
 
+@pytest.mark.long
 def test_a_server_that_never_becomes_ready_is_stopped_though_the_service_died_in_its_launch(
     service: ServiceProcess, runcomfy: RunComfyServer
 ) -> None:
@@ -231,19 +233,21 @@ def test_an_adopted_launch_whose_service_dies_is_made_and_stopped_once(service: 
     assert _counts(runcomfy) == (1, 1, [])
 
 
+@pytest.mark.long
 def test_an_adopted_launch_is_a_task_that_can_be_cancelled(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
     body: JsonValue = {"tool_id": _LAUNCH, "params": {}, "mode": "async"}
     task_id = service.http.post("/run_tool", json=body, headers={"X-Call-Id": "call-cancelled"}).raise_for_status().json()["task_id"]
     wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
     assert service.http.get(f"/tasks/{task_id}").json()["status"] in {"pending", "running"}
     assert service.http.post(f"/tasks/{task_id}/cancel").status_code == HTTPStatus.ACCEPTED
-    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended")
+    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended", 120)
     assert ended.launch_call_id == task_id
     told = wait_until(lambda: one if (one := service.http.get(f"/tasks/{task_id}").json())["result"] else None, "the call has ended")
     assert told["result"]["metadata"]["session_id"] == ended.session_id
     assert _counts(runcomfy) == (1, 1, [])
 
 
+@pytest.mark.long
 def test_a_lease_that_nobody_renews_is_over(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
     answer = service.http.post(_PATH, json={"params": {}, "lease_s": 3}, timeout=90)
     view = SessionView.model_validate_json(answer.raise_for_status().content)
@@ -271,6 +275,7 @@ def test_an_adopted_launch_whose_workflows_are_terminated_is_stopped_once(servic
     assert _counts(runcomfy) == (1, 1, [])
 
 
+@pytest.mark.long
 def test_the_command_line_opens_a_session_with_a_lease_and_renews_it(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
     def toolagent(*words: str) -> SessionView:
         script = str(Path(sys.executable).with_name("toolagent"))

@@ -87,6 +87,7 @@ async def _is_known(client: Client, call_id: str) -> bool:
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool_id", ["once", "again"])
 @pytest.mark.promise("a-key-outlives-temporal")
 def test_when_temporal_has_forgotten_a_call_its_record_answers(

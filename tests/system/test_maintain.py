@@ -83,6 +83,7 @@ def test_hot_tools_are_up_idle_ones_go_and_a_killed_one_comes_back(tmp_path: Pat
         service.wait_until_nothing_is_left()
 
 
+@pytest.mark.long
 def test_a_service_that_is_killed_in_the_middle_of_rounds_goes_on(make_service: MakeService) -> None:
     service = make_service(**SHORT)
     service.start()

@@ -112,6 +112,7 @@ def _sessions(service: ServiceProcess) -> tuple[SessionView, ...]:
     return SessionListing.model_validate_json(service.http.get(_PATH).raise_for_status().content).sessions
 
 
+@pytest.mark.long
 def test_a_second_machine_of_a_session_is_stopped_and_one_of_others_is_not(service: ServiceProcess, provider: Provider) -> None:
     answer = service.http.post(_PATH, json={}, timeout=90)
     view = SessionView.model_validate_json(answer.raise_for_status().content)

@@ -36,7 +36,7 @@ async def _absent(tool_id: str, sources: Sources) -> Refused:
         details["composite"] = composite.model_dump(mode="json")
     else:
         hint = f"Did you mean {', '.join(near)}?" if near else "GET /tools lists what there is."
-    return Refused(ErrorType.TOOL_NOT_FOUND, f"There is no tool {tool_id!r}. {hint} POST /create_tool has one made.", details)
+    return Refused(ErrorType.TOOL_NOT_FOUND, f"There is no tool {tool_id!r}. {hint} POST /create_tool builds one.", details)
 
 
 def _no_such_version(call: ToolCall, found: NoSuchVersion) -> Refused:

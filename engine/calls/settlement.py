@@ -6,7 +6,7 @@ from engine.calls.effects import EFFECTS
 from engine.calls.effects.ended import Ended, Places
 from engine.calls.endings import as_not_sent, as_sent, faulty_step, lost_step, misfit
 from engine.calls.lookup import ToolLookup, entry_in
-from engine.calls.records import LEFT_BEHIND, record_of
+from engine.calls.records import LEFT_BEHIND, record_of, record_of_refused
 from engine.store.claims import Claim
 from engine.store.clock import now
 from toolagent.contracts.calls import ToolError, ToolResult
@@ -14,7 +14,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.calls.results import failed, succeeded
 from toolagent.validation.schemas import find_issues
-from toolagent_service.contracts.steps import CallPlan, Finished, SettleRequest
+from toolagent_service.contracts.steps import AdmitRequest, CallPlan, Finished, SettleRequest
 
 
 class Settlements:
@@ -71,6 +71,17 @@ async def settled(ended: Ended, places: Places) -> ToolResult:
     for effect in EFFECTS:
         ended = await effect.run(ended, places)
     return ended.result
+
+
+async def settled_unmade(request: AdmitRequest, end: Finished, places: Places) -> ToolResult:
+    """The result of a call that is not made: it was refused, or has its end from elsewhere."""
+    metadata: dict[str, JsonValue] = {**request.session.model_dump()} if request.session else {}
+    call_id, tool_id = request.call_id, request.call.tool_id
+    if end.error is not None:
+        result = failed(call_id, tool_id, end.error, now(), validation_errors=end.validation_errors, metadata=metadata)
+    else:
+        result = succeeded(call_id, tool_id, end.output, now(), execution_time=0.0, metadata=metadata, is_reference=end.is_reference)
+    return await settled(Ended(record_of_refused(request), result, was_started=False), places)
 
 
 def _known(outcome: Finished) -> str:

@@ -158,3 +158,9 @@ def test_the_wheel_holds_only_the_package_and_works_with_its_own_requirements_al
     loaded = subprocess.run([python, "-I", "-c", script], check=True, capture_output=True, text=True).stdout.split()
     assert ROOT_NAMES & set(loaded) == set()
     assert "toolagent_service" not in loaded
+
+
+def test_shipped_tools_of_one_kind_serve_with_the_same_lines(root: Path) -> None:
+    """Each is a project that is copied alone, so each has its copy."""
+    tools = ("image_compress_api", "image_stitcher", "text_summarizer_api")
+    assert len({(root / "data/tools/local" / tool / "server.py").read_bytes() for tool in tools}) == 1

@@ -1,4 +1,4 @@
-"""The router's matching (seed 001 §10): a need in, the tools that answer it out."""
+"""The router's matching: a need in, the tools that answer it out."""
 
 from engine.registry.matching.composites import Composites
 from engine.registry.matching.live import LiveRanking

@@ -28,7 +28,7 @@ def members_of(group: ToolGroup) -> tuple[str, ...]:
 
 
 def composite_of(group: ToolGroup, trigger: str, tools: Mapping[str, ToolManifest]) -> CompositeTool:
-    """What is answered (seed 001 §10.3). Tools of the group that are not there are left out."""
+    """What is answered. Tools of the group that are not there are left out."""
     usages = {step.tool_id: step.usage for step in group.steps}
     present = [tools[tool_id] for tool_id in members_of(group) if tool_id in tools]
     return CompositeTool(

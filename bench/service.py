@@ -183,6 +183,10 @@ class OurService:
         answer.raise_for_status()
         return answer.json()["result"]
 
+    @property
+    def has_sessions(self) -> bool:
+        return self.http.get(f"/groups/{GROUP}/sessions").is_success
+
     def open_sessions(self, number: int) -> tuple[str, ...]:
         """Their ids."""
         path, body = f"/groups/{GROUP}/sessions", {"params": {"message": "launch"}}

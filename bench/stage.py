@@ -177,7 +177,9 @@ class Stage:
         self._container(service, whose)
 
     def _sessions(self, service: OurService, whose: str) -> None:
-        """Each caller has its own."""
+        """Each caller has its own. A service of before sessions has none."""
+        if not service.has_sessions:
+            return
         parts = service.parts()
         ours = {"our Python": parts["python"], "Temporal": parts["temporal"]}
         own = service.open_sessions(_SESSIONS)

@@ -1,19 +1,22 @@
 """Sessions whose launch or stop is not known to have been made, and those whose workflow goes on as a new run."""
 
 import asyncio
+import uuid
 
 import pytest
 from temporalio import workflow
-from temporalio.client import Client, WorkflowUpdateStage
+from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateStage
+from temporalio.exceptions import ApplicationError
 
 from tests.conftest import connect
 from tests.workflows.session_paths import BUSY, LOST, REFUSED, Provider, group_of, life_of
+from tests.workflows.stage import Stage
 from tests.workflows.test_tool_group import BOUND_S, ended, of_stop, session
 from toolagent.client import names
 from toolagent.client.sessions import Sessions
 from toolagent.contracts.calls import ToolError, ToolResult
 from toolagent.contracts.groups import VerifyProbe
-from toolagent.contracts.sessions import SessionEnd, SessionRun, SessionState
+from toolagent.contracts.sessions import GroupUse, SessionEnd, SessionRun, SessionState
 from workflows.cancelling import ended as answered
 
 
@@ -112,3 +115,15 @@ async def test_a_call_that_is_cancelled_before_it_begins_has_an_answer() -> None
     task = asyncio.create_task(asyncio.sleep(0, "made"))
     task.cancel()
     assert await answered(task, "not made") == "not made"
+
+
+async def test_a_script_with_a_step_that_the_group_does_not_have_launches_nothing(temporal: Client) -> None:
+    stage, provider = Stage(temporal, f"script-{uuid.uuid4().hex[:8]}"), Provider()
+    async with stage.workers(provider.steps):
+        use = GroupUse(group_id="servers", runs=(SessionRun(), SessionRun(tool_id="other")))
+        handle = await stage.start(names.USE_GROUP, use, workflow_id=f"use-{stage.queue}")
+        with pytest.raises(WorkflowFailureError) as failure:
+            await handle.result()
+    cause = failure.value.cause
+    assert isinstance(cause, ApplicationError)
+    assert (cause.type, "'other' does not run in it" in cause.message, provider.launched) == ("validation_error", True, [])

@@ -19,8 +19,8 @@ from engine.calling.joined_call import JoinedCalls
 from engine.calling.lane import Lane
 from engine.calling.lane_call import LaneMaking
 from engine.calling.moves import Moves
-from engine.upkeep.doors import DoorKeeper, held_door
-from engine.upkeep.ended_elsewhere import ending_elsewhere
+from engine.upkeep.hosts.doors import DoorKeeper, held_door
+from engine.upkeep.hosts.ended_elsewhere import ending_elsewhere
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.lanes import LaneCounts, LaneFigures

@@ -24,7 +24,7 @@ from engine.store.evidence import EvidenceTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
-from engine.upkeep.tasks import TaskSweep, sweeping_tasks
+from engine.upkeep.removal.tasks import TaskSweep, sweeping_tasks
 from tests.making.workbench.conftest import bench_parts
 from toolagent.client import names
 from toolagent.contracts.catalog import ToolEntry

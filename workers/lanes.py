@@ -31,7 +31,7 @@ from toolagent_service.lane_workflow import LaneWorkflow
 from workers.parts import Store
 from workers.settings.whole import Settings
 from workers.temporal.host_workers import HEARTBEAT_THROTTLE
-from workflows.call_lane import CallLane
+from workflows.calls.call_lane import CallLane
 
 _LAST = timedelta(seconds=0.5)
 _JOINED_AT_ONCE = 10_000

@@ -33,7 +33,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import BuildTool
 from toolagent.contracts.tasks import TaskState
 from workers.temporal.workflow_ends import WorkflowEnds
-from workflows.create_tool import CreateTool
+from workflows.making.create_tool import CreateTool
 
 SPEC = BuildTool(tool_name="word_counter", description="Count.")
 

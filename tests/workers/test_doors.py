@@ -6,13 +6,13 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, McpSource, RemoteSource, ToolSource
 from toolagent_service.contracts.lanes import LaneMode
+from workers.commands.doors import api_command, doors
+from workers.commands.up import api
 from workers.door_tools import is_taken
-from workers.doors import api_command, doors
 from workers.failures import CannotRun
 from workers.settings.kept import DatabaseSettings
 from workers.settings.temporal import TemporalSettings
 from workers.settings.whole import Settings
-from workers.up import api
 
 FAR = RemoteSource(remote_url="http://127.0.0.1:1")
 KEYED = RemoteSource(remote_url="http://127.0.0.1:1", remote_api_key="secret:KEY")

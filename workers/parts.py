@@ -39,6 +39,7 @@ from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
 from engine.registry.catalog_watch import ImportCatalog
 from engine.registry.export import CatalogExport
+from engine.concierge.concierge import Concierge
 from engine.registry.matching.composites import Composites
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
@@ -281,10 +282,12 @@ def doors_of(
 ) -> Dependencies:
     """What the front door stands before."""
     front, sizes = settings.front, settings.limits
+    matching = Matching(store.tools, store.groups, CatalogState(store.database))
     return Dependencies(
         client=client,
         registry=store.registry,
-        matching=Matching(store.tools, store.groups, CatalogState(store.database)),
+        matching=matching,
+        concierge=Concierge(matching, store.tools, store.groups, store.tasks),
         routes=store.routes,
         groups=store.groups,
         sessions=store.sessions,

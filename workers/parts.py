@@ -34,12 +34,12 @@ from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
 from engine.calls.troubles import CachedTroubles
 from engine.calls.usual_durations import UsualDurations
+from engine.concierge.concierge import Concierge
 from engine.groups.account import SessionAccounts
 from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
 from engine.registry.catalog_watch import ImportCatalog
 from engine.registry.export import CatalogExport
-from engine.concierge.concierge import Concierge
 from engine.registry.matching.composites import Composites
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from engine.concierge import wording
-from engine.concierge.solutions import brief, composite_workflow, making_of, single_call, suggested
+from engine.concierge.solutions import brief, composite_workflow, making_of, single_call, steps_of, suggested
 from engine.concierge.wording import RUNTIME_NAMES, STATES, Text, counted, listed
 from engine.registry.matching.evidence import words_in_common
 from engine.registry.matching.ranking import Counts
@@ -22,11 +22,10 @@ from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import RepairTool, TaskSpec, is_making
-from toolagent.core.catalog.composites import members_of
 from toolagent.core.parameter_schemas import property_names, property_schema, required_names, type_label
 from toolagent_service.contracts.concierge import Intent, Language, Reply
 
-_MOST_NEAR = 3
+_MOST_FOUND, _MOST_NEAR = 5, 3
 _MOST_CATEGORIES = 12
 
 
@@ -38,15 +37,15 @@ class Answers:
     language: Language
 
     def tools_found(self, need: str, tools: Sequence[ToolManifest], wish: str) -> Reply:
-        """Those that say words of the need themselves; else the nearest, and that they are no more than near. The best first.
+        """The best first: those that say half of the words of the need; else the nearest, and that they are no more than near.
 
         Of `wish`, which is the whole of it, a tool may be made.
         """
         words = {tool.tool_id: words_in_common(need, tool) for tool in tools}
         most = max(map(len, words.values()), default=0)
-        if need and not most:
-            return self.nothing_fits(wish, tools[:_MOST_NEAR])
-        fitting = [tool for tool in tools if 2 * len(words[tool.tool_id]) >= most]
+        fitting = [tool for tool in tools if 2 * len(words[tool.tool_id]) >= most][:_MOST_FOUND]
+        if not fitting or 2 * most < len(need.split()):
+            return self.nothing_fits(wish, (fitting if most else tools)[:_MOST_NEAR])
         best = fitting[0].tool_id
         reasons = [self._reason(words[tool.tool_id], tool) for tool in fitting]
         return self._reply(
@@ -62,7 +61,12 @@ class Answers:
             (wording.NEAREST if near else wording.NONE, {"tools": names}),
             tools=tuple(suggested(tool, brief(tool)) for tool in near),
             solution=making_of(need),
-            next_steps=self._steps((wording.HAVE_IT_MADE, {}), (wording.SEARCH, {}), (wording.LIST_ALL, {})),
+            next_steps=self._steps(
+                *((wording.SEE_IT, {"tool_id": tool.tool_id}) for tool in near[:1]),
+                (wording.HAVE_IT_MADE, {}),
+                (wording.SEARCH, {}),
+                (wording.LIST_ALL, {}),
+            ),
         )
 
     def details(self, tool: ToolManifest, others: Sequence[ToolManifest], group: CompositeWorkflow | None, asked: str = "") -> Reply:
@@ -91,20 +95,20 @@ class Answers:
         used = (wording.OPEN_SESSION, {"request": solution.session}) if solution.session else (wording.CALL_STEPS, {})
         usages = {step.tool_id: step.usage for step in group.steps}
         return self._reply(
-            (wording.COMPOSITE, {"group": group.group_id, "count": counted(len(tools), self.language)}),
-            tools=tuple(suggested(tool, usages.get(tool.tool_id) or brief(tool)) for tool in tools),
+            (wording.COMPOSITE, {"group": group.group_id, "count": counted(len(solution.steps), self.language)}),
+            tools=tuple(suggested(tool, usages.get(tool.tool_id) or brief(tool)) for tool in tools if tool.tool_id in solution.base_tools),
             solution=solution,
             next_steps=self._steps(used, (wording.CALL_STEPS, {})),
         )
 
     def group(self, group: ToolGroup, tools: Sequence[ToolManifest]) -> Reply:
-        told = {"group": group.group_id, "description": group.description, "order": " → ".join(members_of(group))}
+        told = {"group": group.group_id, "description": group.description, "order": " → ".join(steps_of(group))}
         return self.composite(group, tools).model_copy(update={"reply": wording.GROUP.said(self.language, **told)})
 
     def groups(self, groups: Sequence[ToolGroup]) -> Reply:
-        names = self._list([f"{group.group_id} ({' → '.join(members_of(group))})" for group in groups])
+        names = self._list([f"{group.group_id} ({' → '.join(steps_of(group))})" for group in groups])
         shown = tuple(
-            GroupOverview(group_id=one.group_id, name=one.name, description=one.description, usage_order=members_of(one)) for one in groups
+            GroupOverview(group_id=one.group_id, name=one.name, description=one.description, usage_order=steps_of(one)) for one in groups
         )
         return self._reply(
             (wording.GROUPS if groups else wording.NO_GROUPS, {"count": len(groups), "groups": names}),
@@ -127,7 +131,9 @@ class Answers:
     def list(self, counts: Counts, first: Sequence[ToolManifest]) -> Reply:
         """How many tools there are, and some of them."""
         largest = sorted(counts.by_category.items(), key=lambda one: (-one[1], one[0]))
-        told = self._list([*(f"{name} ({count})" for name, count in largest[:_MOST_CATEGORIES]), *(["…"] if largest[_MOST_CATEGORIES:] else [])])
+        told = self._list(
+            [*(f"{name} ({count})" for name, count in largest[:_MOST_CATEGORIES]), *(["…"] if largest[_MOST_CATEGORIES:] else [])]
+        )
         return self._reply(
             (wording.LISTED, {"count": counts.total, "categories": told}),
             tools=tuple(suggested(tool, brief(tool)) for tool in first),
@@ -147,7 +153,9 @@ class Answers:
 
     def tasks(self, tasks: Sequence[ListedTask]) -> Reply:
         told = self._list([f"{task.task_id} ({task.tool_id}, {STATES[task.status].said(self.language)})" for task in tasks])
-        return self._reply((wording.TASKS if tasks else wording.NO_TASKS, {"tasks": told}), next_steps=self._steps((wording.LIST_TASKS, {})))
+        return self._reply(
+            (wording.TASKS if tasks else wording.NO_TASKS, {"tasks": told}), next_steps=self._steps((wording.LIST_TASKS, {}))
+        )
 
     def to_submit(self, task: TaskSpec, description: str, earlier: Sequence[ListedTask], near: Sequence[ToolManifest] = ()) -> Reply:
         """`earlier`: tasks of the kind that ended well, by which the time is estimated. `near` may do it already."""
@@ -167,7 +175,8 @@ class Answers:
         return self._reply((question, {}), next_steps=self._steps((wording.SAY_WHAT, {})))
 
     def refused(self, reason: str) -> Reply:
-        return self._reply((wording.NOT_SO, {"reason": reason}), next_steps=self._steps((wording.SAY_WHAT, {})))
+        after = wording.LIST_TASKS if self.intent is Intent.REPAIR else wording.SAY_WHAT
+        return self._reply((wording.NOT_SO, {"reason": reason}), next_steps=self._steps((after, {})))
 
     def help(self, near: Sequence[ToolManifest] = ()) -> Reply:
         """What is understood, and that no model answers. `near` are tools that may be meant."""

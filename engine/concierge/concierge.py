@@ -35,6 +35,9 @@ _TIMED = 20
 _MOST_NAMES = 20
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9_:-]*")
 _LONGEST = 500
+_MOST_LETTERS = 128
+_PRONOUN = 4
+"""Letters of `it`, `this`, `that`: the id of a tool is longer."""
 
 
 class Concierge:
@@ -93,7 +96,7 @@ class Concierge:
         need = " ".join(telling(wish.about))
         found = [tool for tool in await self._found(need) if words_in_common(need, tool)] if need else []
         if not found:
-            return answers.no_such_tool(wish.about, nearest(wish.about[:128], await self._tools.list_ids()))
+            return answers.no_such_tool(wish.about, await self._nearest(wish.about))
         return await self._explained(found[0], answers, found[1:_OTHERS], asked=wish.about)
 
     async def _explained(self, tool: ToolManifest, answers: Answers, others: Sequence[ToolManifest] = (), asked: str = "") -> Reply:
@@ -128,13 +131,15 @@ class Concierge:
             return answers.refused(str(error))
         if task is None:
             return answers.not_clear()
-        near = [tool for tool in await self._found(" ".join(telling(wish.about))) if len(words_in_common(wish.about, tool)) > 1]
+        need = " ".join(telling(wish.about))
+        near = [tool for tool in await self._found(need) if len(words_in_common(need, tool)) == len(need.split())] if need else []
         return answers.to_submit(task, description, await self._earlier(task.type), near[:_OTHERS])
 
     async def _repair(self, wish: Wish, answers: Answers, message: str) -> Reply:
         tool = await self._named(wish.about[:_LONGEST], ids=_ids_in(wish.about))
         if tool is None:
-            return answers.no_such_tool(wish.about, ()) if _ID.fullmatch(wish.about) else answers.not_clear()
+            is_id = _ID.fullmatch(wish.about) and len(wish.about) > _PRONOUN
+            return answers.no_such_tool(wish.about, await self._nearest(wish.about)) if is_id else answers.not_clear()
         (entry,) = await self._tools.list_some((tool.tool_id,))
         try:
             task = repair_book(tool.tool_id, message)
@@ -152,6 +157,9 @@ class Concierge:
             return tool
         found = await self._tools.list_some([*dict.fromkeys(ids)][:_MOST_NAMES])
         return found[0].manifest if found else None
+
+    async def _nearest(self, name: str) -> tuple[str, ...]:
+        return nearest(name[:_MOST_LETTERS], await self._tools.list_ids())
 
     async def _found(self, need: str, category: str | None = None) -> list[ToolManifest]:
         found, _ = await self._matching.search(need, Filters(category=category), _SHOWN)

@@ -28,6 +28,8 @@ def recognised(message: str) -> Wish:
     if (repository := _REPOSITORY.search(said)) and spoken.DEPLOYS.search(said):
         return Wish(Intent.MAKE, language, repository[0])
     intent, about = _by_patterns(said, spoken.PATTERNS)
+    if intent is Intent.UNDECIDED and _ID.search(said):
+        intent = Intent.DETAILS
     if intent is Intent.MAKE:
         about = spoken.what_is_made(about)
     elif intent is not Intent.DISCOVER:

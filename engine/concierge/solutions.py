@@ -33,9 +33,15 @@ def making_of(description: str) -> Proposal:
     return Proposal(method="POST", path="/create_tool", body={"description": description})
 
 
+def steps_of(group: ToolGroup) -> tuple[str, ...]:
+    """Its tools in the order of their use; those that only belong to it count where no order is given."""
+    return tuple(dict.fromkeys((*group.usage_order, *(step.tool_id for step in group.steps)))) or group.tool_ids
+
+
 def composite_workflow(group: ToolGroup, tools: Sequence[ToolManifest]) -> CompositeWorkflow:
-    """The tools of a group that are there, in the order of their use."""
-    numbers = {tool.tool_id: number for number, tool in enumerate(tools, 1)}
+    """Of the tools of a group that are there, those that are its steps."""
+    known = {tool.tool_id: tool for tool in tools}
+    numbers = {tool_id: number for number, tool_id in enumerate(filter(known.__contains__, steps_of(group)), 1)}
     launch = next((step.tool_id for step in group.steps if step.role == "launch"), None)
     bound = {step.tool_id: step.bindings for step in group.steps}
     given = {step.tool_id: step.params for step in group.steps}
@@ -52,7 +58,7 @@ def composite_workflow(group: ToolGroup, tools: Sequence[ToolManifest]) -> Compo
             },
             returns=results[0] if tool.tool_id == launch and results else None,
         )
-        for tool in tools
+        for tool in map(known.__getitem__, numbers)
     )
     session = f"POST /groups/{group.group_id}/sessions" if group.lifecycle else None
     return CompositeWorkflow(group_id=group.group_id, base_tools=tuple(numbers), steps=steps, session=session)

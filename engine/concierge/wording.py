@@ -21,7 +21,7 @@ BY_RULES = Text(
 )
 FOUND = Text("Found {count} tools, the best is {best}", "找到 {count} 个相关工具,推荐使用 {best}")
 FOUND_ONE = Text("Found one tool: {best}", "找到 1 个相关工具:{best}")
-NEAREST = Text("No tool says what you need in its own words. The nearest are: {tools}", "没有工具明确符合您的需求,最接近的是:{tools}")
+NEAREST = Text("No tool is a sure match. The nearest: {tools}", "没有完全匹配的工具,最接近的是:{tools}")
 NONE = Text("There is no tool for this yet.", "目前没有符合需求的工具。")
 NO_SUCH_TOOL = Text("There is no tool {name!r}.{hint}", "没有名为 {name!r} 的工具。{hint}")
 DID_YOU_MEAN = Text(" Did you mean {near}?", "您是指 {near} 吗?")
@@ -48,7 +48,9 @@ TASKS = Text("The newest tasks: {tasks}.", "最近的任务:{tasks}。")
 NO_TASKS = Text("No tool was asked for yet.", "目前没有创建工具的任务。")
 SUBMITTED = Text("A task that creates the tool is submitted; it takes about {time}", "已提交工具创建任务,预计 {time}完成")
 REPAIRING = Text("A task that repairs {tool_id} is submitted; it takes about {time}", "已提交修复 {tool_id} 的任务,预计 {time}完成")
-WHICH_TOOL = Text("What is the tool to do? Say it in a sentence, or name a repository.", "需要什么样的工具?请用一句话说明它的功能,或给出仓库地址。")
+WHICH_TOOL = Text(
+    "What is the tool to do? Say it in a sentence, or name a repository.", "需要什么样的工具?请用一句话说明它的功能,或给出仓库地址。"
+)
 NOT_SO = Text("This cannot be begun: {reason}", "无法开始:{reason}")
 WHICH_REPAIR = Text("Which tool is to be repaired? Name its id.", "要修复哪个工具?请给出它的 id。")
 HELP = Text(

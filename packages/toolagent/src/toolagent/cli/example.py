@@ -7,18 +7,22 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from toolagent.core.parameter_schemas import is_file, items_schema, property_schema, types_of
-from toolagent.core.sample_params import sample_params
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.core.parameter_schemas import is_file, items_schema, property_schema, types_of
+from toolagent.core.sample_params import sample_params
 
 __all__ = ["call_line"]
 
 
 def call_line(manifest: ToolManifest) -> str:
     """`toolagent run …` with the tool's first example, or with made-up values for what it requires."""
-    words = [word for name, value in sample_params(manifest).items() for word in _words(name, value, property_schema(manifest.input_schema, name))]
+    words = [
+        word
+        for name, value in sample_params(manifest).items()
+        for word in _words(name, value, property_schema(manifest.input_schema, name))
+    ]
     return shlex.join(["toolagent", "run", manifest.tool_id, *words])
 
 

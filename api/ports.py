@@ -214,8 +214,9 @@ class Limits:
 class Dependencies:
     """Everything behind the front door.
 
-    `adviser` answers what the rules of the concierge do not decide, where a model is set; `placements` knows where a tool is started that runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none;
-    `longest_pause` how long the event loop has stood still; `lane_figures` what the lane of this door has done, if calls take it.
+    `adviser` answers what the rules of the concierge do not decide, where a model is set; `placements` knows where a tool is started that
+    runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none; `longest_pause` how long the event loop has stood
+    still; `lane_figures` what the lane of this door has done, if calls take it.
     """
 
     client: Calls

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import TypeAlias
 
 from engine.concierge import wording
 from engine.concierge.solutions import brief, composite_workflow, making_of, single_call, steps_of, suggested
@@ -24,6 +25,8 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import RepairTool, TaskSpec, is_making
 from toolagent.core.parameter_schemas import property_names, property_schema, required_names, type_label
 from toolagent_service.contracts.concierge import Intent, Language, Reply
+
+_Said: TypeAlias = tuple[Text, Mapping[str, object]]
 
 _MOST_FOUND, _MOST_NEAR = 5, 3
 _MOST_CATEGORIES = 12
@@ -74,7 +77,7 @@ class Answers:
         described = {"tool_id": tool.tool_id, "name": tool.name, "description": tool.description, "params": self._params(tool)}
         before = wording.CLOSEST.said(self.language, name=asked[:128], tool=tool.tool_id) if asked else ""
         after = f" {wording.IN_SESSION.said(self.language, group=group.group_id)}" if group else ""
-        used = (wording.OPEN_SESSION, {"request": group.session}) if group else (wording.CALL_IT, {"tool_id": tool.tool_id})
+        used: _Said = (wording.OPEN_SESSION, {"request": group.session}) if group else (wording.CALL_IT, {"tool_id": tool.tool_id})
         reply = self._reply(
             (wording.DETAILS, described),
             tools=tuple(suggested(one, brief(one)) for one in (tool, *others)),
@@ -92,7 +95,7 @@ class Answers:
 
     def composite(self, group: ToolGroup, tools: Sequence[ToolManifest]) -> Reply:
         solution = composite_workflow(group, tools)
-        used = (wording.OPEN_SESSION, {"request": solution.session}) if solution.session else (wording.CALL_STEPS, {})
+        used: _Said = (wording.OPEN_SESSION, {"request": solution.session}) if solution.session else (wording.CALL_STEPS, {})
         usages = {step.tool_id: step.usage for step in group.steps}
         return self._reply(
             (wording.COMPOSITE, {"group": group.group_id, "count": counted(len(solution.steps), self.language)}),
@@ -148,7 +151,9 @@ class Answers:
         progress = f": {task.progress}" if task.progress else ""
         stage = wording.AT_STAGE.said(self.language, stage=task.stage.value, progress=progress) if task.stage and not task.has_ended else ""
         told = {"task_id": task_id, "status": STATES[task.status].said(self.language), "stage": stage, "reason": f" {task.reason}".rstrip()}
-        after = ((wording.CALL_IT, {"tool_id": task.tool_id}),) if task.status == "completed" else ((wording.FOLLOW, {"task_id": task_id}),)
+        after: tuple[_Said, ...] = (
+            ((wording.CALL_IT, {"tool_id": task.tool_id}),) if task.status == "completed" else ((wording.FOLLOW, {"task_id": task_id}),)
+        )
         return self._reply((wording.TASK, told), next_steps=self._steps(*after)).about_task(task_id, task.status)
 
     def tasks(self, tasks: Sequence[ListedTask]) -> Reply:
@@ -163,10 +168,13 @@ class Answers:
         text, told = wording.SUBMITTED, {"time": time}
         if isinstance(task, RepairTool):
             text, told = wording.REPAIRING, {"time": time, "tool_id": task.tool_id}
+        after: list[_Said] = [(wording.FOLLOW_NEW, {})]
+        if near:
+            after.append((wording.PERHAPS_THERE, {}))
         reply = self._reply(
             (text, told),
             tools=tuple(suggested(tool, brief(tool)) for tool in near),
-            next_steps=self._steps((wording.FOLLOW_NEW, {}), *(((wording.PERHAPS_THERE, {}),) if near else ())),
+            next_steps=self._steps(*after),
         )
         return reply.model_copy(update={"task": task, "description": description, "estimated_time": time})
 
@@ -215,12 +223,12 @@ class Answers:
     def _list(self, words: Sequence[str]) -> str:
         return listed(tuple(words), self.language)
 
-    def _steps(self, *texts: tuple[Text, Mapping[str, object]]) -> tuple[str, ...]:
+    def _steps(self, *texts: _Said) -> tuple[str, ...]:
         return tuple(dict.fromkeys(text.said(self.language, **values) for text, values in texts))
 
     def _reply(
         self,
-        said: tuple[Text, Mapping[str, object]],
+        said: _Said,
         *,
         tools: tuple[SuggestedTool, ...] = (),
         solution: Solution | None = None,

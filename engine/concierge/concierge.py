@@ -19,6 +19,7 @@ from engine.store.groups import GroupTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.agent_chat import CompositeWorkflow
+from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import is_making
@@ -53,15 +54,8 @@ class Concierge:
         match wish.intent:
             case Intent.HELP:
                 return answers.help()
-            case Intent.LIST:
-                first = await self._matching.search_tools(limit=_SHOWN)
-                return answers.list(await self._matching.counts(), [entry.manifest for entry in first])
-            case Intent.RUNTIMES:
-                return answers.runtimes(await self._matching.counts())
-            case Intent.GROUPS:
-                return await self._groups_for(wish, answers)
-            case Intent.STATUS:
-                return await self._status(wish, answers)
+            case Intent.LIST | Intent.RUNTIMES | Intent.GROUPS | Intent.STATUS:
+                return await self._state(wish, answers)
             case Intent.DETAILS:
                 return await self._details(wish, answers, message)
             case Intent.MAKE:
@@ -70,6 +64,19 @@ class Concierge:
                 return await self._repair(wish, answers, message)
             case Intent.DISCOVER | Intent.UNDECIDED:
                 return await self._discover(wish, answers, message, more)
+
+    async def _state(self, wish: Wish, answers: Answers) -> Reply:
+        """What there is at the moment."""
+        match wish.intent:
+            case Intent.LIST:
+                first = await self._matching.search_tools(limit=_SHOWN)
+                return answers.list(await self._matching.counts(), [entry.manifest for entry in first])
+            case Intent.RUNTIMES:
+                return answers.runtimes(await self._matching.counts())
+            case Intent.GROUPS:
+                return await self._groups_for(wish, answers)
+            case _:
+                return await self._status(wish, answers)
 
     async def _discover(self, wish: Wish, answers: Answers, message: str, context: "_Context") -> Reply:
         """By an id or a name, else by a group that is named, else by words and meanings."""
@@ -89,7 +96,7 @@ class Concierge:
         ids = (*_ids_in(wish.about), *_ids_in(message, sure=True))
         if tool := await self._named(wish.about[:_LONGEST], ids=ids):
             return await self._explained(tool, answers)
-        if (group := await self._groups.get(wish.about)) if _ID.fullmatch(wish.about) else None:
+        if group := await self._group(wish.about):
             return answers.group(group, await self._matching.get_base_tools(group.group_id))
         if reply := await self._composite(message, answers):
             return reply
@@ -114,10 +121,12 @@ class Concierge:
         return answers.composite(group, await self._matching.get_base_tools(group.group_id)) if group else None
 
     async def _groups_for(self, wish: Wish, answers: Answers) -> Reply:
-        group = await self._groups.get(wish.about) if _ID.fullmatch(wish.about) else None
-        if group:
+        if group := await self._group(wish.about):
             return answers.group(group, await self._matching.get_base_tools(group.group_id))
         return answers.groups(await self._groups.list_all())
+
+    async def _group(self, group_id: str) -> ToolGroup | None:
+        return await self._groups.get(group_id) if _ID.fullmatch(group_id) else None
 
     async def _status(self, wish: Wish, answers: Answers) -> Reply:
         if re.fullmatch(r"(create|repair)_.*|(call|batch)-.*", wish.about):

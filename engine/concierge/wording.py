@@ -54,7 +54,8 @@ WHICH_TOOL = Text(
 NOT_SO = Text("This cannot be begun: {reason}", "无法开始:{reason}")
 WHICH_REPAIR = Text("Which tool is to be repaired? Name its id.", "要修复哪个工具?请给出它的 id。")
 HELP = Text(
-    "I find tools for a need, explain how they are used, name groups and runtimes, tell how far a task is, and have tools made and repaired.",
+    "I find tools for a need, explain how they are used, name groups and runtimes, tell how far a task is, and have tools made and "
+    "repaired.",
     "我可以按需求查找工具、说明用法、介绍工具组和运行环境、查询任务进度,也可以创建和修复工具。",
 )
 

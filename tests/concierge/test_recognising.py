@@ -37,8 +37,6 @@ def test_a_need_is_never_taken_for_a_task() -> None:
     assert submitted == []
 
 
-@pytest.mark.parametrize(
-    "message", ["?", "x" * 8_000, "make " * 1_600, "工具的" * 2_600, "a_" * 4_000, "https://" * 1_000, "\u202e\ud7ff💩"]
-)
+@pytest.mark.parametrize("message", ["?", "x" * 8_000, "make " * 1_600, "工具的" * 2_600, "a_" * 4_000, "https://" * 1_000])
 def test_any_text_is_read_in_bounded_time(message: str) -> None:
     assert recognised(message).intent in Intent

@@ -18,11 +18,8 @@ __all__ = ["call_line"]
 
 def call_line(manifest: ToolManifest) -> str:
     """`toolagent run …` with the tool's first example, or with made-up values for what it requires."""
-    words = [
-        word
-        for name, value in sample_params(manifest).items()
-        for word in _words(name, value, property_schema(manifest.input_schema, name))
-    ]
+    params = sample_params(manifest)
+    words = [word for name, value in params.items() for word in _words(name, value, property_schema(manifest.input_schema, name))]
     return shlex.join(["toolagent", "run", manifest.tool_id, *words])
 
 

@@ -12,7 +12,7 @@ from api.reading.strict_json import StrictRoute
 from toolagent.contracts.agent_chat import AgentAnswer
 from toolagent.contracts.calls import ErrorType
 
-router = APIRouter(tags=["conversation"], route_class=StrictRoute)
+router = APIRouter(tags=["tools"], route_class=StrictRoute)
 
 
 @router.post(

@@ -23,6 +23,7 @@ from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import RepairTool, TaskSpec, is_making
+from toolagent.contracts.tasks import TaskState
 from toolagent.core.parameter_schemas import property_names, property_schema, required_names, type_label
 from toolagent_service.contracts.concierge import Intent, Language, Reply
 
@@ -151,10 +152,10 @@ class Answers:
         progress = f": {task.progress}" if task.progress else ""
         stage = wording.AT_STAGE.said(self.language, stage=task.stage.value, progress=progress) if task.stage and not task.has_ended else ""
         told = {"task_id": task_id, "status": STATES[task.status].said(self.language), "stage": stage, "reason": f" {task.reason}".rstrip()}
-        after: tuple[_Said, ...] = (
-            ((wording.CALL_IT, {"tool_id": task.tool_id}),) if task.status == "completed" else ((wording.FOLLOW, {"task_id": task_id}),)
-        )
-        return self._reply((wording.TASK, told), next_steps=self._steps(*after)).about_task(task_id, task.status)
+        after: _Said = (wording.GET_TASK if task.has_ended else wording.FOLLOW, {"task_id": task_id})
+        if task.status is TaskState.COMPLETED:
+            after = (wording.CALL_IT, {"tool_id": task.tool_id})
+        return self._reply((wording.TASK, told), next_steps=self._steps(after)).about_task(task_id, task.status)
 
     def tasks(self, tasks: Sequence[ListedTask]) -> Reply:
         told = self._list([f"{task.task_id} ({task.tool_id}, {STATES[task.status].said(self.language)})" for task in tasks])

@@ -11,14 +11,17 @@ from fastapi import Depends
 from pydantic import JsonValue
 from starlette.requests import Request
 
+from engine.concierge.concierge import Concierge
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
 from toolagent.client.handles import BatchHandle, CallHandle
+from toolagent.contracts.agent_chat import AgentAnswer
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.chats import ChatEvent, ChatMessage, ChatReply, ChatTurn, ListedChat
 from toolagent.contracts.hosts import Host, HostDrain, HostListing
 from toolagent.contracts.http import LoopPause
 from toolagent.contracts.lanes import Lane, LaneCounts
@@ -60,6 +63,8 @@ class Calls(Protocol):
     def making(self) -> Making: ...
     @property
     def sessions(self) -> "Sessions": ...
+    @property
+    def chats(self) -> "Chats": ...
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult: ...
     async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle: ...
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None: ...
@@ -69,6 +74,12 @@ class Calls(Protocol):
     def batch(self, batch_id: str) -> BatchHandle: ...
     async def batch_end(self, batch_id: str) -> BatchEnd: ...
     async def control(self, control: ToolControl) -> ToolRoute: ...
+
+
+class Adviser(Protocol):
+    """Answers by a model what rules do not decide."""
+
+    async def advise(self, message: str, context: Mapping[str, JsonValue]) -> AgentAnswer: ...
 
 
 class Settled(Protocol):
@@ -166,6 +177,25 @@ class SessionRows(Protocol):
     async def stopping(self) -> tuple[SessionView, ...]: ...
 
 
+class Chats(Protocol):
+    """`toolagent.client.chats.Chats` is one."""
+
+    async def say(self, message: ChatMessage) -> ChatReply: ...
+    async def close(self, chat_id: str) -> None: ...
+
+
+class ChatArchive(Protocol):
+    async def get(self, chat_id: str) -> ListedChat | None: ...
+    async def page(self, *, limit: int, before: str | None = None, is_open: bool | None = None) -> tuple[ListedChat, ...]: ...
+    async def open_count(self) -> int: ...
+    async def turns(self, chat_id: str, *, before: int | None = None, limit: int = 100) -> tuple[ChatTurn, ...]: ...
+    async def of_message(self, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]: ...
+    async def events_after(self, chat_id: str, position: int, *, limit: int = 500) -> tuple[ChatEvent, ...]: ...
+    async def last_position(self, chat_id: str) -> int: ...
+    async def position_before(self, chat_id: str, message_id: str) -> int: ...
+    async def forget(self, chat_id: str) -> bool: ...
+
+
 class Hosts(Protocol):
     """`engine.upkeep.hosts.draining.Hosts` is one; None where there is no such host."""
 
@@ -200,22 +230,26 @@ class Limits:
     max_params_bytes: int = 1_048_576
     max_values: int = 110_000
     max_file_bytes: int = 64 * 1_048_576
+    max_message_bytes: int = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
     """Everything behind the front door.
 
-    `placements` knows where a tool is started that runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none;
-    `longest_pause` how long the event loop has stood still; `lane_figures` what the lane of this door has done, if calls take it.
+    `adviser` answers what the rules of the concierge do not decide, where a model is set; `placements` knows where a tool is started that
+    runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none; `longest_pause` how long the event loop has stood
+    still; `lane_figures` what the lane of this door has done, if calls take it.
     """
 
     client: Calls
     registry: ToolRegistry
     matching: Matching
+    concierge: Concierge
     routes: Routes
     groups: Groups
     sessions: SessionRows
+    chats: ChatArchive
     catalog: Catalog
     faults: Faults
     calls: CallRecords
@@ -231,6 +265,7 @@ class Dependencies:
     placements: HostChoice
     audit: AuditTrail
     callback_refusal: Callable[[str], Awaitable[str | None]]
+    adviser: Adviser | None = None
     limits: Limits = field(default_factory=Limits)
     checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
     longest_pause: Callable[[], LoopPause | None] = lambda: None

@@ -34,6 +34,7 @@ from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
 from engine.calls.troubles import CachedTroubles
 from engine.calls.usual_durations import UsualDurations
+from engine.concierge.concierge import Concierge
 from engine.groups.account import SessionAccounts
 from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
@@ -52,6 +53,7 @@ from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
+from engine.store.chats import ChatTable
 from engine.store.claims import ClaimTable
 from engine.store.database import Database
 from engine.store.doors import DoorTable
@@ -120,10 +122,13 @@ class Store:
         self.messages = MessageTable(database, self.files)
         self.outcomes = ToolOutcomeTable(database, self.files)
         self.turns = ModelTurnTable(database, self.messages)
+        self.chats = ChatTable(database)
         self.evidence = EvidenceTable(database)
         self.placements = Placements(state.host or None, settings.calls.bucket_limits, self.hosts, self.routes)
         self.registry = ToolRegistry(self.tools, self.routes, ALIASES)
         self.composites = Composites(self.tools, self.groups)
+        self.matching = Matching(self.tools, self.groups, CatalogState(database))
+        self.concierge = Concierge(self.matching, self.tools, self.groups, self.tasks)
         self.residents = Residents(self.sessions, self.registry)
         self.cached_tools = CachedTools(self.registry, CatalogState(database))
         self.repairs = ProductionRepairs(database)
@@ -284,10 +289,12 @@ def doors_of(
     return Dependencies(
         client=client,
         registry=store.registry,
-        matching=Matching(store.tools, store.groups, CatalogState(store.database)),
+        matching=store.matching,
+        concierge=store.concierge,
         routes=store.routes,
         groups=store.groups,
         sessions=store.sessions,
+        chats=store.chats,
         catalog=CatalogExport(store.database),
         faults=store.faults,
         calls=store.calls,
@@ -303,7 +310,12 @@ def doors_of(
         placements=store.placements,
         callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,
-        limits=Limits(max_params_bytes=sizes.max_params_bytes, max_values=sizes.max_values, max_file_bytes=sizes.max_file_bytes),
+        limits=Limits(
+            max_params_bytes=sizes.max_params_bytes,
+            max_values=sizes.max_values,
+            max_file_bytes=sizes.max_file_bytes,
+            max_message_bytes=settings.chats.chat_message_bytes,
+        ),
         checks=checks,
         longest_pause=watch.longest,
         lane_figures=lane,

@@ -2,10 +2,12 @@
 
 from api.routes import (
     agent,
+    agent_chat,
     audit,
     batches,
     calls,
     catalog,
+    chats,
     files,
     groups,
     health,
@@ -27,6 +29,7 @@ ROUTERS = (
     calls.router,
     batches.router,
     agent.router,
+    agent_chat.router,
     search.router,
     tools.router,
     versions.router,
@@ -36,6 +39,7 @@ ROUTERS = (
     catalog.router,
     schemas.router,
     tasks.router,
+    chats.router,
     files.router,
     hosts.router,
     lanes.router,

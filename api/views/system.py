@@ -3,6 +3,7 @@
 import asyncio
 
 from api.ports import Dependencies
+from toolagent.client import names
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.routes import RunState
 from toolagent.contracts.system import (
@@ -10,16 +11,19 @@ from toolagent.contracts.system import (
     GroupCounts,
     HostCounts,
     RecentTask,
+    ServiceAgentStatus,
     SessionCounts,
     SystemStatus,
     ToolCounts,
     UnconfirmedStop,
     UnderRepair,
     WarmTool,
+    Window,
 )
 from toolagent.contracts.tasks import TaskState
 
 _RECENT = 10
+_WINDOWS = 100
 _MOST = 1_000
 """Tasks of one state that are counted."""
 
@@ -44,6 +48,7 @@ async def system_status(dependencies: Dependencies) -> SystemStatus:
         sessions=sessions,
         hosts=hosts,
         warm=warm,
+        service_agent=await _service_agent(dependencies),
         under_repair=tuple(
             UnderRepair(tool_id=task.tool_id, task_id=task.task_id, status=task.status)
             for task in (*running, *queued)
@@ -59,6 +64,15 @@ async def _coding_agent(dependencies: Dependencies, running: tuple[ListedTask, .
         running_task_ids=tuple(task.task_id for task in running),
         queued_count=len(queued),
         recent_tasks=tuple(RecentTask(task_id=task.task_id, status=task.status, task_spec=task.spec) for task in found if task is not None),
+    )
+
+
+async def _service_agent(dependencies: Dependencies) -> ServiceAgentStatus:
+    """The conversations whose workflows live; `windows` are those that were spoken to last."""
+    windows = await dependencies.chats.page(limit=_WINDOWS, is_open=True)
+    return ServiceAgentStatus(
+        total_windows=await dependencies.chats.open_count(),
+        windows=tuple(Window(chat_id=chat.chat_id, sdk_session_id=names.chat_workflow(chat.chat_id)) for chat in windows),
     )
 
 

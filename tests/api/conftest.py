@@ -12,12 +12,14 @@ import pytest_asyncio
 from api.app import create_app
 from api.ports import Dependencies, Limits
 from engine.calls.placements import Placements
+from engine.concierge.concierge import Concierge
 from engine.registry.export import CatalogExport
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.auditing.audit import AuditLog
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
+from engine.store.chats import ChatTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.doors import DoorTable
@@ -102,13 +104,16 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
     tools, routes, client = ToolTable(database), RouteTable(database), FakeToolAgentClient()
     registry, folder = ToolRegistry(tools, routes), tmp_path / "files"
     files = FileStore(database, FolderContent(folder), folder, LIMITS.max_file_bytes)
+    matching = Matching(tools, GroupTable(database), CatalogState(database))
     dependencies = Dependencies(
         client=client,
         registry=registry,
-        matching=Matching(tools, GroupTable(database), CatalogState(database)),
+        matching=matching,
+        concierge=Concierge(matching, tools, GroupTable(database), TaskTable(database)),
         routes=routes,
         groups=GroupTable(database),
         sessions=SessionTable(database),
+        chats=ChatTable(database),
         catalog=CatalogExport(database),
         faults=FaultTable(database),
         calls=CallTable(database),

@@ -25,7 +25,7 @@ from toolagent_service.contracts.chats import (
     TaskWatch,
     TurnEnded,
 )
-from workflows import chat_options as options
+from workflows.chats import options
 from workflows.agent_loop import AgentLoop
 from workflows.inputs import input_of
 

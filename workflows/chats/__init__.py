@@ -1,0 +1,1 @@
+"""Conversations: one for each chat id."""

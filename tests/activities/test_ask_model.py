@@ -14,6 +14,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities import ask_model
+from engine.roles.provider import unheard
 from engine.store.database import Database
 from engine.store.model_turns import ModelTurnTable
 from tests.activities import asking

@@ -25,8 +25,8 @@ from toolagent_service.contracts.chats import (
     TaskWatch,
     TurnEnded,
 )
-from workflows.chats import options
 from workflows.agent_loop import AgentLoop
+from workflows.chats import options
 from workflows.inputs import input_of
 
 _MOST_BYTES = 1_500_000

@@ -87,21 +87,21 @@ class Sayings:
 
 
 class Person:
-    """A contact at the server, over one WebSocket. Acknowledges what comes."""
+    """A contact at the server, over one WebSocket. Acknowledges what comes, and passes over what has come before."""
 
     def __init__(self, name: str, socket: ClientConnection) -> None:
         self.name, self._socket = name, socket
+        self._seen: set[str] = set()
+
+    async def send_message(self, message: ImMessage) -> None:
+        await self._socket.send(message.model_dump_json(exclude_none=True))
 
     async def send(self, content: str, chat: str | None = None, *, message_id: str, own_chat: str | None = "mine") -> None:
-        message = ImMessage(
-            id=message_id,
-            sender=self.name,
-            receiver="tool_agent",
-            content=content,
-            sender_chat_id=own_chat,
-            receiver_chat_id=chat,
+        await self.send_message(
+            ImMessage(
+                id=message_id, sender=self.name, receiver="tool_agent", content=content, sender_chat_id=own_chat, receiver_chat_id=chat
+            )
         )
-        await self._socket.send(message.model_dump_json(exclude_none=True))
 
     async def next(self, *kinds: ImType) -> ImMessage:
         """The next message of one of these types, or that is no acknowledgement."""
@@ -109,8 +109,10 @@ class Person:
             while True:
                 message = ImMessage.model_validate_json(await self._socket.recv())
                 if message.type not in {ImType.ACK, ImType.ERROR}:
-                    ack = ImMessage(id=message.id, sender=self.name, receiver=message.sender, type=ImType.ACK)
-                    await self._socket.send(ack.model_dump_json())
+                    await self.send_message(ImMessage(id=message.id, sender=self.name, receiver=message.sender, type=ImType.ACK))
+                    if message.id in self._seen:
+                        continue
+                    self._seen.add(message.id)
                 if message.type in (kinds or {kind for kind in ImType if kind is not ImType.ACK}):
                     return message
 
@@ -119,8 +121,9 @@ class Person:
 
 
 @asynccontextmanager
-async def person(server: ImServer, name: str = "alice") -> AsyncGenerator[Person]:
-    async with connect(f"{server.im_url}/?contact_id={name}", proxy=None, max_size=None) as socket:
+async def person(server: ImServer, name: str = "alice", token: str = "") -> AsyncGenerator[Person]:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with connect(f"{server.im_url}/?contact_id={name}", additional_headers=headers, proxy=None, max_size=None) as socket:
         yield Person(name, socket)
 
 

@@ -9,13 +9,16 @@ from toolagent.contracts.system import (
     CodingAgentStatus,
     GroupCounts,
     HostCounts,
+    ImState,
     RecentTask,
+    ServiceAgentStatus,
     SessionCounts,
     SystemStatus,
     ToolCounts,
     UnconfirmedStop,
     UnderRepair,
     WarmTool,
+    Window,
 )
 from toolagent.contracts.tasks import TaskState
 
@@ -40,6 +43,7 @@ async def system_status(dependencies: Dependencies) -> SystemStatus:
     return SystemStatus(
         tools=ToolCounts(total=total, active=active),
         coding_agent=await _coding_agent(dependencies, running, queued),
+        service_agent=_service_agent(dependencies),
         groups=groups,
         sessions=sessions,
         hosts=hosts,
@@ -59,6 +63,18 @@ async def _coding_agent(dependencies: Dependencies, running: tuple[ListedTask, .
         running_task_ids=tuple(task.task_id for task in running),
         queued_count=len(queued),
         recent_tasks=tuple(RecentTask(task_id=task.task_id, status=task.status, task_spec=task.spec) for task in found if task is not None),
+    )
+
+
+def _service_agent(dependencies: Dependencies) -> ServiceAgentStatus:
+    if dependencies.im is None:
+        return ServiceAgentStatus()
+    im, windows = dependencies.im.status(), dependencies.im.chat_ids()
+    return ServiceAgentStatus(
+        total_windows=len(windows),
+        im_connected=im.state is ImState.CONNECTED,
+        im=im,
+        windows=tuple(Window(chat_id=chat_id, has_im_window=True) for chat_id in windows),
     )
 
 

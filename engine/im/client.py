@@ -15,6 +15,7 @@ from engine.im.outbox import Outbox
 from engine.im.protocol import NotAMessage, acknowledgement, read_message, refusal, refusal_of, settles
 from engine.im.windows import ChatWindows, WindowFull
 from toolagent.contracts.im import ImMessage, ImType
+from toolagent.contracts.system import ImState, ImStatus
 
 _SHOWN = 200
 """Characters of what is no message, in the log."""
@@ -45,7 +46,7 @@ class ImClient:
             self.windows, self._notifier, self._outbox, answering, at_once=bounds.at_once, longest_pause_s=line.longest_pause_s
         )
         self._delivery = (
-            NoticeDelivery(self.windows, self._outbox, notices, folder / "last_event", longest_pause_s=line.longest_pause_s)
+            NoticeDelivery(self.windows, self._outbox, notices, folder / "notices_position", longest_pause_s=line.longest_pause_s)
             if notices
             else None
         )
@@ -54,6 +55,18 @@ class ImClient:
     def connected_since(self) -> datetime | None:
         """None while there is no connection."""
         return self._connection.since
+
+    def status(self) -> ImStatus:
+        return ImStatus(
+            state=ImState.CONNECTED if self.connected_since else ImState.DISCONNECTED,
+            contact_id=self._contact_id,
+            connected_since=self.connected_since,
+            waiting=sum(map(self.windows.waiting, self.windows.chat_ids)),
+        )
+
+    def chat_ids(self) -> tuple[str, ...]:
+        """Of the windows that are open."""
+        return self.windows.chat_ids
 
     async def run(self) -> None:
         """Until it is cancelled. Raises OSError when the folder cannot be used."""

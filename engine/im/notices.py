@@ -18,28 +18,32 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """`event_id` says where the stream goes on after it."""
+    """`key` names it within its chat; `position` says where the stream goes on after it."""
 
     chat_id: str
-    event_id: str
+    key: str
     text: str
+    position: str
 
 
 class Notices(Protocol):
     async def latest(self) -> str:
-        """The id of the last event there is."""
+        """The position now."""
         ...
 
-    def after(self, event_id: str) -> AsyncIterator[Notice]:
-        """What all chats say by themselves from then on, without end. Raises whatever keeps it from going on; it is asked again then."""
+    def after(self, position: str) -> AsyncIterator[Notice]:
+        """What all chats say by themselves from then on, without end; one may come again.
+
+        Raises whatever keeps it from going on; it is asked again then.
+        """
         ...
 
 
 class NoticeDelivery:
-    """`place` is the file that keeps the last event's id, so that nothing is left out over a restart."""
+    """`file` keeps the position, so that nothing is left out over a restart."""
 
-    def __init__(self, windows: ChatWindows, outbox: Outbox, notices: Notices, place: Path, *, longest_pause_s: float) -> None:
-        self._windows, self._outbox, self._notices, self._place = windows, outbox, notices, place
+    def __init__(self, windows: ChatWindows, outbox: Outbox, notices: Notices, file: Path, *, longest_pause_s: float) -> None:
+        self._windows, self._outbox, self._notices, self._file = windows, outbox, notices, file
         self._pauses = Pauses(longest_pause_s)
 
     async def run(self) -> None:
@@ -55,17 +59,17 @@ class NoticeDelivery:
 
     async def _begin(self) -> str:
         """What was said before the first start of all is not repeated."""
-        if await asyncio.to_thread(self._place.exists):
-            return await asyncio.to_thread(self._place.read_text, "utf-8")
+        if await asyncio.to_thread(self._file.exists):
+            return await asyncio.to_thread(self._file.read_text, "utf-8")
         latest = await self._notices.latest()
         await self._keep(latest)
         return latest
 
     async def _deliver(self, notice: Notice) -> None:
         """Repeated after a crash it is one message."""
-        if (told := await self._windows.say(notice.chat_id, notice.event_id, notice.text)) is not None:
+        if (told := await self._windows.say(notice.chat_id, notice.key, notice.text)) is not None:
             self._outbox.add(told)
-        await self._keep(notice.event_id)
+        await self._keep(notice.position)
 
-    async def _keep(self, event_id: str) -> None:
-        await asyncio.to_thread(write_lasting, self._place, event_id.encode())
+    async def _keep(self, position: str) -> None:
+        await asyncio.to_thread(write_lasting, self._file, position.encode())

@@ -68,14 +68,14 @@ class Sayings:
         self._more = asyncio.Event()
 
     def say(self, chat_id: str, text: str) -> None:
-        self.notices.append(Notice(chat_id, str(len(self.notices) + 1), text))
+        self.notices.append(Notice(chat_id, f"task-{len(self.notices)}", text, str(len(self.notices) + 1)))
         self._more.set()
 
     async def latest(self) -> str:
         return str(len(self.notices))
 
-    async def after(self, event_id: str) -> AsyncIterator[Notice]:
-        place = int(event_id)
+    async def after(self, position: str) -> AsyncIterator[Notice]:
+        place = int(position)
         while True:
             while place < len(self.notices):
                 if self.failures:

@@ -37,7 +37,7 @@ async def test_what_was_said_while_nothing_ran_is_delivered_then_and_once(
         assert (await alice.next(ImType.NOTICE)).content == "one"
     sayings.say("w1", "two")
     # As after a crash between the window and the place in the stream.
-    (tmp_path / "last_event").write_text("0", "utf-8")
+    (tmp_path / "notices_position").write_text("0", "utf-8")
     async with running_client(server, tmp_path, chats, sayings):
         assert (await alice.next(ImType.NOTICE)).content == "two"
 

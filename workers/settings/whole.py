@@ -10,6 +10,7 @@ from pydantic_settings import SettingsError
 from toolagent.core.suggestions import nearest
 from workers.settings.front import FrontSettings, LimitSettings, LogSettings
 from workers.settings.hosts import CallSettings, HostSettings, KeepingSettings, RunningSettings
+from workers.settings.im import ImSettings
 from workers.settings.kept import ContentSettings, DatabaseSettings, RetentionSettings, StateSettings
 from workers.settings.making import CodingSettings, ModelSettings, RepairSettings, RepositorySettings
 from workers.settings.part import PREFIX, Part
@@ -44,6 +45,7 @@ class Settings:
     coding: CodingSettings = field(default_factory=CodingSettings)
     repairs: RepairSettings = field(default_factory=RepairSettings)
     repositories: RepositorySettings = field(default_factory=RepositorySettings)
+    im: ImSettings = field(default_factory=ImSettings)
 
 
 PARTS: tuple[type[Part], ...] = tuple(get_type_hints(Settings).values())

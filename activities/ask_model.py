@@ -72,8 +72,8 @@ class AskModel:
             await turns.record_lost(ask.conversation_id, key, attempt_key(), spent, began, datetime.now(UTC), position=answer, asked=asked)
 
         try:
-            async with beating() as attempt, self._telling(ask, attempt.say) as tell:
-                turn = self._models.prices.priced(well_formed_contract(await provider.ask(request, tell)), provider.model)
+            async with beating() as attempt, self._telling(ask, attempt.say) as tell, self._listening(ask) as hear:
+                turn = self._models.prices.priced(well_formed_contract(await provider.ask(request, tell, hear)), provider.model)
         except ModelBusy as busy:
             if busy.usage is not None:
                 await lose(busy.usage, busy.kind)
@@ -95,6 +95,9 @@ class AskModel:
 
     def _telling(self, ask: ModelAsk, say: Progress) -> AbstractAsyncContextManager[Progress]:
         return telling(self._kept.tasks, ask.conversation_id, attempt_key(), say, line_s=_LINE_S)
+
+    def _listening(self, ask: ModelAsk) -> AbstractAsyncContextManager[Callable[[str], None]]:
+        return self._roles[ask.role].listening(ask, activity.info().attempt)
 
     async def _tell_busy(self, ask: ModelAsk, busy: ModelBusy) -> None:
         """The progress says so each time; the log ever more seldom: a model may be away for as long as the agent has time."""

@@ -83,6 +83,8 @@ class UseTool:
             digest=digest_of(used.value),
             size=len(content.encode()),
             put_down=used.put_down,
+            tool_ids=used.tool_ids,
+            task_ids=used.task_ids,
         )
         outcomes = {
             key: ToolOutcome(tool_use_id=run.tool_use_id, content=content, is_error=is_error),

@@ -13,6 +13,7 @@ from api.documentation import DESCRIPTION, TAGS, Documented
 from api.errors import handle_errors
 from api.ports import Dependencies
 from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
+from api.reading.encoded_paths import EncodedPaths
 from api.routes import ROUTERS
 from api.security import Gate
 
@@ -26,6 +27,7 @@ def create_app(dependencies: Dependencies) -> FastAPI:
         raise ValueError("An empty API key protects nothing: set TOOL_AGENT_API_KEY to a long random text, or unset it.")
     large = {"/files": dependencies.limits.max_file_bytes + BODY_SLACK, "/run_tools": MAX_BATCH_BYTES + BODY_SLACK}
     # Around its parameters an agent may have said as much again.
+    large["/chat"] = dependencies.limits.max_message_bytes + BODY_SLACK
     large["/agent/action"] = 2 * dependencies.limits.max_params_bytes + BODY_SLACK
     app = Documented(
         title="Tool Agent",
@@ -38,6 +40,7 @@ def create_app(dependencies: Dependencies) -> FastAPI:
         middleware=[
             Middleware(Gate, api_key=dependencies.api_key, allowed_hosts=dependencies.allowed_hosts),
             Middleware(BodyLimit, default=dependencies.limits.max_params_bytes + BODY_SLACK, by_path=large),
+            Middleware(EncodedPaths, prefix="/chats/"),
         ],
     )
     app.state.dependencies = dependencies

@@ -70,6 +70,7 @@ STATUS: Mapping[Kind, HTTPStatus] = {
     ProblemKind.SESSION_OVER: HTTPStatus.CONFLICT,
     ProblemKind.NO_LIFECYCLE: HTTPStatus.CONFLICT,
     ProblemKind.TOO_MANY_SESSIONS: HTTPStatus.TOO_MANY_REQUESTS,
+    ProblemKind.CHAT_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.TASK_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.TASK_ENDED: HTTPStatus.CONFLICT,
     ProblemKind.TOO_MANY_MESSAGES: HTTPStatus.CONFLICT,

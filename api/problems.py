@@ -27,6 +27,7 @@ class ProblemKind(StrEnum):
     SESSION_OVER = "session_over"
     NO_LIFECYCLE = "no_lifecycle"
     TOO_MANY_SESSIONS = "too_many_sessions"
+    CHAT_NOT_FOUND = "chat_not_found"
     TASK_NOT_FOUND = "task_not_found"
     TASK_ENDED = "task_ended"
     TOO_MANY_MESSAGES = "too_many_messages"

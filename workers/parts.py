@@ -52,6 +52,7 @@ from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
+from engine.store.chats import ChatTable
 from engine.store.claims import ClaimTable
 from engine.store.database import Database
 from engine.store.doors import DoorTable
@@ -120,6 +121,7 @@ class Store:
         self.messages = MessageTable(database, self.files)
         self.outcomes = ToolOutcomeTable(database, self.files)
         self.turns = ModelTurnTable(database, self.messages)
+        self.chats = ChatTable(database)
         self.evidence = EvidenceTable(database)
         self.placements = Placements(state.host or None, settings.calls.bucket_limits, self.hosts, self.routes)
         self.registry = ToolRegistry(self.tools, self.routes, ALIASES)
@@ -289,6 +291,7 @@ def doors_of(
         routes=store.routes,
         groups=store.groups,
         sessions=store.sessions,
+        chats=store.chats,
         catalog=CatalogExport(store.database),
         faults=store.faults,
         calls=store.calls,
@@ -304,7 +307,12 @@ def doors_of(
         placements=store.placements,
         callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,
-        limits=Limits(max_params_bytes=sizes.max_params_bytes, max_values=sizes.max_values, max_file_bytes=sizes.max_file_bytes),
+        limits=Limits(
+            max_params_bytes=sizes.max_params_bytes,
+            max_values=sizes.max_values,
+            max_file_bytes=sizes.max_file_bytes,
+            max_message_bytes=settings.chats.chat_message_bytes,
+        ),
         checks=checks,
         longest_pause=watch.longest,
         lane_figures=lane,

@@ -75,7 +75,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         calls = PromptCalls(temporal.client, store.settled, recording, patience_s=settings.temporal.temporal_patience_s)
         stack.push_async_callback(calls.close)
         door = await stack.enter_async_context(running_door(settings, store, state.host, temporal.client, calls, host.lane))
-        im = await stack.enter_async_context(running_im(settings.im, state, temporal.client, store))
+        im = await stack.enter_async_context(running_im(settings, state, temporal.client, store.database))
         app = create_app(doors_of(store, door.client, settings, state, checks, watch, door.figures, im.client if im else None))
         await stack.enter_async_context(serving(app, listener, grace))
         ended = partial(_first_of, host.ended, im.ended) if im else host.ended
@@ -134,7 +134,7 @@ async def running_im_alone(settings: Settings) -> AsyncGenerator[Running]:
         state = open_state(settings.state.state_dir)
         store = await stack.enter_async_context(opened_store(settings, state))
         temporal = await named_temporal(settings.temporal, address)
-        im = await stack.enter_async_context(running_im(settings.im, state, temporal.client, store))
+        im = await stack.enter_async_context(running_im(settings, state, temporal.client, store.database))
         if im is not None:
             yield Running(temporal, state, im.ended, im=im.address)
 

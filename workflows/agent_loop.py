@@ -16,7 +16,10 @@ from toolagent_service.contracts.agent import AgentRequest, AgentResult, LoopSta
 
 
 class AgentLoop:
-    """`ask` has a turn of the model, in the time that is `left`, and raises ActivityError; `use` has a tool used."""
+    """`ask` has a turn of the model, in the time that is `left`, and raises ActivityError; `use` has a tool used.
+
+    `whole`: it ends in the run of the workflow that it began in, which waits for it.
+    """
 
     def __init__(
         self,
@@ -24,8 +27,10 @@ class AgentLoop:
         request: AgentRequest,
         ask: Callable[[ModelAsk], Awaitable[ModelTurnNote]],
         use: Callable[[ToolRun], Awaitable[ToolNote]],
+        *,
+        whole: bool = False,
     ) -> None:
-        self._rules, self._request, self._ask, self._use = rules, request, ask, use
+        self._rules, self._request, self._ask, self._use, self._whole = rules, request, ask, use, whole
         self.state: LoopState = loop.begin(request, workflow.now().timestamp())
         """What a query tells."""
 
@@ -35,7 +40,7 @@ class AgentLoop:
             # A step that was done when it was to be cancelled has an answer all the same.
             if workflow.cancellation_reason() is not None:
                 raise asyncio.CancelledError
-            if self._is_long():
+            if not self._whole and self._is_long():
                 await workflow.wait_condition(workflow.all_handlers_finished)
                 return self._request.model_copy(update={"resume_from": self.state})
             match loop.next_step(self._request, self.state, workflow.now().timestamp()):

@@ -1,17 +1,19 @@
 """A role of agents: its rules, the tools of its model, and what those work with."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import JsonValue
 
 from activities.agents.tool import AgentTool, AgentToolRefused, Used
+from engine.roles.provider import unheard
 from engine.runtimes.runtime import Progress
 from toolagent.core.suggestions import nearest
 from toolagent_service.agents.loop import Rules
-from toolagent_service.contracts.agent import ToolRun
+from toolagent_service.contracts.agent import ModelAsk, ToolRun
 from toolagent_service.contracts.model import ToolOffer, ToolUse
 
 S = TypeVar("S")
@@ -39,6 +41,12 @@ class AgentRole(ABC, Generic[S]):
     @abstractmethod
     async def site(self, use: PendingUse) -> S:
         """What the tools work with."""
+
+    @asynccontextmanager
+    async def listening(self, ask: ModelAsk, attempt: int) -> AsyncGenerator[Callable[[str], None]]:
+        """Gives what to call with each piece of text that the model writes in this attempt; most roles wait for the whole of it."""
+        del ask, attempt
+        yield unheard
 
     def fault_in(self, use: ToolUse) -> str:
         """Why a use is not run, as the model is told; empty when it is."""

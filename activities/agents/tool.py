@@ -31,10 +31,15 @@ class Arguments(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What is shown to the model; `put_down` names what the agent was to make, and ends it."""
+    """What is shown to the model; `put_down` names what the agent was to make, and ends it.
+
+    `tool_ids` are tools that it tells of, `task_ids` tasks that it began, where the workflow of the role has to know.
+    """
 
     value: dict[str, JsonValue]
     put_down: str | None = None
+    tool_ids: tuple[str, ...] = ()
+    task_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from api.client.guarded_calls import GuardedCalls
 from api.ports import LaneDoor
 from toolagent.client.call_ids import new_call_id
+from toolagent.client.chats import Chats
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.making import Making
@@ -32,6 +33,10 @@ class LaneCalls:
     @property
     def making(self) -> Making:
         return self._calls.making
+
+    @property
+    def chats(self) -> Chats:
+        return self._calls.chats
 
     @property
     def sessions(self) -> Sessions:

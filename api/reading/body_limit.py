@@ -31,7 +31,15 @@ _FILE_TOO_LARGE = "A file may have at most {} bytes (TOOL_AGENT_MAX_FILE_BYTES).
 
 _ACTION_TOO_LARGE = "What an agent says may have at most {} bytes, its <ACTION> block included. POST /files takes files."
 
-_DETAILS = {"/files": _FILE_TOO_LARGE, "/run_tools": _BATCH_TOO_LARGE, "/agent/action": _ACTION_TOO_LARGE, "/create_tool": _TASK_TOO_LARGE}
+_MESSAGE_TOO_LARGE = "A message may have at most {} bytes (TOOL_AGENT_CHAT_MESSAGE_BYTES). POST /files takes files."
+
+_DETAILS = {
+    "/chat": _MESSAGE_TOO_LARGE,
+    "/files": _FILE_TOO_LARGE,
+    "/run_tools": _BATCH_TOO_LARGE,
+    "/agent/action": _ACTION_TOO_LARGE,
+    "/create_tool": _TASK_TOO_LARGE,
+}
 
 
 class BodyLimit:

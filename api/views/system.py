@@ -3,6 +3,7 @@
 import asyncio
 
 from api.ports import Dependencies
+from toolagent.client import names
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.routes import RunState
 from toolagent.contracts.system import (
@@ -10,6 +11,7 @@ from toolagent.contracts.system import (
     GroupCounts,
     HostCounts,
     ImState,
+    ImStatus,
     RecentTask,
     ServiceAgentStatus,
     SessionCounts,
@@ -23,6 +25,7 @@ from toolagent.contracts.system import (
 from toolagent.contracts.tasks import TaskState
 
 _RECENT = 10
+_WINDOWS = 100
 _MOST = 1_000
 """Tasks of one state that are counted."""
 
@@ -43,11 +46,11 @@ async def system_status(dependencies: Dependencies) -> SystemStatus:
     return SystemStatus(
         tools=ToolCounts(total=total, active=active),
         coding_agent=await _coding_agent(dependencies, running, queued),
-        service_agent=_service_agent(dependencies),
         groups=groups,
         sessions=sessions,
         hosts=hosts,
         warm=warm,
+        service_agent=await _service_agent(dependencies),
         under_repair=tuple(
             UnderRepair(tool_id=task.tool_id, task_id=task.task_id, status=task.status)
             for task in (*running, *queued)
@@ -66,15 +69,18 @@ async def _coding_agent(dependencies: Dependencies, running: tuple[ListedTask, .
     )
 
 
-def _service_agent(dependencies: Dependencies) -> ServiceAgentStatus:
-    if dependencies.im is None:
-        return ServiceAgentStatus()
-    im, windows = dependencies.im.status(), dependencies.im.chat_ids()
+async def _service_agent(dependencies: Dependencies) -> ServiceAgentStatus:
+    """The conversations whose workflows live; `windows` are those that were spoken to last."""
+    windows = await dependencies.chats.page(limit=_WINDOWS, is_open=True)
+    im, of_im = (dependencies.im.status(), {*dependencies.im.chat_ids()}) if dependencies.im else (ImStatus(), set[str]())
     return ServiceAgentStatus(
-        total_windows=len(windows),
+        total_windows=await dependencies.chats.open_count(),
         im_connected=im.state is ImState.CONNECTED,
         im=im,
-        windows=tuple(Window(chat_id=chat_id, has_im_window=True) for chat_id in windows),
+        windows=tuple(
+            Window(chat_id=chat.chat_id, sdk_session_id=names.chat_workflow(chat.chat_id), has_im_window=chat.chat_id in of_im)
+            for chat in windows
+        ),
     )
 
 

@@ -16,16 +16,16 @@ from api.views.making import found_task
 from toolagent.contracts.making_views import ListedTask
 from toolagent.core.failures import StoreUnavailableError
 
-_HEADER = "Last-Event-ID"
+LAST_EVENT_ID = "Last-Event-ID"
 LastEventId = Annotated[
-    str | None, Header(alias=_HEADER, description="The `id` of the last event that arrived; only what followed is sent.")
+    str | None, Header(alias=LAST_EVENT_ID, description="The `id` of the last event that arrived; only what followed is sent.")
 ]
 
 _LOOK_S = 0.25
 _HEARTBEAT_S = 5.0
-_RETRY_MS = 1_000
+RETRY_MS = 1_000
 _MOST_DIGITS = 9
-_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+EVENT_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 async def followed(dependencies: Dependencies, task_id: str, last: str | None, stopping: asyncio.Event) -> Response:
@@ -35,19 +35,19 @@ async def followed(dependencies: Dependencies, task_id: str, last: str | None, s
 
     Raises Refusal for a task that nobody knows, or an id that is none of this stream.
     """
-    position = _position(last)
+    position = position_of(last)
     task = await found_task(dependencies, task_id)
     await _require_own(dependencies, task_id, position)
     if last is not None and task.ended_at is not None and not await dependencies.notes.after(task_id, position, limit=1):
         return Response(status_code=204)
-    return EventSourceResponse(_events(dependencies, task_id, position, stopping), headers=_HEADERS)
+    return EventSourceResponse(_events(dependencies, task_id, position, stopping), headers=EVENT_HEADERS)
 
 
 async def _events(dependencies: Dependencies, task_id: str, position: int, stopping: asyncio.Event) -> AsyncIterator[bytes]:
     """`note` for each line of the log, `task` whenever the task is another than before; the last one has ended."""
     before: ListedTask | None = None
     spoken = time.monotonic()
-    yield format_sse_event(retry=_RETRY_MS)
+    yield format_sse_event(retry=RETRY_MS)
     while not stopping.is_set():
         try:
             # In this order: the last lines of a log are written together with the end.
@@ -84,13 +84,14 @@ async def _require_own(dependencies: Dependencies, task_id: str, position: int) 
     newest = next((note.position for note in await dependencies.notes.tail(task_id, 1)), 0)
     if position > newest:
         raise bad_field(
-            _HEADER, f"Task {task_id!r} has no event {position}, its last is {newest}: leave the header out to begin with its first."
+            LAST_EVENT_ID, f"Task {task_id!r} has no event {position}, its last is {newest}: leave the header out to begin with its first."
         )
 
 
-def _position(last: str | None) -> int:
+def position_of(last: str | None) -> int:
+    """The position that a header names; 0 without one. Raises Refusal."""
     if last is None or last == "":
         return 0
     if not (last.isascii() and last.isdigit() and len(last) <= _MOST_DIGITS):
-        raise bad_field(_HEADER, "It must be the id of an event of this stream: a number, as it was sent.")
+        raise bad_field(LAST_EVENT_ID, "It must be the id of an event of this stream: a number, as it was sent.")
     return int(last)

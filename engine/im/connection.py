@@ -40,6 +40,12 @@ class Line:
     longest_pause_s: float = 60.0
 
     @property
+    def shown(self) -> str:
+        """Who it is where, without a query, which may be secret."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc} as {self.contact_id}"
+
+    @property
     def address(self) -> str:
         """With the contact id in its query."""
         parts = urlsplit(self.url)

@@ -69,6 +69,10 @@ class TurnCancelled(asyncio.CancelledError):
         self.usage = usage
 
 
+def unheard(_text: str) -> None:
+    """For who waits for the whole answer."""
+
+
 class ModelProvider(Protocol):
     """One model behind one endpoint. May be asked several times at once."""
 
@@ -82,11 +86,12 @@ class ModelProvider(Protocol):
         """The name that it is asked for by."""
         ...
 
-    async def ask(self, request: ModelRequest, beat: Callable[[str], None]) -> ModelTurn:
+    async def ask(self, request: ModelRequest, beat: Callable[[str], None], hear: Callable[[str], None] = unheard) -> ModelTurn:
         """One turn, without retries.
 
-        While the answer comes, `beat` is told every second or so how far it is, in a few words. `cost_usd` of the turn is None: prices are
-        not the provider's. Cancelling closes the connection. Raises ModelBusy or ModelRefused, or TurnCancelled.
+        While the answer comes, `beat` is told every second or so how far it is, in a few words, and `hear` each piece of its text.
+        `cost_usd` of the turn is None: prices are not the provider's. Cancelling closes the connection. Raises ModelBusy or ModelRefused,
+        or TurnCancelled.
         """
         ...
 

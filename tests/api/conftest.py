@@ -18,6 +18,7 @@ from engine.registry.registry import ToolRegistry
 from engine.runtimes.auditing.audit import AuditLog
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
+from engine.store.chats import ChatTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.doors import DoorTable
@@ -109,6 +110,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         routes=routes,
         groups=GroupTable(database),
         sessions=SessionTable(database),
+        chats=ChatTable(database),
         catalog=CatalogExport(database),
         faults=FaultTable(database),
         calls=CallTable(database),

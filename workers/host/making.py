@@ -54,6 +54,7 @@ from toolagent.client.making import Making
 from toolagent_service.contracts.agent import AgentLimits
 from toolagent_service.making.repair_rule import RepairRules
 from workers.failures import CannotRun
+from workers.host.chats import chats_of
 from workers.host.cloning import cloner_of
 from workers.host.dependencies import dependency_policy_of
 from workers.host.runtimes import HostRuntimes
@@ -127,15 +128,18 @@ async def running_making(
             stack.push_async_callback(provider.aclose)
         models = Models(provider, Prompts(_data(settings.catalog, "prompts")), _prices(settings.catalog))
         transcript = Transcript(store.messages, store.outcomes, store.turns, store.notes, store.tasks)
+        openings = Openings(models, transcript)
+        service, chats = chats_of(store, settings.chats, client, models, openings, None)
         coding = CodingRole(benches, gate, Proposals(gate, locks, candidates, registration.is_anothers), Subjects(store.tasks))
         yield MakingActivities(
             FollowTask(
                 TaskStates(store.tasks, store.hosts, state.host, most=settings.coding.max_coding_tasks, is_open=lambda: intake.is_open)
             ),
             MakeTool(maker, TaskLog(store.tasks, store.notes, store.events)),
-            BriefAgent(Openings(models, transcript), coding, _allowed(settings.coding)),
-            AskModel(models, transcript, (coding,)),
-            UseTool(transcript, (coding,)),
+            BriefAgent(openings, coding, _allowed(settings.coding)),
+            AskModel(models, transcript, (coding, service)),
+            UseTool(transcript, (coding, service)),
+            chats,
         )
 
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from toolagent.core.suggestions import nearest
+from workers.settings.chats import ChatSettings
 from workers.settings.front import FrontSettings, LimitSettings, LogSettings
 from workers.settings.hosts import CallSettings, HostSettings, KeepingSettings, RunningSettings
 from workers.settings.im import ImSettings
@@ -43,6 +44,7 @@ class Settings:
     containers: ContainerSettings = field(default_factory=ContainerSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     coding: CodingSettings = field(default_factory=CodingSettings)
+    chats: ChatSettings = field(default_factory=ChatSettings)
     repairs: RepairSettings = field(default_factory=RepairSettings)
     repositories: RepositorySettings = field(default_factory=RepositorySettings)
     im: ImSettings = field(default_factory=ImSettings)

@@ -12,6 +12,7 @@ from temporalio.worker import PollerBehaviorSimpleMaximum, Worker, WorkerTuner
 
 from activities.ask_model import AskModel
 from activities.brief_agent import BriefAgent
+from activities.chats import Chats
 from activities.follow_task import FollowTask
 from activities.look_at_call import LookAtCall
 from activities.make_tool import MakeTool
@@ -35,10 +36,23 @@ from workflows.maintain import Maintain
 from workflows.outcome import OutcomeInterceptor
 from workflows.repair_tool import RepairTool
 from workflows.run_tools import RunTools
+from workflows.service_agent import ServiceAgent
 from workflows.tool_group import ToolGroup
 from workflows.use_group import UseGroup
 
-HOST_WORKFLOWS = (InvokeTool, ControlTool, RunTools, ToolGroup, UseGroup, Maintain, DeliverCallback, CreateTool, RepairTool, CodingAgent)
+HOST_WORKFLOWS = (
+    InvokeTool,
+    ControlTool,
+    RunTools,
+    ToolGroup,
+    UseGroup,
+    Maintain,
+    DeliverCallback,
+    CreateTool,
+    RepairTool,
+    CodingAgent,
+    ServiceAgent,
+)
 WORKFLOWS = (*HOST_WORKFLOWS, CallLane)
 
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
@@ -56,6 +70,8 @@ _MAINTAIN_SLOTS = 2
 _CALLBACK_SLOTS = 16
 _SLOT_ASKERS = 4
 _MAKING_SLOTS = 16
+_CHAT_SLOTS = 64
+"""Models are waited for, and functions take milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +83,7 @@ class MakingActivities:
     brief: BriefAgent
     ask: AskModel
     use: UseTool
+    chats: Chats
 
 
 class WorkerPool:
@@ -99,7 +116,8 @@ async def running_workers(
     """
     call = [activities.call.call_tool]
     notes = [making.follow.enter_stage, making.follow.end_task, making.follow.find_host]
-    groups = activities.sessions
+    groups, chats = activities.sessions, making.chats
+    talk = [chats.recall_chat, chats.begin_turn, chats.end_turn, chats.announce_task, chats.rest_chat]
     maintain = activities.maintain
     sessions = [groups.open_session, groups.note_session, groups.list_launches, groups.find_group]
     make = making.make
@@ -129,6 +147,7 @@ async def running_workers(
                     *call,
                     *notes,
                     *sessions,
+                    *talk,
                     maintain.list_live_hosts,
                 ],
                 workflow_task_executor=executor,
@@ -150,6 +169,9 @@ async def running_workers(
                 client, step_names.control_queue(host), [activities.control.control_tool, maintain.maintain_host], _CONTROL_SLOTS, grace
             ),
             _activity_worker(client, step_names.MAINTAIN_QUEUE, [maintain.maintain_service], _MAINTAIN_SLOTS),
+            _activity_worker(
+                client, step_names.CHATS_QUEUE, [making.ask.ask_model, making.use.use_tool, chats.await_task], _CHAT_SLOTS, grace
+            ),
             _activity_worker(client, names.MAKING_QUEUE, [making.follow.await_slot], _SLOT_ASKERS),
             _activity_worker(client, step_names.making_queue(host), steps, _MAKING_SLOTS, grace),
             *(_activity_worker(client, bucket, call, tuner_of(slots, intake), grace) for bucket, slots in buckets.items()),

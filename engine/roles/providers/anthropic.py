@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.roles.provider import ModelRefused, RefusedKind
+from engine.roles.provider import ModelRefused, RefusedKind, unheard
 from engine.roles.provider_options import ProviderOptions
 from toolagent_service.contracts.model import ModelRequest, ModelTurn
 
@@ -32,7 +32,7 @@ class AnthropicProvider:
     def model(self) -> str:
         return self._options.model
 
-    async def ask(self, request: ModelRequest, beat: Callable[[str], None]) -> ModelTurn:
+    async def ask(self, request: ModelRequest, beat: Callable[[str], None], hear: Callable[[str], None] = unheard) -> ModelTurn:
         if not self._options.api_key and not self._options.base_url:
             raise ModelRefused(
                 RefusedKind.NO_KEY,
@@ -43,7 +43,7 @@ class AnthropicProvider:
             if self._client is None:
                 beat("loading the client")
                 self._client = await asyncio.to_thread(_loaded, self._options)
-        return await self._client.ask(request, beat)
+        return await self._client.ask(request, beat, hear)
 
     async def aclose(self) -> None:
         if self._client is not None:

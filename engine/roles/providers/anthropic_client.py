@@ -40,8 +40,8 @@ class AnthropicClient:
             max_retries=0,
         )
 
-    async def ask(self, request: ModelRequest, beat: Callable[[str], None]) -> ModelTurn:
-        progress = _Progress()
+    async def ask(self, request: ModelRequest, beat: Callable[[str], None], hear: Callable[[str], None]) -> ModelTurn:
+        progress = _Progress(hear)
         try:
             async with _beating(progress, beat, self._options.beat_s), self._stream(request) as stream:
                 async for event in stream:
@@ -90,7 +90,8 @@ class _Client(AsyncAnthropic):
 class _Progress:
     """What of an answer has come."""
 
-    def __init__(self) -> None:
+    def __init__(self, hear: Callable[[str], None]) -> None:
+        self._hear = hear
         self.usage: Usage | None = None
         self._begun = time.monotonic()
         self._characters = 0
@@ -130,6 +131,7 @@ class _Progress:
         match delta.type:
             case "text_delta":
                 self._characters += len(delta.text)
+                self._hear(delta.text)
             case "thinking_delta":
                 self._characters += len(delta.thinking)
             case "input_json_delta":

@@ -8,11 +8,13 @@ from temporalio import activity
 from toolagent.contracts.batches import CallLook, LookRequest
 from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote
 from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.chats import ChatMessage, ChatReply
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent_service import step_names
 from toolagent_service.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote, ToolNote, ToolRun
+from toolagent_service.contracts.chats import Announcement, ChatRecalled, ChatStep, TaskOutcome, TaskWatch, TurnBegun, TurnEnded
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 from toolagent_service.contracts.maintenance import HostRound, HostTurn, ServiceRound
 from toolagent_service.contracts.making_steps import (
@@ -217,6 +219,42 @@ async def list_launches(_step: SessionStep) -> tuple[JsonValue, ...]:
 @activity.defn(name=step_names.FIND_GROUP)
 async def find_group(_group_id: str) -> ToolGroup | None:
     """The group as the catalog has it now."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.RECALL_CHAT)
+async def recall_chat(_step: ChatStep) -> ChatRecalled:
+    """Read what the archive knows of a chat."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.BEGIN_TURN)
+async def begin_turn(_message: ChatMessage) -> TurnBegun:
+    """Write a message down; answer it where rules do."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.END_TURN)
+async def end_turn(_step: TurnEnded) -> ChatReply:
+    """Write the answer down."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.AWAIT_TASK)
+async def await_task(_watch: TaskWatch) -> TaskOutcome:
+    """Look whether a task has ended."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.ANNOUNCE_TASK)
+async def announce_task(_step: Announcement) -> int:
+    """Say in the chat how a task ended. Returns how many turns it has then."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.REST_CHAT)
+async def rest_chat(_step: ChatStep) -> None:
+    """Write down that the workflow of a chat ends."""
     _bodiless()
 
 

@@ -58,6 +58,8 @@ class Rules:
     """Said where an answer was too long: how to make shorter ones."""
     gave_up: str
     """Why it ended that used no tool, though it was asked to: for people."""
+    answers: bool = False
+    """A turn that uses no tool and says something is what the agent was to make, and ends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +239,8 @@ def _until_final(rules: Rules, uses: tuple[ToolUseNote, ...]) -> tuple[ToolUseNo
 
 
 def _idle(rules: Rules, state: LoopState, note: ModelTurnNote) -> LoopState:
+    if rules.answers and note.said:
+        return ended(state, AgentEnd.DONE, "It has answered.")
     if state.idle_turns >= IDLE_TURNS:
         said = f" It said: {note.said}" if note.said else ""
         return ended(state, AgentEnd.GAVE_UP, f"{rules.gave_up}{said}")

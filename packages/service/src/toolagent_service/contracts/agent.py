@@ -16,6 +16,9 @@ from toolagent_service.contracts.model import Price, Usage
 CODING = "coding"
 """The role that writes tools: that of payloads from before there were others."""
 
+SERVICE = "service"
+"""The role that talks to who wants a tool."""
+
 ConversationId = Annotated[str, Field(alias="task_id")]
 PutDown = Annotated[str | None, Field(alias="candidate", description="What names the thing that the agent was to make, once it is made.")]
 
@@ -117,6 +120,10 @@ class ToolNote(Contract):
     """Bytes of what the model is shown in the store."""
     text: str | None = None
     put_down: PutDown = None
+    tool_ids: tuple[str, ...] = ()
+    """Tools that it told the model of, where the role has to know."""
+    task_ids: tuple[str, ...] = ()
+    """Tasks that it began."""
 
 
 class ShownOutcome(Contract):

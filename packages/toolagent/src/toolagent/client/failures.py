@@ -9,6 +9,8 @@ ControlFailedError        a tool could not be started or stopped; `error` says w
 MakingUnreachableError    Temporal cannot be asked now about a task that makes or repairs a tool
 SessionUnreachableError   Temporal cannot be asked now about a session of a group
 SessionRefusedError       a session does not do what it is asked; `type` says why
+ChatUnreachableError      Temporal cannot be asked now about a conversation
+ChatRefusedError          a conversation does not take a message; `type` says why
 """
 
 from toolagent.contracts.calls import ToolError, ToolResult
@@ -17,6 +19,8 @@ __all__ = [
     "AnswerPendingError",
     "BrokenOffError",
     "CallRefusedError",
+    "ChatRefusedError",
+    "ChatUnreachableError",
     "ControlFailedError",
     "MakingUnreachableError",
     "SessionRefusedError",
@@ -64,6 +68,18 @@ class SessionUnreachableError(Exception):
 
 class SessionRefusedError(Exception):
     """`type` is `session_over`, or the error type of what was asked."""
+
+    def __init__(self, type: str, message: str) -> None:
+        super().__init__(message)
+        self.type = type
+
+
+class ChatUnreachableError(Exception):
+    """Temporal does not answer, so the message may have been accepted. Saying it again with the same id is safe."""
+
+
+class ChatRefusedError(Exception):
+    """`type` is `chat_full`, or the error type of the message."""
 
     def __init__(self, type: str, message: str) -> None:
         super().__init__(message)

@@ -5,6 +5,8 @@ from temporalio.common import SearchAttributeKey
 __all__ = [
     "CALLBACK",
     "CALLER",
+    "CHAT_DRAINS",
+    "CHAT_FULL",
     "CODING_AGENT",
     "CONTROL_TOOL",
     "CREATE_TOOL",
@@ -22,7 +24,9 @@ __all__ = [
     "REPAIR_TOOL",
     "RUN_IN_SESSION",
     "RUN_TOOLS",
+    "SAY",
     "SEARCH_ATTRIBUTES",
+    "SERVICE_AGENT",
     "SESSION",
     "SESSION_DRAINS",
     "SESSION_OVER",
@@ -32,6 +36,7 @@ __all__ = [
     "TOOL_GROUP",
     "TOOL_ID",
     "USE_GROUP",
+    "chat_workflow",
     "coding_id",
     "session_workflow",
 ]
@@ -52,6 +57,7 @@ CODING_AGENT = "CodingAgent"
 DELIVER_CALLBACK_WORKFLOW = "DeliverCallback"
 TOOL_GROUP = "ToolGroup"
 USE_GROUP = "UseGroup"
+SERVICE_AGENT = "ServiceAgent"
 MAINTAIN = "Maintain"
 
 MAINTAIN_SCHEDULE = "maintain"
@@ -77,7 +83,16 @@ SESSION_OVER = "session_over"
 
 
 PROGRESS = "progress"
-"""Query of a `RunTools`: its calls as they are now; of a `CodingAgent`: its state (`LoopState`)."""
+"""Query of a `RunTools`: its calls as they are now; of a `CodingAgent`: its state (`LoopState`); of a `ServiceAgent`: what it carries."""
+
+SAY = "say"
+"""Update of a `ServiceAgent`: a `ChatMessage`; answered with its `ChatReply`. The id of the update is that of the message."""
+
+CHAT_DRAINS = "chat_drains"
+"""Error type of a message that comes while the chat goes on as a new run of its workflow; it is sent again."""
+
+CHAT_FULL = "chat_full"
+"""Error type of a message that comes while too many others of its chat wait."""
 
 GUIDE = "guide"
 """Signal to a `CreateTool`, a `RepairTool` or their `CodingAgent`: what a person says to it (`Guidance`); its log has that already."""
@@ -114,3 +129,8 @@ def coding_id(task_id: str) -> str:
 def session_workflow(group_id: str, session_id: str) -> str:
     """The workflow id of a session."""
     return f"group/{group_id}/{session_id}"
+
+
+def chat_workflow(chat_id: str) -> str:
+    """The workflow id of a conversation."""
+    return f"chat/{chat_id}"

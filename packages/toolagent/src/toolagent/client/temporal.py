@@ -12,6 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from toolagent.client import names
 from toolagent.client.batches import Batches
 from toolagent.client.call_ids import new_call_id
+from toolagent.client.chats import Chats
 from toolagent.client.child import found_by, memo_of
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
@@ -41,7 +42,7 @@ class ToolAgentClient:
     """Starts, awaits, follows and cancels calls.
 
     `patience_s`: seconds that a waiting caller waits for a silent Temporal server. `making` has the tasks that make tools,
-    `sessions` those of groups.
+    `sessions` those of groups, `chats` conversations.
     """
 
     def __init__(self, client: Client, *, patience_s: float = 60.0) -> None:
@@ -50,6 +51,7 @@ class ToolAgentClient:
         self._batches = Batches(client, self, patience_s)
         self.making = Making(client)
         self.sessions = Sessions(client)
+        self.chats = Chats(client)
 
     async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
         """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""

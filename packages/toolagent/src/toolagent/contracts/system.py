@@ -56,6 +56,7 @@ class Window(Contract):
 
     chat_id: str
     sdk_session_id: str | None = None
+    """The id of its workflow on Temporal."""
     has_im_window: bool = False
 
 
@@ -78,7 +79,7 @@ class ImStatus(Contract):
 
 
 class ServiceAgentStatus(Contract):
-    """Conversations; none while the service has no agent that talks."""
+    """Conversations whose workflows live; `windows` are the hundred that were spoken to last."""
 
     total_windows: int = 0
     im_connected: bool = False

@@ -16,6 +16,7 @@ from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
 from toolagent.core.calls.results import failed, key_conflict, succeeded, task_state_of
 from toolagent.testing.fake_batches import FakeBatches
+from toolagent.testing.fake_chats import FakeChats
 from toolagent.testing.fake_making import FakeMaking
 from toolagent.testing.fake_sessions import FakeSessions
 
@@ -41,7 +42,7 @@ class _Started:
 class FakeToolAgentClient:
     """`away` simulates a Temporal server that does not answer, `control_error` a host that fails a control request.
 
-    `controls` has the control requests, `making` the tasks that make tools, `sessions` those of groups.
+    `controls` has the control requests, `making` the tasks that make tools, `sessions` those of groups, `chats` conversations.
     Started calls are kept as long as the client.
     """
 
@@ -52,6 +53,7 @@ class FakeToolAgentClient:
     _started: dict[str, _Started] = field(default_factory=dict[str, _Started])
     making: FakeMaking = field(default_factory=FakeMaking)
     sessions: FakeSessions = field(default_factory=FakeSessions)
+    chats: FakeChats = field(default_factory=FakeChats)
     _batches: FakeBatches = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,45 @@
+"""The role that talks to who wants a tool: it reads what there is, and begins tasks."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+from pydantic import JsonValue
+
+from activities.agents.role import AgentRole, PendingUse
+from activities.agents.tool import AgentToolUnavailable, Used
+from activities.chat_tools import CHAT_TOOLS
+from activities.chat_tools.desk import Desk, Tables
+from engine.chats.written import Chunks, written_down
+from toolagent.client.failures import MakingUnreachableError
+from toolagent.contracts.chats import Chunk
+from toolagent_service.agents.service import SERVICE
+from toolagent_service.contracts.agent import SERVICE as NAME
+from toolagent_service.contracts.agent import ModelAsk
+
+
+class ServiceRole(AgentRole[Desk]):
+    """Its conversations are each about one message of a chat. Whoever follows the chat sees what is written and used."""
+
+    def __init__(self, tables: Tables, chunks: Chunks) -> None:
+        super().__init__(NAME, SERVICE, CHAT_TOOLS)
+        self._tables, self._chunks = tables, chunks
+
+    async def site(self, use: PendingUse) -> Desk:
+        chat_id = await self._chunks.chat_of(use.run.conversation_id) or ""
+        return Desk(chat_id=chat_id, key=f"{use.run.conversation_id}/{use.key}", tables=self._tables)
+
+    async def use(self, given: dict[str, JsonValue], use: PendingUse) -> Used:
+        conversation = use.run.conversation_id
+        await self._chunks.add_chunks(conversation, (Chunk(type="tool_use", data={"name": use.run.name, "input": given}),))
+        try:
+            used = await super().use(given, use)
+        except MakingUnreachableError as away:
+            raise AgentToolUnavailable(str(away)) from away
+        told: JsonValue = {"name": use.run.name, "tool_ids": [*used.tool_ids], "task_ids": [*used.task_ids]}
+        await self._chunks.add_chunks(conversation, (Chunk(type="tool_result", data=told),))
+        return used
+
+    @asynccontextmanager
+    async def listening(self, ask: ModelAsk, attempt: int) -> AsyncGenerator[Callable[[str], None]]:
+        async with written_down(self._chunks, ask.conversation_id, is_again=attempt > 1) as write:
+            yield write

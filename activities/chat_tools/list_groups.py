@@ -1,0 +1,35 @@
+"""Lists the groups of tools and the order in which they are used."""
+
+from pydantic import JsonValue
+
+from activities.agents.tool import AgentTool, Arguments, Used
+from activities.chat_tools.desk import Desk
+
+
+class ListGroups(Arguments):
+    """It takes none."""
+
+
+async def list_groups(_arguments: ListGroups, desk: Desk) -> Used:
+    groups = await desk.tables.groups.list_all()
+    shown: list[JsonValue] = [
+        {
+            "group_id": group.group_id,
+            "name": group.name,
+            "description": group.description,
+            "tool_ids": [*group.tool_ids],
+            "usage_order": [*group.usage_order],
+            "usage_example": group.usage_example,
+            "has_sessions": group.lifecycle,
+        }
+        for group in groups
+    ]
+    return Used({"groups": shown}, tool_ids=tuple(tool_id for group in groups for tool_id in group.tool_ids))
+
+
+LIST_GROUPS = AgentTool(
+    "list_groups",
+    "List the groups: tools that are used together, in which order, and whether they are used in sessions (POST /groups/{id}/sessions).",
+    ListGroups,
+    list_groups,
+)

@@ -1,0 +1,203 @@
+"""From a message to its answer, and what is shown of conversations."""
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+
+from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
+from pydantic import JsonValue
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from api.errors import Refusal, bad_field
+from api.ports import Dependencies
+from api.problems import ProblemKind
+from api.reading.chat_bodies import ChatBody
+from api.views.task_events import EVENT_HEADERS, LAST_EVENT_ID, RETRY_MS, position_of
+from toolagent.client import names
+from toolagent.client.failures import ChatRefusedError, ChatUnreachableError
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.chats import ChatEvent, ChatEventKind, ChatListing, ChatMessage, ChatReply, ChatRole, ChatView, ListedChat
+from toolagent.core.chats import message_id_for
+from toolagent.core.failures import StoreUnavailableError
+
+_LOOK_S = 0.1
+_HEARTBEAT_S = 5.0
+_RETRY = {"Retry-After": "1"}
+
+
+async def answered(dependencies: Dependencies, body: ChatBody, key: str | None) -> ChatReply:
+    """Waits as long as the answer takes. Raises Refusal."""
+    return await _said(dependencies, _message(dependencies, body, key), is_named=key is not None)
+
+
+async def streamed(dependencies: Dependencies, body: ChatBody, key: str | None, stopping: asyncio.Event) -> Response:
+    """The answer as it is written. What is refused is refused before the stream begins. Raises Refusal."""
+    message = _message(dependencies, body, key)
+    before = await dependencies.chats.position_before(message.chat_id, message.message_id)
+    answer = asyncio.create_task(_said(dependencies, message, is_named=key is not None), name=f"answer {message.message_id}")
+    try:
+        while not answer.done() and not await dependencies.chats.of_message(message.chat_id, message.message_id):
+            await asyncio.wait((answer,), timeout=_LOOK_S)
+    except BaseException:
+        answer.cancel()
+        raise
+    if answer.done():
+        answer.result()
+    return EventSourceResponse(_written(dependencies, message, before, answer, stopping), headers=EVENT_HEADERS)
+
+
+async def listed(dependencies: Dependencies, limit: int, before: str | None) -> ChatListing:
+    """Raises Refusal when `before` is no chat."""
+    if before is not None and await dependencies.chats.get(before) is None:
+        raise bad_field("before", "There is no such chat: give the `next` of the page before, or leave it out.")
+    found = await dependencies.chats.page(limit=limit + 1, before=before)
+    return ChatListing(chats=found[:limit], next=found[limit - 1].chat_id if len(found) > limit else None)
+
+
+async def shown(dependencies: Dependencies, chat_id: str, limit: int, before: int | None) -> ChatView:
+    """The last turns before a number. Raises Refusal."""
+    chat = await _found(dependencies, chat_id)
+    turns = await dependencies.chats.turns(chat_id, before=before, limit=limit)
+    first = turns[0].number if turns else 1
+    return ChatView(**dict(chat), turns=turns, before=first if first > 1 else None)
+
+
+async def deleted(dependencies: Dependencies, chat_id: str) -> None:
+    """Ends its workflow and forgets what was said. Tasks that it began go on. Raises Refusal."""
+    await _found(dependencies, chat_id)
+    try:
+        await dependencies.client.chats.close(chat_id)
+    except ChatUnreachableError as away:
+        raise _unreachable(away) from away
+    await dependencies.chats.forget(chat_id)
+
+
+async def followed(dependencies: Dependencies, chat_id: str, last: str | None, stopping: asyncio.Event) -> Response:
+    """A stream of what happens in the chat, which ends when that is deleted or the service stops. Raises Refusal."""
+    position = position_of(last)
+    await _found(dependencies, chat_id)
+    newest = await dependencies.chats.last_position(chat_id)
+    if position > newest:
+        message = f"The chat has no event {position}, its last is {newest}: leave the header out to begin with the first that is kept."
+        raise bad_field(LAST_EVENT_ID, message)
+    return EventSourceResponse(_happening(dependencies, chat_id, position, stopping), headers=EVENT_HEADERS)
+
+
+async def _said(dependencies: Dependencies, message: ChatMessage, *, is_named: bool) -> ChatReply:
+    """Raises Refusal, also where the key was used for other words."""
+    try:
+        if is_named:
+            await _require_same(dependencies, message)
+        reply = await dependencies.client.chats.say(message)
+    except ChatUnreachableError as away:
+        raise _unreachable(away) from away
+    except ChatRefusedError as refused:
+        raise _refused(refused) from refused
+    if is_named:
+        await _require_same(dependencies, message)
+    return reply
+
+
+async def _require_same(dependencies: Dependencies, message: ChatMessage) -> None:
+    for turn in await dependencies.chats.of_message(message.chat_id, message.message_id):
+        if turn.role is ChatRole.USER and turn.text != message.message:
+            raise bad_field("Idempotency-Key", "It was used for other words. Choose a new one.", ProblemKind.IDEMPOTENCY_CONFLICT)
+
+
+async def _written(
+    dependencies: Dependencies, message: ChatMessage, position: int, answer: asyncio.Task[ChatReply], stopping: asyncio.Event
+) -> AsyncIterator[bytes]:
+    """`chunk` for each part, then `done`; where there is no answer, `error` with what a plain request would be refused with."""
+    yield format_sse_event(retry=RETRY_MS)
+    try:
+        async for event in _events(dependencies, message.chat_id, position, stopping, answer.done):
+            if event is None:
+                yield KEEPALIVE_COMMENT
+            elif event.message_id == message.message_id and event.event is not ChatEventKind.MESSAGE:
+                yield _sent(event)
+                if event.event is ChatEventKind.DONE:
+                    return
+        if answer.done():
+            yield _ended(answer)
+    finally:
+        answer.cancel()
+
+
+async def _happening(dependencies: Dependencies, chat_id: str, position: int, stopping: asyncio.Event) -> AsyncIterator[bytes]:
+    yield format_sse_event(retry=RETRY_MS)
+    async for event in _events(dependencies, chat_id, position, stopping, lambda: False):
+        yield KEEPALIVE_COMMENT if event is None else _sent(event)
+
+
+async def _events(
+    dependencies: Dependencies, chat_id: str, position: int, stopping: asyncio.Event, is_over: Callable[[], bool]
+) -> AsyncIterator[ChatEvent | None]:
+    """Until it `is_over`, and what came before that was given; None now and then, where nothing happens."""
+    spoken = time.monotonic()
+    while not stopping.is_set():
+        was_over = is_over()
+        try:
+            events = await dependencies.chats.events_after(chat_id, position)
+            if not events and (was_over or await dependencies.chats.get(chat_id) is None):
+                return
+        except StoreUnavailableError:
+            return  # whoever follows asks again: by the key, or by the id of the last event that arrived
+        for event in events:
+            position, spoken = event.position, time.monotonic()
+            yield event
+        if not events:
+            if time.monotonic() - spoken >= _HEARTBEAT_S:
+                spoken = time.monotonic()
+                yield None
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), _LOOK_S)
+
+
+def _sent(event: ChatEvent) -> bytes:
+    named: JsonValue = {"message_id": event.message_id}
+    data = {**event.data, **named} if isinstance(event.data, dict) else event.data
+    return format_sse_event(event=event.event.value, data_str=to_json(data).decode(), id=str(event.position))
+
+
+def _ended(answer: asyncio.Task[ChatReply]) -> bytes:
+    """Of a message whose chat was deleted meanwhile, or that has no answer."""
+    error = answer.exception()
+    if error is None:
+        return format_sse_event(event="done", data_str=answer.result().model_dump_json())
+    told: JsonValue = {"type": error.kind.value, "detail": error.detail} if isinstance(error, Refusal) else {"type": "internal_error"}
+    return format_sse_event(event="error", data_str=to_json(told).decode())
+
+
+def _message(dependencies: Dependencies, body: ChatBody, key: str | None) -> ChatMessage:
+    """Raises Refusal for one that is too large."""
+    most, size = dependencies.limits.max_message_bytes, len(body.message.encode())
+    if size > most:
+        told = f"It has {size} bytes; a message may have at most {most} (TOOL_AGENT_CHAT_MESSAGE_BYTES). POST /files takes files."
+        raise bad_field("message", told, ProblemKind.BODY_TOO_LARGE)
+    message_id = message_id_for(body.chat_id, key if key is not None else uuid.uuid4().hex)
+    return ChatMessage(chat_id=body.chat_id, message=body.message, message_id=message_id)
+
+
+async def _found(dependencies: Dependencies, chat_id: str) -> ListedChat:
+    chat = await dependencies.chats.get(chat_id)
+    if chat is None:
+        raise Refusal(ProblemKind.CHAT_NOT_FOUND, f"There is no chat {chat_id!r}; GET /chats lists them, POST /chat opens one.")
+    return chat
+
+
+def _unreachable(away: ChatUnreachableError) -> Refusal:
+    told = f"{away} Say it again with the same Idempotency-Key, and it is said once; without one it may be answered twice."
+    return Refusal(ErrorType.UNAVAILABLE, told, headers=_RETRY)
+
+
+def _refused(refused: ChatRefusedError) -> Refusal:
+    match refused.type:
+        case names.CHAT_FULL:
+            return Refusal(ErrorType.REJECTED, str(refused), headers=_RETRY)
+        case ErrorType.VALIDATION_ERROR:
+            return Refusal(ProblemKind.INVALID_REQUEST, str(refused))
+        case _:
+            return Refusal(ErrorType.UNAVAILABLE, f"The chat could not answer: {refused}", headers=_RETRY)

@@ -1,0 +1,39 @@
+"""Paths whose parts may hold anything, slashes too: they are matched as they were sent, percent-encoded."""
+
+from typing import Annotated
+from urllib.parse import unquote
+
+from fastapi import Depends, Path
+from pydantic import TypeAdapter, ValidationError
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api.errors import bad_field
+from api.forms import message_of
+from toolagent.contracts.chats import ChatId
+
+_CHAT_ID: TypeAdapter[str] = TypeAdapter(ChatId)
+
+
+class EncodedPaths:
+    """Has everything below `prefix` matched undecoded. Handlers decode what they take."""
+
+    def __init__(self, app: ASGIApp, prefix: str) -> None:
+        self._app, self._prefix = app, prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(self._prefix):
+            scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
+        await self._app(scope, receive, send)
+
+
+async def _decoded(chat_id: Annotated[str, Path(description="Percent-encoded, slashes too: `a/b` is `a%2Fb`.")]) -> str:
+    """Raises Refusal for what is no id of a chat."""
+    try:
+        return _CHAT_ID.validate_python(unquote(chat_id, errors="strict"))
+    except UnicodeDecodeError as error:
+        raise bad_field("chat_id", "It must be percent-encoded UTF-8.") from error
+    except ValidationError as error:
+        raise bad_field("chat_id", message_of(error.errors()[0])) from error
+
+
+ChatInPath = Annotated[str, Depends(_decoded)]

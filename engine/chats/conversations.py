@@ -1,0 +1,143 @@
+"""A conversation, turn by turn, as it is written down: every step may be repeated."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from engine.chats.concierge import NO_MODEL, Concierge
+from engine.chats.submissions import SubmissionRefused, Submissions
+from engine.store.chat_rows import reply_of
+from engine.store.chats import ChatTable
+from engine.store.messages import MessageTable
+from engine.store.tasks import TaskTable
+from toolagent.contracts.chats import AnsweredBy, ChatMessage, ChatReply, ChatRole, ChatTurn
+from toolagent.core.chats import conversation_of, task_message_id
+from toolagent.core.failures import ContentMissingError
+from toolagent.core.texts import well_formed
+from toolagent_service.agents import service
+from toolagent_service.contracts.agent import AgentRequest
+from toolagent_service.contracts.chats import (
+    Announcement,
+    AnsweredTurn,
+    AskedTurn,
+    ChatRecalled,
+    TaskOutcome,
+    TurnBegun,
+    TurnEnded,
+)
+from toolagent_service.contracts.model import Text
+
+Open = Callable[[str, str], Awaitable[AgentRequest]]
+"""Writes down what a model is told first in a conversation, and gives the request for its answer."""
+
+_READ = 200
+"""Turns of a chat that are looked at for what the model is told; those before are only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatParts:
+    """`concierge` answers where no model is set; None: nobody does."""
+
+    chats: ChatTable
+    messages: MessageTable
+    tasks: TaskTable
+    submissions: Submissions
+    concierge: Concierge | None = None
+
+
+class Conversations:
+    """Of any chat. `open_` is None where no model is set. All raise StoreUnavailableError."""
+
+    def __init__(self, parts: ChatParts, open_: Open | None, silence_s: float) -> None:
+        self._parts, self._open, self._silence_s = parts, open_, silence_s
+        self._chats = parts.chats
+
+    async def recall(self, chat_id: str) -> ChatRecalled:
+        known = await self._chats.get(chat_id)
+        following = await self._chats.unended_tasks(chat_id) if known else ()
+        return ChatRecalled(turn_count=known.turn_count if known else 0, following=following, silence_s=self._silence_s)
+
+    async def begin(self, message: ChatMessage) -> TurnBegun:
+        """Written down once; answered here where rules do."""
+        said, reply = await self._chats.say(message.chat_id, message.message_id, message.message)
+        if reply is not None:
+            return AnsweredTurn(number=said.number, reply=reply)
+        if self._open is None:
+            return AnsweredTurn(number=said.number, reply=await self._by_rules(message.chat_id, said))
+        earlier = [turn for turn in await self._chats.turns(message.chat_id, before=said.number, limit=_READ) if turn.text]
+        told = service.opening(said.text, earlier, older=max(said.number - 1 - _READ, 0))
+        return AskedTurn(number=said.number, request=await self._open(conversation_of(message.chat_id, said.number), told))
+
+    async def end(self, ended: TurnEnded) -> ChatReply:
+        chat_id = ended.said.chat_id
+        text = await self._said(conversation_of(chat_id, ended.number), ended.position) if not ended.error else ""
+        if ended.error or not text:
+            text = f"I could not answer this: {ended.error or 'the model said nothing.'}"
+        answer = ChatTurn(
+            number=0,
+            role=ChatRole.ASSISTANT,
+            text=text,
+            at=datetime.now(UTC),
+            message_id=ended.said.message_id,
+            tools=service.mentioned(text, ended.tools, ended.known_tools),
+            task_ids=ended.task_ids,
+            answered_by=AnsweredBy.MODEL,
+            error=well_formed(ended.error),
+        )
+        return reply_of(chat_id, await self._chats.answer(chat_id, answer))
+
+    async def outcome(self, task_id: str) -> TaskOutcome | None:
+        """How a task has ended; None while it goes on."""
+        task = await self._parts.tasks.get(task_id)
+        if task is None or task.ended_at is None:
+            return None
+        return TaskOutcome(task_id=task_id, tool_id=task.tool_id, status=task.status, tool_ids=task.tool_ids, reason=task.reason[:4_000])
+
+    async def announce(self, step: Announcement) -> int:
+        """Say how a task has ended. The number of the turn."""
+        outcome = step.outcome
+        said = ChatTurn(
+            number=0,
+            role=ChatRole.ASSISTANT,
+            text=well_formed(service.announced(outcome)),
+            at=datetime.now(UTC),
+            message_id=task_message_id(outcome.task_id),
+            tools=outcome.tool_ids,
+            answered_by=AnsweredBy.RULES,
+        )
+        return (await self._chats.answer(step.chat_id, said, ends=False)).number
+
+    async def rest(self, chat_id: str) -> None:
+        await self._chats.rest(chat_id)
+
+    async def _by_rules(self, chat_id: str, said: ChatTurn) -> ChatReply:
+        text, tools, task_ids, error = NO_MODEL, (), (), "no model"
+        if self._parts.concierge is not None:
+            ruled = await self._parts.concierge.answer(said.text)
+            text, tools, error = ruled.reply, ruled.tool_ids, ""
+            if ruled.task is not None:
+                try:
+                    task_ids = (await self._parts.submissions.submit(chat_id, ruled.task, said.message_id),)
+                    text = f"{text}\n\nThe task is {task_ids[0]}: GET /tasks/{task_ids[0]} says how far it is. I say here how it ends."
+                except SubmissionRefused as refused:
+                    text, error = f"{text}\n\nThe task was not begun: {refused}", str(refused)
+        answer = ChatTurn(
+            number=0,
+            role=ChatRole.ASSISTANT,
+            text=well_formed(text),
+            at=datetime.now(UTC),
+            message_id=said.message_id,
+            tools=tools,
+            task_ids=task_ids,
+            answered_by=AnsweredBy.RULES,
+            error=well_formed(error),
+        )
+        return reply_of(chat_id, await self._chats.answer(chat_id, answer))
+
+    async def _said(self, conversation_id: str, position: int) -> str:
+        with suppress(ContentMissingError):
+            for message in await self._parts.messages.read(conversation_id, position, position):
+                texts = (block.text.strip() for block in message.content if isinstance(block, Text))
+                return well_formed("\n\n".join(text for text in texts if text))
+        return ""

@@ -1,0 +1,71 @@
+"""Beginning tasks for a conversation: the same request is the same task, however often it is made."""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Protocol
+
+from engine.registry.registry import ToolRegistry
+from engine.store.tasks import TaskTable
+from toolagent.contracts.calls import Caller
+from toolagent.contracts.making import MakeRequest
+from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.failures import StoreUnavailableError, TaskConflictError
+from toolagent.core.task_requests import request_key, task_id_for
+from toolagent_service.making.mendable import unmendable
+from toolagent_service.making.task_views import begun
+
+Spec = GithubDeploy | BuildTool | RepairTool
+
+_ATTEMPTS = 8
+"""So many ids are tried: eight hex digits are few, and may be somebody else's already."""
+
+
+class SubmissionRefused(Exception):
+    """Such a task cannot be begun; the message says why, for a model or a person."""
+
+
+class Starting(Protocol):
+    """`toolagent.client.making.Making` is one."""
+
+    async def start(self, request: MakeRequest) -> None: ...
+
+
+class Submissions:
+    """Raises StoreUnavailableError, and what starting raises when Temporal does not answer."""
+
+    def __init__(self, making: Starting, tasks: TaskTable, registry: ToolRegistry) -> None:
+        self._making, self._tasks, self._registry = making, tasks, registry
+
+    async def submit(self, chat_id: str, spec: Spec, key: str) -> str:
+        """The id of the task, which is begun. `key` names the request within the chat. Raises SubmissionRefused."""
+        caller = Caller(caller_id=chat_id, caller_type="conversation_agent", conversation_id=chat_id)
+        own = request_key(chat_id, key)
+        for attempt in range(_ATTEMPTS):
+            request = MakeRequest(task_id=task_id_for(spec, own, attempt), spec=spec, caller=caller, key=own)
+            known = await self._tasks.get(request.task_id)
+            if known is not None and known.key != own:
+                continue
+            if known is None:
+                await self._require_sensible(spec)
+                try:
+                    await self._making.start(request)
+                except TaskConflictError:
+                    continue
+                # It goes on, and writes this down itself.
+                with suppress(StoreUnavailableError):
+                    await self._tasks.create(begun(request, datetime.now(UTC)))
+            return request.task_id
+        raise SubmissionRefused("No id is free for this task; ask again in other words.")
+
+    async def _require_sensible(self, spec: Spec) -> None:
+        if not isinstance(spec, RepairTool):
+            return
+        entry = await self._registry.entry(spec.tool_id)
+        if entry is None:
+            raise SubmissionRefused(f"There is no tool {spec.tool_id!r} to repair.")
+        if why_not := unmendable(entry):
+            raise SubmissionRefused(why_not)
+        for status in (TaskState.RUNNING, TaskState.PENDING):
+            for task in await self._tasks.page(status=status, spec_type=spec.type, tool_id=spec.tool_id, limit=1, before=None):
+                raise SubmissionRefused(f"{spec.tool_id!r} is being repaired already, by {task.task_id}.")

@@ -1,0 +1,58 @@
+"""Rows of the tables of conversations, and what they stand for."""
+
+import json
+from datetime import datetime
+
+from pydantic import JsonValue
+from sqlalchemy import RowMapping
+
+from engine.store.clock import timestamp
+from toolagent.contracts.chats import ChatEvent, ChatEventKind, ChatReply, ChatTurn, ListedChat
+from toolagent.core.texts import well_formed
+
+
+def turn_row(chat_id: str, turn: ChatTurn) -> dict[str, object]:
+    return {
+        "chat_id": chat_id,
+        "number": turn.number,
+        "role": turn.role.value,
+        "message_id": turn.message_id,
+        "text": well_formed(turn.text),
+        "at": timestamp(turn.at),
+        "tools": json.dumps(turn.tools),
+        "task_ids": json.dumps(turn.task_ids),
+        "answered_by": turn.answered_by.value if turn.answered_by else None,
+        "error": well_formed(turn.error),
+    }
+
+
+def turn_of(row: RowMapping) -> ChatTurn:
+    return ChatTurn.model_validate({**row, "tools": json.loads(row["tools"]), "task_ids": json.loads(row["task_ids"])})
+
+
+def event_row(chat_id: str, position: int, at: datetime, event: ChatEventKind, message_id: str, data: JsonValue) -> dict[str, object]:
+    # ASCII: neither NUL nor half a surrogate pair gets to the database as itself.
+    told = json.dumps(data, ensure_ascii=True)
+    return {
+        "chat_id": chat_id,
+        "position": position,
+        "at": timestamp(at),
+        "event": event.value,
+        "message_id": message_id,
+        "data": told,
+    }
+
+
+def event_of(row: RowMapping) -> ChatEvent:
+    return ChatEvent.model_validate({**row, "data": json.loads(row["data"])})
+
+
+def listed_of(row: RowMapping) -> ListedChat:
+    return ListedChat.model_validate({**row, "is_open": bool(row["is_open"])})
+
+
+def reply_of(chat_id: str, turn: ChatTurn) -> ChatReply:
+    """The answer that this turn of the assistant is."""
+    return ChatReply.model_validate(
+        {"response": turn.text, "chat_id": chat_id, **turn.model_dump(exclude={"number", "role", "text", "at"})}
+    )

@@ -1,0 +1,91 @@
+"""Conversations over Temporal: say something, and close one."""
+
+import asyncio
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+
+from temporalio.client import Client, WithStartWorkflowOperation, WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from toolagent.client import names
+from toolagent.client.failures import ChatRefusedError, ChatUnreachableError
+from toolagent.client.patience import if_known, reached
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.chats import ChatMessage, ChatReply
+
+__all__ = ["Chats"]
+
+_RPC_TIMEOUT = timedelta(seconds=10)
+_ASKED, _DRAINS_S = 60, 0.1
+"""How often a chat is asked while it goes on as a new run of its workflow, and the pause between."""
+
+_CLOSING_S = 10.0
+_CUT_OFF = frozenset({names.CHAT_DRAINS, "AcceptedUpdateCompletedWorkflow"})
+"""Error types of a message whose answer another run has to give."""
+
+
+class Chats:
+    """Both methods raise ChatUnreachableError."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def say(self, message: ChatMessage) -> ChatReply:
+        """The answer, however long it takes. Messages of one chat are answered in their order; the same message again has the same answer.
+
+        Raises ChatRefusedError.
+        """
+        for _ in range(_ASKED):
+            start: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
+                names.SERVICE_AGENT,
+                {"chat_id": message.chat_id},
+                id=names.chat_workflow(message.chat_id),
+                task_queue=names.TASK_QUEUE,
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            )
+            try:
+                with _reached():
+                    return await self._client.execute_update_with_start_workflow(
+                        names.SAY, message, start_workflow_operation=start, id=message.message_id, result_type=ChatReply
+                    )
+            except WorkflowUpdateFailedError as error:
+                if not _is_cut_off(error):
+                    raise _refused(error) from error
+            except RPCError as error:
+                # It ended at that moment.
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+            await asyncio.sleep(_DRAINS_S)
+        raise ChatUnreachableError("The chat has not gone on in a new run.")
+
+    async def close(self, chat_id: str) -> None:
+        """End its workflow; an answer that is being made is not waited for long."""
+        handle = self._client.get_workflow_handle(names.chat_workflow(chat_id))
+        with _reached(), if_known():
+            await handle.cancel(rpc_timeout=_RPC_TIMEOUT)
+            try:
+                await asyncio.wait_for(handle.result(), _CLOSING_S)
+            except WorkflowFailureError:
+                return
+            except TimeoutError:
+                await handle.terminate("The chat was deleted.", rpc_timeout=_RPC_TIMEOUT)
+
+
+def _is_cut_off(error: WorkflowUpdateFailedError) -> bool:
+    return isinstance(error.cause, ApplicationError) and error.cause.type in _CUT_OFF
+
+
+def _refused(error: WorkflowUpdateFailedError) -> ChatRefusedError:
+    """A step that failed for good says nothing of its own."""
+    cause = error.cause
+    if not isinstance(cause, ApplicationError):
+        return ChatRefusedError(ErrorType.EXECUTION_ERROR.value, str(cause or error))
+    return ChatRefusedError(cause.type or ErrorType.EXECUTION_ERROR.value, cause.message)
+
+
+def _reached() -> AbstractContextManager[None]:
+    return reached(lambda reason: ChatUnreachableError(f"{reason}."))

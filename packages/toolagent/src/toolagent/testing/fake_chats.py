@@ -1,0 +1,29 @@
+"""Conversations without a service: the answer is what was said."""
+
+from dataclasses import dataclass, field
+
+from toolagent.contracts.chats import AnsweredBy, ChatMessage, ChatReply
+
+__all__ = ["FakeChats"]
+
+
+@dataclass
+class FakeChats:
+    """`said` are the messages, each once, `closed` the chats that were to end; `failure` is raised instead of an answer."""
+
+    said: dict[str, ChatMessage] = field(default_factory=dict[str, ChatMessage])
+    closed: list[str] = field(default_factory=list[str])
+    failure: Exception | None = None
+
+    async def say(self, message: ChatMessage) -> ChatReply:
+        if self.failure is not None:
+            raise self.failure
+        said = self.said.setdefault(message.message_id, message)
+        return ChatReply(
+            response=f"You said: {said.message}", chat_id=said.chat_id, message_id=said.message_id, answered_by=AnsweredBy.RULES
+        )
+
+    async def close(self, chat_id: str) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.closed.append(chat_id)

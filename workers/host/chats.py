@@ -1,0 +1,49 @@
+"""What answers in conversations on this host, made from settings."""
+
+from temporalio.client import Client
+
+from activities.agents.models import Models
+from activities.agents.opening import Openings
+from activities.agents.service import ServiceRole
+from activities.chat_tools.desk import Tables
+from activities.chats import Chats
+from engine.chats.concierge import Concierge
+from engine.chats.conversations import ChatParts, Conversations
+from engine.chats.submissions import Submissions
+from engine.registry.matching.matching import Matching
+from engine.store.catalog_state import CatalogState
+from toolagent.client.making import Making
+from toolagent.contracts.task_specs import MakeLimits
+from toolagent_service.agents.model_cost import limits_for
+from toolagent_service.contracts.agent import AgentLimits, AgentRequest
+from workers.parts import Store
+from workers.settings.chats import ChatSettings
+
+_PROMPT = "service"
+
+
+def chats_of(
+    store: Store, settings: ChatSettings, client: Client, models: Models, openings: Openings, concierge: Concierge | None
+) -> tuple[ServiceRole, Chats]:
+    """The role for models that are asked here, and the steps of conversations. `concierge` answers where no model is set."""
+    submissions = Submissions(Making(client), store.tasks, store.registry)
+    matching = Matching(store.tools, store.groups, CatalogState(store.database))
+    tables = Tables(matching, store.registry, store.groups, store.routes, store.tasks, store.notes, submissions)
+    role = ServiceRole(tables, store.chats)
+
+    async def opened(conversation_id: str, text: str) -> AgentRequest:
+        limits = limits_for(MakeLimits(), _allowed(settings), openings.price())
+        return await openings.open(conversation_id, text, role, _PROMPT, limits)
+
+    parts = ChatParts(store.chats, store.messages, store.tasks, submissions, concierge)
+    return role, Chats(Conversations(parts, opened if models.provider is not None else None, settings.chat_idle_s))
+
+
+def _allowed(settings: ChatSettings) -> AgentLimits:
+    return AgentLimits(
+        turns=settings.chat_turns,
+        wall_s=settings.chat_wall_s,
+        tokens=settings.chat_tokens,
+        cost_usd=settings.chat_limit_usd,
+        turn_tokens=4_096,
+    )

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from pydantic import JsonValue
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from toolagent.client import names
 from toolagent.contracts.chats import ChatMessage, ChatReply
@@ -30,14 +30,16 @@ from workflows import chat_options as options
 from workflows.agent_loop import AgentLoop
 from workflows.inputs import input_of
 
-_MOST_EVENTS, _MOST_BYTES = 2_000, 1_500_000
-"""Of one run. With the messages that may wait, and one answer that takes all its turns, a history stays below 10,000 events and 5 MB."""
+_MOST_BYTES = 1_500_000
+"""Of one run, after which it goes on as another one: with the messages that may wait then a history stays below 5 MB."""
 
 _MOST_UPDATES = 1_000
 """A server may refuse more than 2,000 in one run."""
 
 _MOST_WAITING = 8
 """Messages of one chat; some servers take no more than ten updates of a workflow at once."""
+
+_CLOSED = "The chat was closed before the answer was made."
 
 
 @workflow.defn(name=names.SERVICE_AGENT)
@@ -162,10 +164,8 @@ class ServiceAgent:
             result = await self._answering
             if isinstance(result, AgentResult) and result.end is not AgentEnd.DONE:
                 error = result.reason
-        except ActivityError as failure:
-            error = f"A function did not work: {failure.cause or failure}"
-        except asyncio.CancelledError:
-            error = "The chat was closed before the answer was made."
+        except (ActivityError, asyncio.CancelledError) as failure:
+            error = _CLOSED if is_cancelled_exception(failure) else f"A function did not work: {failure.__cause__ or failure}"
         finally:
             self._answering = None
         return TurnEnded(
@@ -200,7 +200,7 @@ class ServiceAgent:
     def _rest(self) -> None:
         """After a turn. Not where messages are refused: refusals alone do not wake the run that would go on as a new one."""
         info = workflow.info()
-        is_long = info.get_current_history_length() >= _MOST_EVENTS or info.get_current_history_size() >= _MOST_BYTES
+        is_long = info.get_current_history_length() >= self._life.events or info.get_current_history_size() >= _MOST_BYTES
         self._is_full = self._is_full or is_long or self._updates >= _MOST_UPDATES or info.is_continue_as_new_suggested()
         self._spoken = workflow.now()
 

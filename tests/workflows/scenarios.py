@@ -11,6 +11,7 @@ from tests.workflows import (
     batch_paths,
     call_paths,
     callback_paths,
+    chat_paths,
     control_paths,
     create_paths,
     lane_paths,
@@ -59,6 +60,7 @@ _PATHS = {
     names.CREATE_TOOL: create_paths.PATHS,
     names.REPAIR_TOOL: repair_paths.PATHS,
     names.CODING_AGENT: agent_paths.PATHS,
+    names.SERVICE_AGENT: chat_paths.PATHS,
     names.TOOL_GROUP: session_paths.PATHS,
     names.USE_GROUP: session_paths.USES,
     names.MAINTAIN: maintain_paths.PATHS,
@@ -76,6 +78,12 @@ async def play(client: Client, scenarios: Iterable[Scenario]) -> dict[str, Workf
             handle = await scenario.walk.play(Stage(client, scenario.name.lower()))
             return scenario.name, await handle.fetch_history()
 
-    async with batch_paths.children(client), slots(client), maintain_paths.served(client), asyncio.TaskGroup() as group:
+    async with (
+        batch_paths.children(client),
+        slots(client),
+        maintain_paths.served(client),
+        chat_paths.served(client),
+        asyncio.TaskGroup() as group,
+    ):
         playing = [group.create_task(one(scenario)) for scenario in scenarios]
     return dict(task.result() for task in playing)

@@ -27,6 +27,9 @@ class ChatLife(Contract):
     """It ends when nothing was said for so long and no task is followed."""
     runs: Annotated[int, Field(ge=0)] = 0
     """Earlier ones."""
+    events: Annotated[int, Field(ge=10)] = 2_000
+    """Of one run, after which it goes on as another one. With the messages that may wait then, and an answer that takes all its turns, a
+    history stays below 10,000 events."""
 
 
 class ChatStep(Contract):

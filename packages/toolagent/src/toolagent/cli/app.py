@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "status",
         "Show whether the service is healthy, its hosts, sessions, repairs, and the tools that run. Exit code 1 when it is not.",
     ),
+    "chat": ("chat", "Talk with the service: find tools, learn how they are called, have them made. Exit code 1 without a proper answer."),
     "task": ("calling", "Show a task, follow it to its end, cancel it or say something to it. Exit code 1 when it has failed."),
     "audit": ("audit", "List what sandboxed programs did on the host that answers, the newest first."),
     "start": ("control", "Start a tool before anybody calls it; a call starts it too."),

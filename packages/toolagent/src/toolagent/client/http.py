@@ -26,6 +26,7 @@ from toolagent.client.http_answers import (
     problem_of,
     require_success,
 )
+from toolagent.client.http_chats import ChatRequests
 from toolagent.client.http_files import file_name, free_path, stream_to
 from toolagent.client.http_groups import GroupRequests
 from toolagent.client.http_hosts import HostRequests
@@ -74,7 +75,7 @@ _DOCUMENTS = TypeAdapter(dict[str, JsonValue])
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
 
-class ToolAgentHttp(MakingRequests, GroupRequests, HostRequests):
+class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, HostRequests):
     """One connection pool to one service; a context manager.
 
     Every method raises `Unreachable`, `Refused` or `UnexpectedAnswer`. Errors of a *tool* are not raised: they are in the `ToolResult`.
@@ -276,8 +277,10 @@ class ToolAgentHttp(MakingRequests, GroupRequests, HostRequests):
             return self._client.request(method, path, json=body, timeout=timeout, headers=headers)
 
     @contextmanager
-    def _streamed(self, path: str, headers: dict[str, str]) -> Generator[httpx.Response]:
-        with self._reached(), self._client.stream("GET", path, headers=headers, extensions=UNBOUNDED) as answer:
+    def _streamed(
+        self, path: str, headers: dict[str, str], method: str = "GET", body: dict[str, JsonValue] | None = None
+    ) -> Generator[httpx.Response]:
+        with self._reached(), self._client.stream(method, path, json=body, headers=headers, extensions=UNBOUNDED) as answer:
             yield answer
 
     @contextmanager

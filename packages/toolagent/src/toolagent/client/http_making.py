@@ -141,7 +141,9 @@ class MakingRequests(Requests):
                 raise UnexpectedAnswer(answer) from error
 
     @abstractmethod
-    def _streamed(self, path: str, headers: dict[str, str]) -> AbstractContextManager[httpx.Response]: ...
+    def _streamed(
+        self, path: str, headers: dict[str, str], method: str = "GET", body: dict[str, JsonValue] | None = None
+    ) -> AbstractContextManager[httpx.Response]: ...
 
 
 def _read_events(answer: httpx.Response) -> Iterator[TaskNote | ListedTask]:

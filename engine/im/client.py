@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import structlog
-
 from engine.im.answering import Answering, Answers
+from engine.im.complaints import Complaints
 from engine.im.connection import Connection, Line
 from engine.im.notices import NoticeDelivery, Notices
 from engine.im.notifier import Notifier
@@ -19,8 +18,6 @@ from toolagent.contracts.system import ImState, ImStatus
 
 _SHOWN = 200
 """Characters of what is no message, in the log."""
-
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class ImClient:
     ) -> None:
         bounds = bounds or Bounds()
         self._contact_id = line.contact_id
-        self._outbox, self._notifier = Outbox(), Notifier()
+        self._outbox, self._notifier, self._told = Outbox(), Notifier(), Complaints()
         self.windows = ChatWindows(folder / "windows", bounds.windows)
         self._connection = Connection(line, self._outbox, self._receive)
         self._answers = Answers(
@@ -74,7 +71,8 @@ class ImClient:
         for message in self.windows.unacknowledged():
             self._outbox.add(message)
         for chat_id in self.windows.chat_ids:
-            self._notifier.notify(chat_id)
+            if self.windows.waiting(chat_id):
+                self._notifier.notify(chat_id)
         async with asyncio.TaskGroup() as parts:
             parts.create_task(self._connection.run(), name="im connection")
             parts.create_task(self._answers.run(), name="im answers")
@@ -92,7 +90,7 @@ class ImClient:
         try:
             message = read_message(frame)
         except NotAMessage as error:
-            _log.warning("im_frame_skipped", reason=str(error), begins=repr(frame[:_SHOWN]))
+            self._told.warn("im_frame_skipped", reason=str(error), begins=repr(frame[:_SHOWN]))
             return None
         match message.type:
             case ImType.CHAT:
@@ -110,7 +108,7 @@ class ImClient:
         except WindowFull as error:
             new, reason = (), str(error)
         if reason is not None:
-            _log.warning("im_message_refused", id=message.id, sender=message.sender, reason=reason)
+            self._told.warn("im_message_refused", id=message.id, sender=message.sender, reason=reason)
             return refusal(message, reason)
         for chat_id in new:
             self._notifier.notify(chat_id)
@@ -121,7 +119,7 @@ class ImClient:
     async def _settle(self, told: ImMessage) -> None:
         sent = self._outbox.get(told.id)
         if told.type == ImType.ERROR:
-            _log.warning("im_message_not_taken", id=told.id, receiver=told.sender, reason=told.content[:_SHOWN])
+            self._told.warn("im_message_not_taken", id=told.id, receiver=told.sender, reason=told.content[:_SHOWN])
         if sent is None or sent.sender_chat_id is None or not settles(told, sent):
             return
         await self.windows.settle(sent.sender_chat_id, sent.id)
@@ -131,5 +129,5 @@ class ImClient:
     def _pass_over(self, message: ImMessage) -> ImMessage:
         """What wants no answer, or is of a type that is not known here: it is not to be sent again."""
         if message.type not in {ImType.REPLY, ImType.NOTICE}:
-            _log.warning("im_type_unknown", type=message.type, id=message.id, sender=message.sender, known=[*ImType])
+            self._told.warn("im_type_unknown", type=message.type, id=message.id, sender=message.sender, known=[*ImType])
         return acknowledgement(message)

@@ -13,6 +13,7 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 
 from engine.im.outbox import Outbox
 from engine.im.pauses import Pauses
+from engine.im.protocol import written
 from toolagent.contracts.im import ImMessage
 
 _OPEN_S, _CLOSE_S = 10.0, 2.0
@@ -109,7 +110,7 @@ class Connection:
         try:
             async for frame in socket:
                 if (answer := await self._receive(frame)) is not None:
-                    await socket.send(_text(answer))
+                    await socket.send(written(answer, self._line.max_frame_bytes))
         finally:
             sending.cancel()
             await asyncio.wait((sending,))
@@ -117,10 +118,6 @@ class Connection:
     async def _send(self, socket: ClientConnection) -> None:
         try:
             while True:
-                await socket.send(_text(await self._outbox.next()))
+                await socket.send(written(await self._outbox.next(), self._line.max_frame_bytes))
         except WebSocketException:
             return  # the receiving side meets it too, and says why
-
-
-def _text(message: ImMessage) -> str:
-    return message.model_dump_json(exclude_none=True)

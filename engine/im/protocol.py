@@ -11,6 +11,7 @@ from toolagent.contracts.im import ImMessage, ImType
 CHAT_ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 """No control characters."""
 
+_CUT = " … (cut: it is longer than a frame may be)"
 _RULE = "It has 1 to 200 characters, and no control characters."
 
 
@@ -84,6 +85,16 @@ def refusal(message: ImMessage, reason: str) -> ImMessage:
 def settles(told: ImMessage, sent: ImMessage) -> bool:
     """Whether an `ack` or `error` is from the one that the message was sent to: others may not speak for it."""
     return told.id == sent.id and told.sender == sent.receiver
+
+
+def written(message: ImMessage, most_bytes: int) -> str:
+    """As it is sent: in a frame of at most `most_bytes`, so the end of a long text is cut off."""
+    text, content = message.model_dump_json(exclude_none=True), message.content
+    while content and (size := len(text.encode())) > most_bytes:
+        # Each pass comes nearer: how long a text is as JSON depends on what is in it.
+        content = content[: min(len(content) - 1, len(content) * most_bytes // size)]
+        text = message.model_copy(update={"content": content + _CUT}).model_dump_json(exclude_none=True)
+    return text
 
 
 def wants_answer(message: ImMessage) -> bool:

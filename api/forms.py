@@ -13,7 +13,7 @@ from toolagent.contracts.task_specs import TASK_ID_PATTERN
 
 NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
 NO_NUL = r"^[^\x00]*$"
-SOMETHING = r"^[^\x00]*\S[^\x00]*$"
+SOMETHING = r"^[^\x00]*[^\s\x00][^\x00]*$"
 INPUT_HASH = r"^[0-9a-f]{64}$"
 
 FORMS: Mapping[str, str] = {

@@ -119,7 +119,7 @@ class Conversations:
             if ruled.task is not None:
                 try:
                     task_ids = (await self._parts.submissions.submit(chat_id, ruled.task, said.message_id),)
-                    text = f"{text}\n\nThe task is {task_ids[0]}: GET /tasks/{task_ids[0]} says how far it is. I say here how it ends."
+                    text = f"{text}\n\n`{task_ids[0]}`: GET /tasks/{task_ids[0]}"
                 except SubmissionRefused as refused:
                     text, error = f"{text}\n\nThe task was not begun: {refused}", str(refused)
         answer = ChatTurn(

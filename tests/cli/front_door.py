@@ -14,6 +14,7 @@ import uvicorn
 from api.app import create_app
 from api.ports import Dependencies, Limits
 from engine.registry.registry import ToolRegistry
+from engine.store.chats import ChatTable
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
 from engine.store.task_notes import TaskNoteTable
@@ -113,6 +114,7 @@ def _doors(client: FakeToolAgentClient, database: Database, followed: threading.
         tasks=TaskTable(database),
         notes=_WatchedLog(database, followed),
         evidence=EvidenceTable(database),
+        chats=ChatTable(database),
     )
     return cast("Dependencies", doors)
 

@@ -47,6 +47,8 @@ SCENARIO = Scenario(
             {"text": "I begin it.", "tool_use": {"name": "submit_task", "input": TASK}, "expect": {"last_result": "Input should be"}},
             {"text": "The task {{ results.submit_task.task_id }} makes it.", "expect": {"is_error": False}},
         ),
+        # What was said before is told too: what comes later stands first here.
+        said("Are you there?", {"text": "Yes."}),
         said("Break once.", {"text": "It is whole at last, after it broke.", "fault": "cut"}),
         said("Never answer.", {"text": "no", "fault": {"kind": "unauthorized", "times": "forever"}}),
         said("What gives back", uses("get_tool_details", tool_id="echo"), {"text": TEXT}),
@@ -178,5 +180,5 @@ def test_a_deleted_chat_begins_anew(talking: tuple[ServiceProcess, ModelServer])
     windows = service.http.get("/system/status").json()["service_agent"]["windows"]
     assert {"chat_id": "anew", "sdk_session_id": "chat/anew", "has_im_window": False} in windows
     service.http.delete("/chats/anew").raise_for_status()
-    say(service, "anew", "Two?", "key")
+    say(service, "anew", "Two?", "another key")
     assert [turn.text for turn in chat(service, "anew").turns] == ["Two?", "Yes."]

@@ -1,0 +1,81 @@
+"""Conversations, as they are kept."""
+
+import asyncio
+from datetime import UTC, datetime
+
+from engine.store.chats import ChatTable
+from engine.store.database import Database
+from toolagent.contracts.chats import ChatEventKind, ChatReply, ChatRole, ChatTurn, Chunk
+from toolagent.core.chats import conversation_of, task_message_id
+
+AT = datetime(2026, 3, 26, tzinfo=UTC)
+
+
+def answer_to(message_id: str, text: str = "Yes.", **more: object) -> ChatTurn:
+    return ChatTurn.model_validate(
+        {"number": 0, "role": ChatRole.ASSISTANT, "text": text, "at": AT, "message_id": message_id, "answered_by": "model", **more}
+    )
+
+
+async def test_a_turn_is_written_once_however_often_it_is_said(database: Database) -> None:
+    chats = ChatTable(database)
+    said = await asyncio.gather(*(chats.say("a/b", "msg-1", "Hello.") for _ in range(3)))
+    assert {turn.number for turn, _ in said} == {1}
+    first = await chats.answer("a/b", answer_to("msg-1"))
+    assert await chats.answer("a/b", answer_to("msg-1", "No.")) == first
+    _, reply = await chats.say("a/b", "msg-1", "Hello.")
+    assert isinstance(reply, ChatReply)
+    assert (reply.response, reply.chat_id, reply.message_id) == ("Yes.", "a/b", "msg-1")
+    assert [event.event for event in await chats.events_after("a/b", 0)] == [
+        ChatEventKind.MESSAGE,
+        ChatEventKind.MESSAGE,
+        ChatEventKind.DONE,
+    ]
+
+
+async def test_chats_have_numbers_and_positions_of_their_own(database: Database) -> None:
+    chats = ChatTable(database)
+    await asyncio.gather(*(chats.say(chat_id, f"msg-{number}", "Hello.") for number in range(4) for chat_id in ("a", "b")))
+    for chat_id in ("a", "b"):
+        assert [turn.number for turn in await chats.turns(chat_id)] == [1, 2, 3, 4]
+        assert [event.position for event in await chats.events_after(chat_id, 0)] == [1, 2, 3, 4]
+
+
+async def test_chunks_are_told_under_their_message_and_forgotten_later(database: Database) -> None:
+    chats = ChatTable(database)
+    await chats.say("a", "msg-1", "Hello.")
+    conversation = conversation_of("a", 1)
+    await chats.add_chunks(conversation, [Chunk(type="text", data="x\0")] * 1_100)
+    await chats.add_chunks(conversation_of("nobody", 1), [Chunk(type="text", data="x")])
+    assert await chats.chat_of(conversation) == "a"
+    await chats.answer("a", answer_to("msg-1"))
+    events = await chats.events_after("a", 0, limit=2_000)
+    assert [event.event for event in events if event.event is not ChatEventKind.CHUNK] == [
+        ChatEventKind.MESSAGE,
+        ChatEventKind.MESSAGE,
+        ChatEventKind.DONE,
+    ]
+    assert len(events) == 1_001
+    assert await chats.position_before("a", "msg-1") == 0
+
+
+async def test_tasks_are_followed_until_their_end_is_told(database: Database) -> None:
+    chats = ChatTable(database)
+    await chats.say("a", "msg-1", "Make two.")
+    await chats.answer("a", answer_to("msg-1", task_ids=("create_00000001", "create_00000002")))
+    await chats.answer("a", answer_to(task_message_id("create_00000001")), ends=False)
+    assert await chats.unended_tasks("a") == ("create_00000002",)
+
+
+async def test_a_chat_rests_is_opened_again_and_is_forgotten(database: Database) -> None:
+    chats = ChatTable(database)
+    await chats.say("a", "msg-1", "Hello.")
+    await chats.rest("a")
+    assert (await chats.open_count(), await chats.page(limit=9, is_open=True)) == (0, ())
+    await chats.say("a", "msg-2", "Again.")
+    assert await chats.open_count() == 1
+    assert await chats.forget("a")
+    assert not await chats.forget("a")
+    # What is still under way for it is written nowhere.
+    await chats.answer("a", answer_to("msg-2"))
+    assert (await chats.turns("a"), await chats.events_after("a", 0), await chats.get("a")) == ((), (), None)

@@ -29,7 +29,7 @@ class Bounds:
 
 
 class ImClient:
-    """In `folder`, which no other process uses. `functions` are those that an agent may be given."""
+    """In `folder`, which no other process uses. Without `notices` the chats say nothing by themselves."""
 
     def __init__(
         self, line: Line, folder: Path, answering: Answering, notices: Notices | None = None, bounds: Bounds | None = None
@@ -70,9 +70,7 @@ class ImClient:
         await self.windows.load()
         for message in self.windows.unacknowledged():
             self._outbox.add(message)
-        for chat_id in self.windows.chat_ids:
-            if self.windows.waiting(chat_id):
-                self._notifier.notify(chat_id)
+        self._notify_all_waiting()
         async with asyncio.TaskGroup() as parts:
             parts.create_task(self._connection.run(), name="im connection")
             parts.create_task(self._answers.run(), name="im answers")
@@ -107,6 +105,10 @@ class ImClient:
             new = await self.windows.take(message) if reason is None else ()
         except WindowFull as error:
             new, reason = (), str(error)
+        except OSError:
+            # One of several windows may have it already: sent again, it is not new there.
+            self._notify_all_waiting()
+            raise
         if reason is not None:
             self._told.warn("im_message_refused", id=message.id, sender=message.sender, reason=reason)
             return refusal(message, reason)
@@ -115,6 +117,11 @@ class ImClient:
         if new:
             self._connection.made_progress()
         return acknowledgement(message)
+
+    def _notify_all_waiting(self) -> None:
+        for chat_id in self.windows.chat_ids:
+            if self.windows.waiting(chat_id):
+                self._notifier.notify(chat_id)
 
     async def _settle(self, told: ImMessage) -> None:
         sent = self._outbox.get(told.id)

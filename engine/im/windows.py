@@ -91,8 +91,8 @@ class ChatWindows:
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         folders = sorted(self._root.glob(f"*/{PENDING}"), key=lambda path: path.stat().st_mtime_ns)
         found = [(path.parent, pending) for path in folders if (pending := read_pending(path.parent))]
-        kept = found[-self._most :]
-        return [ChatWindow(folder, pending) for folder, pending in found if pending.entries or (folder, pending) in kept]
+        older = len(found) - self._most
+        return [ChatWindow(folder, pending) for place, (folder, pending) in enumerate(found) if pending.entries or place >= older]
 
     def _take(self, message: ImMessage) -> tuple[str, ...]:
         windows = self._windows_for(message)

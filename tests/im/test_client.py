@@ -7,6 +7,7 @@ import structlog
 
 from engine.im.client import Bounds
 from engine.im.protocol import key_of
+from engine.im.window import CHATBOX, folder_of
 from tests.im.people import Chats, Person, person, running_client
 from toolagent.contracts.im import ImMessage, ImType
 from toolagent.testing.servers.im_faults import ImFault
@@ -31,6 +32,25 @@ async def test_without_a_window_named_all_answer_and_the_first_message_opens_one
         assert await alice.replies(1) == ["w1: one"]
         await alice.send("all", message_id="3")
         assert sorted(await alice.replies(2)) == ["mine: all", "w1: all"]
+
+
+@pytest.mark.promise("im-answered-once")
+async def test_what_one_of_several_windows_cannot_keep_now_is_kept_later_and_answered_once_in_each(
+    server: ImServer, alice: Person, chats: Chats, tmp_path: Path
+) -> None:
+    async with running_client(server, tmp_path, chats):
+        for window in ("w1", "w2"):
+            await alice.send("hello", window, message_id=window)
+            await alice.next()
+        box = folder_of(tmp_path / "windows", "w2") / CHATBOX
+        whole = box.rename(box.with_suffix(".aside"))
+        box.mkdir()
+        await alice.send("all", message_id="all")
+        assert await alice.replies(1) == ["w1: all"]
+        box.rmdir()
+        whole.rename(box)
+        assert await alice.replies(1) == ["w2: all"]
+    assert set(chats.asked.values()) == {1}
 
 
 @pytest.mark.promise("im-in-order")

@@ -4,7 +4,6 @@ An `if` about conversations belongs in the rules of the role or in the archive; 
 """
 
 import asyncio
-from contextlib import suppress
 from datetime import timedelta
 
 from pydantic import JsonValue
@@ -128,9 +127,11 @@ class ServiceAgent:
             left = self._spoken + timedelta(seconds=self._life.silence_s) - workflow.now()
             if self._is_full or left <= timedelta():
                 return
-            # One timer at a time, however much is said meanwhile.
-            with suppress(TimeoutError):
+            try:
+                # One timer at a time, however much is said meanwhile.
                 await workflow.wait_condition(lambda: self._is_full, timeout=left)
+            except TimeoutError:
+                continue
 
     async def _answered(self, message: ChatMessage) -> ChatReply:
         begun = await workflow.execute_local_activity(stubs.begin_turn, message, **options.archive("message"))

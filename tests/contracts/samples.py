@@ -6,6 +6,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from tests.contracts.wire import Schema
+from toolagent.contracts.chats import CHAT_ID_PATTERN
 from toolagent.contracts.identifiers import CALL_ID_PATTERN, FILE_ID_PATTERN, SECRET_PATTERN, TOOL_ID_PATTERN
 from toolagent.contracts.sessions import SESSION_ID_PATTERN
 
@@ -13,6 +14,7 @@ __all__ = ["NoSample", "Samples"]
 
 _BY_PATTERN = {
     TOOL_ID_PATTERN: "image_stitcher",
+    CHAT_ID_PATTERN: "user_A_window_1",
     CALL_ID_PATTERN: "call-0123456789abcdef0123456789abcdef",
     FILE_ID_PATTERN: "file_0123456789abcdef0123456789abcdef",
     SECRET_PATTERN: "secret:WEATHER_KEY",

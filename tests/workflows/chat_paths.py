@@ -42,17 +42,26 @@ EVENTS_OF_A_TURN = 12
 BEAT = timedelta(seconds=0.2)
 
 
+def _set() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
+
+
 @dataclass
 class Archive:
     """What was said by id of the message, and told of tasks. A message with `model` in it goes to the model."""
 
-    silence_s: float = 1.0
+    silence_s: float = 300.0
     following: tuple[str, ...] = ()
     said: dict[str, ChatReply] = field(default_factory=dict[str, ChatReply])
     order: list[str] = field(default_factory=list[str])
     announced: list[str] = field(default_factory=list[str])
     rested: int = 0
     reached: asyncio.Event = field(default_factory=asyncio.Event)
+    may_answer: asyncio.Event = field(default_factory=_set)
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+    """The end of a task."""
 
     @property
     def steps(self) -> list[Callable[..., object]]:
@@ -68,6 +77,7 @@ class Archive:
             return AnsweredTurn(number=1, reply=self.said[said.message_id])
         self.order.append(said.message)
         self.reached.set()
+        await self.may_answer.wait()
         number = 2 * len(self.order) - 1
         if "model" in said.message:
             conversation = f"{said.message}:{number}"
@@ -81,6 +91,7 @@ class Archive:
     @activity.defn(name=step_names.ANNOUNCE_TASK)
     async def announce_task(self, step: Announcement) -> int:
         self.announced.append(step.outcome.task_id)
+        self.told.set()
         return 2 * len(self.order) + len(self.announced)
 
     @activity.defn(name=step_names.REST_CHAT)
@@ -133,12 +144,16 @@ def message(stage: Stage, text: str, message_id: str = "msg-1") -> ChatMessage:
     return ChatMessage(chat_id=stage.queue, message=text, message_id=message_id)
 
 
-async def talked(stage: Stage, archive: Archive, *texts: str, life: ChatLife | None = None) -> AnyHandle:
-    """One message after the other, then silence."""
+async def talked(stage: Stage, archive: Archive, *texts: str, life: ChatLife | None = None, tells: bool = False) -> AnyHandle:
+    """One message after the other, then it is closed; `tells`: once it has told the end of a task."""
     async with stage.workers(archive.steps):
         handle = await stage.start(names.SERVICE_AGENT, life or life_of(stage), workflow_id=names.chat_workflow(stage.queue))
         for number, text in enumerate(texts, start=1):
             await said(handle, message(stage, text, f"msg-{number}"))
+        if tells:
+            await asyncio.wait_for(archive.told.wait(), REACHED_S)
+        if texts:
+            await handle.cancel()
         await handle.result()
     return handle
 
@@ -155,7 +170,7 @@ async def said(handle: AnyHandle, what: ChatMessage) -> ChatReply:
 
 async def cancelled(stage: Stage) -> AnyHandle:
     """While the model thinks; another message waits."""
-    archive = Archive(silence_s=300)
+    archive = Archive()
     async with stage.workers(archive.steps):
         handle = await stage.start(names.SERVICE_AGENT, life_of(stage), workflow_id=names.chat_workflow(stage.queue))
         answer = asyncio.create_task(said(handle, message(stage, "model waits")))
@@ -174,12 +189,13 @@ async def not_its_own(stage: Stage) -> AnyHandle:
 
 
 PATHS: Mapping[str, Walk] = {
+    "silent": Walk(lambda stage: talked(stage, Archive(silence_s=1.0)), ""),
     "by-rules": Walk(lambda stage: talked(stage, Archive(), "Which tools?", "Thanks."), ""),
-    "makes-a-tool": Walk(lambda stage: talked(stage, Archive(), "model makes"), ""),
+    "makes-a-tool": Walk(lambda stage: talked(stage, Archive(), "model makes", tells=True), ""),
     "the-model-refuses": Walk(lambda stage: talked(stage, Archive(), "model refused", "Which tools?"), ""),
     "a-function-breaks": Walk(lambda stage: talked(stage, Archive(), "model makes, breaks"), ""),
-    "revived": Walk(lambda stage: talked(stage, Archive(following=(TASK,)), "Is it there?"), ""),
-    "goes-on": Walk(lambda stage: talked(stage, Archive(), "Hello.", life=life_of(stage, runs=1, following=(TASK,), silence_s=1.0)), ""),
+    "revived": Walk(lambda stage: talked(stage, Archive(silence_s=1.0, following=(TASK,))), ""),
+    "goes-on": Walk(lambda stage: talked(stage, Archive(), life=life_of(stage, runs=1, following=(TASK,), silence_s=1.0)), ""),
     "long": Walk(lambda stage: talked(stage, Archive(), *["Hello."] * 3, life=life_of(stage, events=EVENTS_OF_A_TURN)), ""),
     "cancelled": Walk(cancelled, ""),
     "not-its-own": Walk(not_its_own, "failed"),

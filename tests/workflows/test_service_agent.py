@@ -1,0 +1,67 @@
+"""A conversation on a real server: its order, its runs, its limits."""
+
+import asyncio
+import uuid
+from collections import Counter
+
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+
+from tests.workflows.chat_paths import Archive, life_of, message, said
+from tests.workflows.stage import AnyHandle, Stage
+from toolagent.client import names
+from toolagent_service.contracts.chats import ChatLife
+
+_CALLERS, _MESSAGES = 3, 24
+_WAITING = 8
+_PATIENCE_S = 60
+
+
+def stage_of(temporal: Client) -> Stage:
+    return Stage(temporal, f"chat-{uuid.uuid4().hex[:8]}")
+
+
+async def begun(stage: Stage, life: ChatLife) -> AnyHandle:
+    return await stage.start(names.SERVICE_AGENT, life, workflow_id=names.chat_workflow(stage.queue))
+
+
+async def test_no_message_is_lost_repeated_or_overtaken_though_each_few_go_to_another_run(temporal: Client) -> None:
+    stage, archive = stage_of(temporal), Archive()
+    async with stage.workers(archive.steps):
+        handle = await begun(stage, life_of(stage, events=20))
+
+        async def caller(number: int) -> None:
+            for place in range(number, _MESSAGES, _CALLERS):
+                await said(handle, message(stage, f"{place}", f"msg-{place}"))
+
+        await asyncio.gather(*map(caller, range(_CALLERS)))
+        # Another run answers from the archive what an earlier one has answered.
+        assert (await said(handle, message(stage, "0", "msg-0"))).message_id == "msg-0"
+        state = await handle.query(names.PROGRESS, result_type=ChatLife)
+        await handle.cancel()
+        await handle.result()
+    assert Counter(archive.order) == dict.fromkeys(map(str, range(_MESSAGES)), 1)
+    for number in range(_CALLERS):
+        own = [place for place in map(int, archive.order) if place % _CALLERS == number]
+        assert own == sorted(own)
+    assert (state.runs > 2, state.turn_count, archive.rested) == (True, 2 * _MESSAGES, 1)
+
+
+async def test_more_messages_than_may_wait_are_refused_and_may_come_again(temporal: Client) -> None:
+    stage, archive = stage_of(temporal), Archive()
+    archive.may_answer.clear()
+    async with stage.workers(archive.steps):
+        handle = await begun(stage, life_of(stage))
+        all_of_them = [message(stage, f"{number}", f"msg-{number}") for number in range(_WAITING + 1)]
+        answers = [asyncio.create_task(handle.execute_update(names.SAY, one, id=one.message_id)) for one in all_of_them]
+        (refused,), others = await asyncio.wait(answers, timeout=_PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+        archive.may_answer.set()
+        await asyncio.gather(*others)
+        again = all_of_them[answers.index(refused)]
+        assert (await said(handle, again)).message_id == again.message_id
+        await handle.cancel()
+        await handle.result()
+    failure = refused.exception()
+    assert isinstance(failure, WorkflowUpdateFailedError)
+    assert isinstance(failure.cause, ApplicationError)
+    assert failure.cause.type == names.CHAT_FULL

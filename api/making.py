@@ -74,7 +74,12 @@ TakenRepair = Annotated[MakeRequest, Depends(_take_repair)]
 
 
 async def submitted(dependencies: Dependencies, asked: MakeRequest) -> Response:
-    """202 with the task's id. The same request under the same key is the same task.
+    """202 with the task's id. Raises as `submitted_task`."""
+    return _answer(await submitted_task(dependencies, asked))
+
+
+async def submitted_task(dependencies: Dependencies, asked: MakeRequest) -> MakeTask:
+    """The same request under the same key is the same task.
 
     The workflow is started before its record is written, and writes that too: whoever dies in between leaves no task that nobody works at.
     Raises Refusal when the key was used for something else, when a tool cannot be repaired or is being repaired already, and with the
@@ -92,7 +97,7 @@ async def submitted(dependencies: Dependencies, asked: MakeRequest) -> Response:
             if not request.key:
                 continue
             raise _used_key() from conflict
-        return _answer(known)
+        return known
     raise _used_key()
 
 

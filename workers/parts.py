@@ -34,6 +34,7 @@ from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
 from engine.calls.troubles import CachedTroubles
 from engine.calls.usual_durations import UsualDurations
+from engine.concierge.concierge import Concierge
 from engine.groups.account import SessionAccounts
 from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
@@ -126,6 +127,8 @@ class Store:
         self.placements = Placements(state.host or None, settings.calls.bucket_limits, self.hosts, self.routes)
         self.registry = ToolRegistry(self.tools, self.routes, ALIASES)
         self.composites = Composites(self.tools, self.groups)
+        self.matching = Matching(self.tools, self.groups, CatalogState(database))
+        self.concierge = Concierge(self.matching, self.tools, self.groups, self.tasks)
         self.residents = Residents(self.sessions, self.registry)
         self.cached_tools = CachedTools(self.registry, CatalogState(database))
         self.repairs = ProductionRepairs(database)
@@ -287,7 +290,8 @@ def doors_of(
     return Dependencies(
         client=client,
         registry=store.registry,
-        matching=Matching(store.tools, store.groups, CatalogState(store.database)),
+        matching=store.matching,
+        concierge=store.concierge,
         routes=store.routes,
         groups=store.groups,
         sessions=store.sessions,

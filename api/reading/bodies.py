@@ -4,12 +4,15 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from api.forms import NO_CONTROLS
+from api.forms import NO_CONTROLS, SOMETHING
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import Caller, CallMode, ToolCall
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import SearchDetail
 from toolagent.contracts.identifiers import ToolId
+
+LONGEST_MESSAGE = 8_000
+"""Characters: with its context it may become the description of a task."""
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 # A control character is of no use in a name, and NUL is one that databases refuse.
@@ -58,6 +61,20 @@ class SelectToolBody(Contract):
     tool_id: ToolId
     params: dict[str, JsonValue] = {}
     stream: bool = False
+
+
+class AgentChatBody(Contract):
+    """What an agent says, in plain words. Of `context`, the texts `task` and `requirements` are read."""
+
+    model_config = strict(
+        {"message": "我需要处理图片的工具", "context": {"task": "批量压缩图片"}},
+        {"message": "How do I use the ComfyUI nodes LoadImage and SaveImage?"},
+        {"message": "帮我创建一个文本摘要工具", "context": {"requirements": "支持中英文,最大长度 500 字"}},
+    )
+
+    message: Annotated[str, Field(max_length=LONGEST_MESSAGE, pattern=SOMETHING)]
+    context: dict[str, JsonValue] = {}
+    caller: CallerBody = CallerBody()
 
 
 class SearchToolsBody(Contract):

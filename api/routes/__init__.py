@@ -2,6 +2,7 @@
 
 from api.routes import (
     agent,
+    agent_chat,
     audit,
     batches,
     calls,
@@ -28,6 +29,7 @@ ROUTERS = (
     calls.router,
     batches.router,
     agent.router,
+    agent_chat.router,
     search.router,
     tools.router,
     versions.router,

@@ -14,7 +14,7 @@ from engine.store.database import Database
 from engine.store.file_references import holder_of_conversation, release_files
 from engine.store.tables import messages, model_turns, task_notes, tool_outcomes
 from engine.store.upserts import insert_new
-from toolagent.contracts.chats import ChatEvent, ChatEventKind, ChatReply, ChatRole, ChatTurn, Chunk, ListedChat
+from toolagent.contracts.chats import AnsweredBy, ChatEvent, ChatEventKind, ChatReply, ChatRole, ChatTurn, Chunk, ListedChat
 from toolagent.core.chats import chat_key, conversation_of, task_message_id
 
 _KEPT_EVENTS = 1_000
@@ -50,6 +50,8 @@ class ChatTable:
             if stands is None:
                 stands = await _append(connection, chat_id, answer)
                 if ends and stands.number:
+                    if unheard := _unheard(stands):
+                        await _happened(connection, chat_id, ChatEventKind.CHUNK, answer.message_id, unheard)
                     reply = reply_of(chat_id, stands).model_dump(mode="json")
                     await _happened(connection, chat_id, ChatEventKind.DONE, answer.message_id, [reply])
                 await _forget_chunks(connection, chat_id)
@@ -160,6 +162,14 @@ async def _open(connection: AsyncConnection, chat_id: str) -> None:
 async def _turns_of(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]:
     query = select(chat_turns).where(chat_turns.c.chat_id == chat_id, chat_turns.c.message_id == message_id).order_by(chat_turns.c.number)
     return tuple(turn_of(row) for row in (await connection.execute(query)).mappings())
+
+
+def _unheard(answer: ChatTurn) -> list[JsonValue]:
+    """Its text as chunks, where that was not told as it was written: what a model wrote before it failed does not count."""
+    if answer.answered_by is AnsweredBy.MODEL and not answer.error:
+        return []
+    restart = [Chunk(type="restart")] if answer.error else []
+    return [chunk.model_dump(mode="json") for chunk in (*restart, Chunk(type="text", data=answer.text))]
 
 
 async def _append(connection: AsyncConnection, chat_id: str, turn: ChatTurn) -> ChatTurn:

@@ -217,7 +217,7 @@ class Careless:
     model: str = MODEL
     asked: list[ModelRequest] = field(default_factory=list[ModelRequest])
 
-    async def ask(self, request: ModelRequest, beat: Callable[[str], None]) -> ModelTurn:  # noqa: ARG002 - as the protocol has it
+    async def ask(self, request: ModelRequest, *_tell: Callable[[str], None]) -> ModelTurn:
         self.asked.append(request)
         use = ToolUse(id=f"use-{len(self.asked)}", name="write_file", input={"path": "a", "\udc00": ["\ud83d"]})
         return ModelTurn(content=(Text(text="So \ud83d"), use), stop_reason="tool_use", model=MODEL, usage=Usage())

@@ -12,6 +12,7 @@ import pytest_asyncio
 from api.app import create_app
 from api.ports import Dependencies, Limits
 from engine.calls.placements import Placements
+from engine.concierge.concierge import Concierge
 from engine.registry.export import CatalogExport
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
@@ -103,10 +104,12 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
     tools, routes, client = ToolTable(database), RouteTable(database), FakeToolAgentClient()
     registry, folder = ToolRegistry(tools, routes), tmp_path / "files"
     files = FileStore(database, FolderContent(folder), folder, LIMITS.max_file_bytes)
+    matching = Matching(tools, GroupTable(database), CatalogState(database))
     dependencies = Dependencies(
         client=client,
         registry=registry,
-        matching=Matching(tools, GroupTable(database), CatalogState(database)),
+        matching=matching,
+        concierge=Concierge(matching, tools, GroupTable(database), TaskTable(database)),
         routes=routes,
         groups=GroupTable(database),
         sessions=SessionTable(database),

@@ -108,10 +108,15 @@ async def test_turns_and_chats_come_in_pages(house: House) -> None:
 
 async def test_events_are_gone_on_with_from_where_they_were(house: House) -> None:
     await answered(house, "a", "Hello.", "k")
-    refused = await house.http.get("/chats/a/events", headers={"Last-Event-ID": "4"})
+    refused = await house.http.get("/chats/a/events", headers={"Last-Event-ID": "5"})
     assert [error["field"] for error in refused.json()["errors"]] == ["Last-Event-ID"]
     stream = await house.http.post("/chat", json={"message": "Hello.", "chat_id": "a", "stream": True}, headers={"Idempotency-Key": "k"})
-    assert [line for line in stream.text.splitlines() if line.startswith(("event:", "id:"))] == ["event: done", "id: 3"]
+    assert [line for line in stream.text.splitlines() if line.startswith(("event:", "id:"))] == [
+        "event: chunk",
+        "id: 3",
+        "event: done",
+        "id: 4",
+    ]
 
 
 async def test_the_service_at_a_glance_shows_the_chats_that_are_open(house: House) -> None:

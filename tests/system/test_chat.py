@@ -22,7 +22,8 @@ from toolagent.testing.servers.scenario import Conversation, Scenario, Turn
 
 pytestmark = pytest.mark.timeout(400)
 
-TALLY = {**word_counter("tally"), "examples": [{"input": {"text": "a b a"}, "expected_output": {"words": 3, "most_common": "a"}}]}
+EXAMPLES: JsonValue = [{"input": {"text": "a b a"}, "expected_output": {"words": 3, "most_common": "a"}}]
+TALLY: dict[str, JsonValue] = {**word_counter("tally"), "examples": EXAMPLES}
 TASK: JsonValue = {name: value for name, value in TALLY.items() if name != "runtime"}
 WISH = "I need a tally of the words of a text, please make one."
 TEXT = "There is echo: it gives back what it gets."
@@ -156,7 +157,8 @@ def test_a_model_that_refuses_is_told_and_the_chat_goes_on(talking: tuple[Servic
 def test_messages_of_one_chat_are_answered_one_after_the_other(talking: tuple[ServiceProcess, ModelServer]) -> None:
     service, _ = talking
     with ThreadPoolExecutor(6) as pool:
-        replies = [*pool.map(lambda number: say(service, "many at once", f"Number {number}?"), range(6))]
+        said = [pool.submit(say, service, "many at once", f"Number {number}?") for number in range(6)]
+        replies = [one.result() for one in said]
     turns = chat(service, "many at once").turns
     assert [turn.role for turn in turns] == [ChatRole.USER, ChatRole.ASSISTANT] * 6
     assert [turn.message_id for turn in turns[::2]] == [turn.message_id for turn in turns[1::2]]

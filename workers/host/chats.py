@@ -7,11 +7,8 @@ from activities.agents.opening import Openings
 from activities.agents.service import ServiceRole
 from activities.chat_tools.desk import Tables
 from activities.chats import Chats
-from engine.chats.concierge import Concierge
 from engine.chats.conversations import ChatParts, Conversations
 from engine.chats.submissions import Submissions
-from engine.registry.matching.matching import Matching
-from engine.store.catalog_state import CatalogState
 from toolagent.client.making import Making
 from toolagent.contracts.task_specs import MakeLimits
 from toolagent_service.agents.model_cost import limits_for
@@ -22,20 +19,17 @@ from workers.settings.chats import ChatSettings
 _PROMPT = "service"
 
 
-def chats_of(
-    store: Store, settings: ChatSettings, client: Client, models: Models, openings: Openings, concierge: Concierge | None
-) -> tuple[ServiceRole, Chats]:
-    """The role for models that are asked here, and the steps of conversations. `concierge` answers where no model is set."""
+def chats_of(store: Store, settings: ChatSettings, client: Client, models: Models, openings: Openings) -> tuple[ServiceRole, Chats]:
+    """The role for models that are asked here, and the steps of conversations."""
     submissions = Submissions(Making(client), store.tasks, store.registry)
-    matching = Matching(store.tools, store.groups, CatalogState(store.database))
-    tables = Tables(matching, store.registry, store.groups, store.routes, store.tasks, store.notes, submissions)
+    tables = Tables(store.matching, store.registry, store.groups, store.routes, store.tasks, store.notes, submissions)
     role = ServiceRole(tables, store.chats)
 
     async def opened(conversation_id: str, text: str) -> AgentRequest:
         limits = limits_for(MakeLimits(), _allowed(settings), openings.price())
         return await openings.open(conversation_id, text, role, _PROMPT, limits)
 
-    parts = ChatParts(store.chats, store.messages, store.tasks, submissions, concierge)
+    parts = ChatParts(store.chats, store.messages, store.tasks, submissions, store.concierge)
     return role, Chats(Conversations(parts, opened if models.provider is not None else None, settings.chat_idle_s))
 
 

@@ -129,7 +129,7 @@ async def running_making(
         models = Models(provider, Prompts(_data(settings.catalog, "prompts")), _prices(settings.catalog))
         transcript = Transcript(store.messages, store.outcomes, store.turns, store.notes, store.tasks)
         openings = Openings(models, transcript)
-        service, chats = chats_of(store, settings.chats, client, models, openings, None)
+        service, chats = chats_of(store, settings.chats, client, models, openings)
         coding = CodingRole(benches, gate, Proposals(gate, locks, candidates, registration.is_anothers), Subjects(store.tasks))
         yield MakingActivities(
             FollowTask(

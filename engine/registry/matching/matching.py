@@ -2,6 +2,7 @@
 
 from engine.registry.matching.composites import Composites
 from engine.registry.matching.live import LiveRanking
+from engine.registry.matching.ranking import Counts, Ranking
 from engine.registry.matching.texts import Filters, traits_of
 from engine.store.catalog_state import CatalogState
 from engine.store.groups import GroupTable
@@ -36,6 +37,9 @@ class Matching:
         ids = await self._ranking.ask(lambda ranking: ranking.named(query))
         found = await self._tools.list_some(ids[:1])
         return found[0].manifest if found else None
+
+    async def counts(self) -> Counts:
+        return await self._ranking.ask(Ranking.counts)
 
     async def search_tools(
         self,

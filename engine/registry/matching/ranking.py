@@ -1,17 +1,32 @@
 """What the words and the meanings of a need find, in one order."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from engine.registry.matching.meanings import Meanings
 from engine.registry.matching.texts import Filters, Traits, text_of, traits_of
 from engine.registry.matching.word_index import Wanted, WordIndex
 from engine.registry.matching.words import telling_words
+from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.manifest import ToolManifest
 
 MOST_FOUND = 200
 _MOST_ALIKE = 50
 _DAMPING = 3
 """Of reciprocal rank fusion. It is small, for what is first in one order is mostly right; with 60, what is tenth in both came before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many tools there are, by what they are."""
+
+    by_backend: Mapping[BackendRuntime, int]
+    by_category: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_backend.values())
 
 
 class Ranking:
@@ -43,6 +58,9 @@ class Ranking:
         asked = query.strip()
         ids = [tool_id for tool_id in dict.fromkeys((asked, asked.lower())) if tool_id in self._known]
         return [*dict.fromkeys((*ids, *self._named.get(asked.lower(), ())))]
+
+    def counts(self) -> Counts:
+        return Counts(Counter(tool.backend for tool in self._known.values()), Counter(tool.category for tool in self._known.values()))
 
     def search(self, query: str, filters: Filters) -> list[str]:
         """At most `MOST_FOUND` ids, the best first: exact names, then what words and meanings find."""

@@ -9,8 +9,8 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from toolagent.cli.schemas import is_file, items_schema, property_schema, types_of
 from toolagent.contracts.contract import JsonSchema
+from toolagent.core.parameter_schemas import is_file, items_schema, property_schema, types_of
 from toolagent.core.schemas import kind_of
 
 __all__ = ["ParameterError", "Upload", "parse_json", "parse_object", "parse_parameters", "require_text", "with_uploads"]

@@ -14,7 +14,6 @@ from rich.text import Text
 from toolagent.cli.evidence import summary
 from toolagent.cli.example import call_line
 from toolagent.cli.permissions import granted
-from toolagent.cli.schemas import property_names, property_schema, required_names, type_label
 from toolagent.cli.words import result_told
 from toolagent.contracts.audit import AuditEntry, AuditPage
 from toolagent.contracts.batches import BatchResult
@@ -25,6 +24,7 @@ from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.routes import ToolRoute
 from toolagent.contracts.tasks import TaskView
 from toolagent.contracts.versions import ToolVersions
+from toolagent.core.parameter_schemas import property_names, property_schema, required_names, type_label
 
 __all__ = [
     "Cell",

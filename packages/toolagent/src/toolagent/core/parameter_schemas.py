@@ -1,4 +1,4 @@
-"""What a JSON Schema says of one parameter, as far as the command line needs it."""
+"""What a JSON Schema says of one parameter, as far as people and examples need it."""
 
 from collections.abc import Iterator
 

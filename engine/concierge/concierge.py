@@ -1,0 +1,196 @@
+"""Answers what agents ask in plain words: by rules, from the tools, groups and tasks that there are."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from engine.concierge.answers import Answers
+from engine.concierge.needs import telling
+from engine.concierge.recognising import recognised
+from engine.concierge.solutions import composite_workflow
+from engine.concierge.task_books import repair_book, task_book
+from engine.concierge.wish import Wish
+from engine.registry.matching.evidence import words_in_common
+from engine.registry.matching.matching import Matching
+from engine.registry.matching.texts import Filters
+from engine.store.groups import GroupTable
+from engine.store.tasks import TaskTable
+from engine.store.tools import ToolTable
+from toolagent.contracts.agent_chat import CompositeWorkflow
+from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.making_views import ListedTask
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.task_specs import is_making
+from toolagent.contracts.tasks import TaskState
+from toolagent.core.suggestions import nearest
+from toolagent.core.task_requests import SpecError
+from toolagent_service.contracts.concierge import Intent, Reply
+from toolagent_service.making.mendable import unmendable
+
+_SHOWN = 10
+_OTHERS = 3
+_TASKS = 5
+_TIMED = 20
+_MOST_NAMES = 20
+_ID = re.compile(r"[A-Za-z][A-Za-z0-9_:-]*")
+_LONGEST = 500
+_MOST_LETTERS = 128
+_PRONOUN = 4
+"""Letters of `it`, `this`, `that`: the id of a tool is longer."""
+
+
+class Concierge:
+    """Reads, and changes nothing: a task that it would have done is in its reply. All raise StoreUnavailableError."""
+
+    def __init__(self, matching: Matching, tools: ToolTable, groups: GroupTable, tasks: TaskTable) -> None:
+        self._matching, self._tools, self._groups, self._tasks = matching, tools, groups, tasks
+
+    async def answer(self, message: str, context: Mapping[str, JsonValue] | None = None) -> Reply:
+        """Of the context, the texts `task` and `requirements` are read."""
+        wish, more = recognised(message), _Context.of(context or {})
+        answers = Answers(wish.intent, wish.language)
+        match wish.intent:
+            case Intent.HELP:
+                return answers.help()
+            case Intent.LIST | Intent.RUNTIMES | Intent.GROUPS | Intent.STATUS:
+                return await self._state(wish, answers)
+            case Intent.DETAILS:
+                return await self._details(wish, answers, message)
+            case Intent.MAKE:
+                return await self._make(wish, answers, more.description(message))
+            case Intent.REPAIR:
+                return await self._repair(wish, answers, message)
+            case Intent.DISCOVER | Intent.UNDECIDED:
+                return await self._discover(wish, answers, message, more)
+
+    async def _state(self, wish: Wish, answers: Answers) -> Reply:
+        """What there is at the moment."""
+        match wish.intent:
+            case Intent.LIST:
+                first = await self._matching.search_tools(limit=_SHOWN)
+                return answers.list(await self._matching.counts(), [entry.manifest for entry in first])
+            case Intent.RUNTIMES:
+                return answers.runtimes(await self._matching.counts())
+            case Intent.GROUPS:
+                return await self._groups_for(wish, answers)
+            case _:
+                return await self._status(wish, answers)
+
+    async def _discover(self, wish: Wish, answers: Answers, message: str, context: "_Context") -> Reply:
+        """By an id or a name, else by a group that is named, else by words and meanings."""
+        if tool := await self._named(message[:_LONGEST], ids=_ids_in(message, sure=True)):
+            return await self._explained(tool, Answers(Intent.DETAILS, wish.language))
+        if reply := await self._composite(message, answers):
+            return reply
+        need = " ".join(telling(f"{message[:_LONGEST]} {context.task}"))
+        if not need and wish.category is None:
+            return answers.help()
+        found = await self._found(need if need != wish.category else "", wish.category)
+        if wish.intent is Intent.DISCOVER or any(words_in_common(need, tool) for tool in found):
+            return Answers(Intent.DISCOVER, wish.language).tools_found(need, found, context.description(message))
+        return answers.help(found[:_OTHERS])
+
+    async def _details(self, wish: Wish, answers: Answers, message: str) -> Reply:
+        ids = (*_ids_in(wish.about), *_ids_in(message, sure=True))
+        if tool := await self._named(wish.about[:_LONGEST], ids=ids):
+            return await self._explained(tool, answers)
+        if group := await self._group(wish.about):
+            return answers.group(group, await self._matching.get_base_tools(group.group_id))
+        if reply := await self._composite(message, answers):
+            return reply
+        need = " ".join(telling(wish.about))
+        found = [tool for tool in await self._found(need) if words_in_common(need, tool)] if need else []
+        if not found:
+            return answers.no_such_tool(wish.about, await self._nearest(wish.about))
+        return await self._explained(found[0], answers, found[1:_OTHERS], asked=wish.about)
+
+    async def _explained(self, tool: ToolManifest, answers: Answers, others: Sequence[ToolManifest] = (), asked: str = "") -> Reply:
+        return answers.details(tool, others, await self._session_of(tool), asked)
+
+    async def _session_of(self, tool: ToolManifest) -> CompositeWorkflow | None:
+        for group in await self._groups.with_lifecycle():
+            if tool.tool_id in group.all_tool_ids:
+                return composite_workflow(group, await self._matching.get_base_tools(group.group_id))
+        return None
+
+    async def _composite(self, message: str, answers: Answers) -> Reply | None:
+        found = await self._matching.detect_composite_tool(message[:_LONGEST])
+        group = await self._groups.get(found.group_id) if found else None
+        return answers.composite(group, await self._matching.get_base_tools(group.group_id)) if group else None
+
+    async def _groups_for(self, wish: Wish, answers: Answers) -> Reply:
+        if group := await self._group(wish.about):
+            return answers.group(group, await self._matching.get_base_tools(group.group_id))
+        return answers.groups(await self._groups.list_all())
+
+    async def _group(self, group_id: str) -> ToolGroup | None:
+        return await self._groups.get(group_id) if _ID.fullmatch(group_id) else None
+
+    async def _status(self, wish: Wish, answers: Answers) -> Reply:
+        if re.fullmatch(r"(create|repair)_.*|(call|batch)-.*", wish.about):
+            return answers.task(wish.about, await self._tasks.listed(wish.about) if is_making(wish.about) else None)
+        return answers.tasks(await self._tasks.page(limit=_TASKS))
+
+    async def _make(self, wish: Wish, answers: Answers, description: str) -> Reply:
+        try:
+            task = task_book(wish, description)
+        except SpecError as error:
+            return answers.refused(str(error))
+        if task is None:
+            return answers.not_clear()
+        need = " ".join(telling(wish.about))
+        near = [tool for tool in await self._found(need) if len(words_in_common(need, tool)) == len(need.split())] if need else []
+        return answers.to_submit(task, description, await self._earlier(task.type), near[:_OTHERS])
+
+    async def _repair(self, wish: Wish, answers: Answers, message: str) -> Reply:
+        tool = await self._named(wish.about[:_LONGEST], ids=_ids_in(wish.about))
+        if tool is None:
+            is_id = _ID.fullmatch(wish.about) and len(wish.about) > _PRONOUN
+            return answers.no_such_tool(wish.about, await self._nearest(wish.about)) if is_id else answers.not_clear()
+        (entry,) = await self._tools.list_some((tool.tool_id,))
+        try:
+            task = repair_book(tool.tool_id, message)
+        except SpecError as error:
+            return answers.refused(str(error))
+        why_not = unmendable(entry)
+        return answers.refused(why_not) if why_not else answers.to_submit(task, message, await self._earlier(task.type))
+
+    async def _earlier(self, spec_type: str) -> tuple[ListedTask, ...]:
+        return await self._tasks.page(status=TaskState.COMPLETED, spec_type=spec_type, limit=_TIMED)
+
+    async def _named(self, name: str, ids: Sequence[str]) -> ToolManifest | None:
+        """The tool of that name, or the first of these ids that is one."""
+        if tool := await self._matching.match_tool(name):
+            return tool
+        found = await self._tools.list_some([*dict.fromkeys(ids)][:_MOST_NAMES])
+        return found[0].manifest if found else None
+
+    async def _nearest(self, name: str) -> tuple[str, ...]:
+        return nearest(name[:_MOST_LETTERS], await self._tools.list_ids())
+
+    async def _found(self, need: str, category: str | None = None) -> list[ToolManifest]:
+        found, _ = await self._matching.search(need, Filters(category=category), _SHOWN)
+        return [entry.manifest for entry in found]
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    task: str
+    requirements: str
+
+    @classmethod
+    def of(cls, given: Mapping[str, JsonValue]) -> "_Context":
+        task, requirements = given.get("task"), given.get("requirements")
+        return cls(task if isinstance(task, str) else "", requirements if isinstance(requirements, str) else "")
+
+    def description(self, message: str) -> str:
+        """The whole wish."""
+        return "\n\n".join(part.strip() for part in (message, self.task, self.requirements) if part.strip())
+
+
+def _ids_in(text: str, *, sure: bool = False) -> tuple[str, ...]:
+    """Words that may be ids of tools; `sure`: only those that can be nothing else."""
+    found = (word.strip(":_-").lower() for word in _ID.findall(text[:_LONGEST]))
+    return tuple(word for word in found if not sure or "_" in word or ":" in word)

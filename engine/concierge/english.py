@@ -1,0 +1,113 @@
+"""How English asks."""
+
+import re
+
+from engine.concierge.patterns import patterns
+from toolagent_service.contracts.concierge import Intent
+
+_KIND = r"(?:tool|api|service|endpoint|function|script|program|utility|something|anything)s?"
+_MAKER = r"generator|converter|parser|checker|validator|counter|calculator|translator|extractor|scraper|server|wrapper"
+_THING = rf"(?:{_KIND}|{_MAKER})"
+_ASKED = r"can you|could you|would you|will you|(?:i|we) (?:want|need) you to|i'd like you to|let's"
+_COURTESY = rf"(?:(?:hi|hello|hey|please|kindly|{_ASKED})[ ,]*)*"
+_MAKE = r"(?:make|build|create|write|develop|implement|code|generate|produce)"
+_FOR_US = r"(?: me| us| for (?:me|us))?"
+_PARAMS = r"(?:params|parameters|arguments|inputs?)"
+_PART = rf"(?:schema|{_PARAMS}|outputs?|usage|details?|documentation|docs|example(?: calls?)?)"
+_ALL = r"(?:all |every |of |your |the |available |full |complete |list |whole )*"
+_MINE = r"(?:my|the) (?:task|tool|build|request)"
+
+PATTERNS = patterns(
+    (
+        Intent.HELP,
+        (
+            r"^\W*(?:hi|hello|hey|help|help me|good (?:morning|day|evening))(?: there)?\W*$",
+            r"\bwhat (?:can|do) you do\b|\bwhat are you (?:good at|for|able to)\b|\bwho are you\b",
+            r"\bhow does (?:this|it) work\b|\bwhat is this service\b",
+        ),
+    ),
+    (
+        Intent.MAKE,
+        (
+            rf"^{_COURTESY}{_MAKE}\b{_FOR_US},? (?:an? |the |some )?(?P<about>.*\b{_THING}\b.*)$",
+            rf"\b(?:want|need|like|have) (?:an? )?(?:new )?{_THING} (?:made|built|written|created|developed)\b\W*(?P<about>.*)$",
+        ),
+    ),
+    (Intent.REPAIR, (rf"^{_COURTESY}(?:repair|fix|mend)\b(?P<about>.*)$", r"(?P<about>.+)\b(?:repair|fix|mend) (?:it|that|this)\b")),
+    (
+        Intent.GROUPS,
+        (
+            r"\btool ?groups?\b|\bgroups\b|\bthe group\b|\b[a-z0-9_-]+ group\b",
+            r"\b(?:belong|used|work|come) together\b|\b(?:as|in) (?:a set|sets)\b",
+            r"\bin (?:what|which) order\b|\busage order\b",
+        ),
+    ),
+    (
+        Intent.RUNTIMES,
+        (
+            r"\bruntimes?\b|\bexecution environments?\b",
+            r"\bwhere (?:do|does|are) (?:the |your |all )*tools? (?:run|executed)",
+            r"\brun (?:things|tools|them|it|code) in (?:docker|containers)",
+        ),
+    ),
+    (
+        Intent.STATUS,
+        (
+            rf"\b(?:status|progress|state) of {_MINE}|\bhow (?:is|are|far is) {_MINE}|\bnews (?:on|of|about) my\b",
+            rf"\b(?:is|did|has|was) {_MINE}\b.*\b(?:done|ready|finished|built|completed)",
+            r"\bwhat are you (?:building|making|working)",
+            r"\b(?:list|show|which|what)(?: me)? (?:my |the |all |running )*tasks\b",
+        ),
+    ),
+    (
+        Intent.LIST,
+        (
+            rf"^\W*(?:please |can you |could you )?(?:list|show|give|enumerate|name)(?: me)? {_ALL}tools\W*$",
+            r"\b(?:what|which) tools (?:do you (?:have|offer)|are (?:there|available)|have you got|can i use)\W*$",
+            r"\beverything (?:that )?you (?:offer|have)\b|\bhow many tools\b|\bwhat(?:'s| is) (?:available|on offer)\b",
+        ),
+    ),
+    (
+        Intent.DETAILS,
+        (
+            r"\bhow (?:do|can|could|should|to|would)(?: i| we| one| you)? ?(?:use|call|invoke|run) (?P<about>.+)$",
+            rf"\b(?:what|which) {_PARAMS} do i (?:pass|give|send) to (?P<about>.+)$",
+            rf"\b(?:what|which) {_PARAMS} (?:does|do|has|must) (?P<about>.+?) (?:take|need|have|want|accept|expect|require)",
+            rf"\b{_PART} (?:of|for|about) (?P<about>.+)$",
+            r"\b(?:tell me (?:more )?about|explain|describe|what is|what's) (?P<about>\S+)\W*$",
+            r"\bwhat does (?P<about>.+) do\b",
+        ),
+    ),
+    (
+        Intent.DISCOVER,
+        (
+            r"\b(?:which|what|any|a|an) (?:\w+ )?tools?\b|\b(?:which|one) of your\b",
+            r"\b(?:do you have|is there|are there|have you got|got (?:anything|something|a))\b",
+            r"\b(?:looking for|search|find|recommend|suggest)\b|\bdoes (?:any|some)(?:thing|body|one)\b",
+            r"\b(?:i|we) (?:need|want|would like|have to|am trying|are trying)|\b(?:i|we)'d (?:like|love)\b|^need\b",
+            r"\b(?:can|could) (?:you|i)\b|\bwhat can i\b|\bhow (?:do|can) i\b",
+        ),
+    ),
+)
+
+CATEGORY = re.compile(r"\bcategory (?P<category>[a-z][a-z0-9_-]*)", re.IGNORECASE)
+DEPLOYS = re.compile(r"\b(?:deploy|wrap|turn|make|build|create|convert|integrate|import|add|onboard|register)\b", re.IGNORECASE)
+
+_THAT = re.compile(
+    rf"^(?:(?:small|simple|new|little|python|http|rest|web) )*{_KIND}(?: (?:that|which|to|for|can))+ (?P<what>.+)$", re.IGNORECASE
+)
+_ENDING = re.compile(rf"\s*\b{_KIND}$", re.IGNORECASE)
+_PLEASE = re.compile(r"(?:[\s,]+(?:please|thanks|thank you|for me|for us|with me|now))+$", re.IGNORECASE)
+_AROUND = re.compile(r"^(?:the |an? )?(?:tool )?|(?: tool)$", re.IGNORECASE)
+
+
+def what_is_made(about: str) -> str:
+    """`tool that counts words` is `counts words`, `QR code generator` stays."""
+    about = _PLEASE.sub("", about)
+    found = _THAT.match(about)
+    return found["what"] if found else _ENDING.sub("", about).strip()
+
+
+def plain(about: str) -> str:
+    """A tool's name without what surrounds it."""
+    return _AROUND.sub("", _PLEASE.sub("", about)).strip()

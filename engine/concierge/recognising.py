@@ -1,0 +1,48 @@
+"""From a message to what it asks for. No rule reads anything but the message."""
+
+import re
+
+from engine.concierge import chinese, english
+from engine.concierge.patterns import first_found
+from engine.concierge.wish import Wish
+from toolagent_service.contracts.concierge import Intent, Language
+
+_MOST_READ = 2_000
+"""Characters: what somebody wants stands at the beginning."""
+
+_HAN = re.compile(r"[\u3400-\u9fff]")
+_TASK = re.compile(r"(?<![A-Za-z0-9_-])(?:(?:create|repair)_[0-9a-f]{8}|(?:call|batch)-[A-Za-z0-9_-]{8,80})(?![A-Za-z0-9_-])")
+_FORGES = r"(?:github\.com|gitlab\.com|gitee\.com|bitbucket\.org)"
+_REPOSITORY = re.compile(rf"(?:https?://|ssh://|git@)[^\s,。;、)\"'<>]+\.git\b|(?:https?://)?(?:www\.)?{_FORGES}/[\w.~/-]+[\w~]")
+_ID = re.compile(r"(?<![A-Za-z0-9_-])[a-z][a-z0-9-]*[_:][a-z0-9_:-]*[a-z0-9]")
+"""Of a tool or a group; other ids look like words."""
+
+_AROUND = re.compile(r"^[\s\W]+|[\s\W]+$")
+
+
+def recognised(message: str) -> Wish:
+    said = " ".join(message[:_MOST_READ].split())
+    language: Language = "zh" if _HAN.search(said) else "en"
+    spoken = chinese if language == "zh" else english
+    if task := _TASK.search(said):
+        return Wish(Intent.STATUS, language, task[0])
+    if (repository := _REPOSITORY.search(said)) and spoken.DEPLOYS.search(said):
+        return Wish(Intent.MAKE, language, repository[0])
+    intent, about = first_found(said, spoken.PATTERNS)
+    about, named = _AROUND.sub("", about), _ID.search(said)
+    match intent:
+        case Intent.MAKE:
+            return Wish(intent, language, spoken.what_is_made(about))
+        case Intent.DISCOVER:
+            category = spoken.CATEGORY.search(said)
+            return Wish(intent, language, about, category["category"] if category else None)
+        case Intent.UNDECIDED if named:
+            return Wish(Intent.DETAILS, language, named[0])
+        case _:
+            return Wish(intent, language, named[0] if named else spoken.plain(about))
+
+
+def repository_in(about: str) -> str | None:
+    """The address of a repository, if that is what a wish is about."""
+    found = _REPOSITORY.fullmatch(about)
+    return None if found is None else about if "://" in about or about.startswith("git@") else f"https://{about}"

@@ -1,0 +1,23 @@
+"""Why a tool was found: the words of a need that it says itself."""
+
+import re
+
+import tantivy
+
+from engine.registry.matching.texts import text_of
+from engine.registry.matching.words import telling_words, words_of
+from toolagent.contracts.manifest import ToolManifest
+
+_BRITISH = re.compile(r"(?<=\w{3})is(?=(?:e|es|ed|er|ers|ing|ation|ations)$)")
+_STEMMER = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).filter(tantivy.Filter.stemmer("english")).build()
+
+
+def words_in_common(need: str, tool: ToolManifest) -> tuple[str, ...]:
+    """Words of the need in the order in which they are said, if the tool's summary has them; of English words the stem counts."""
+    said = {_stem(word) for word in words_of(text_of(tool).summary)}
+    return tuple(word for word in telling_words(need) if _stem(word) in said)
+
+
+def _stem(word: str) -> str:
+    # `summarise` is `summarize`.
+    return next(iter(_STEMMER.analyze(_BRITISH.sub("iz", word))), word)

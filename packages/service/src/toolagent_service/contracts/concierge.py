@@ -1,0 +1,54 @@
+"""What the concierge answers, and what it would have done."""
+
+from enum import StrEnum
+from typing import Literal
+
+from toolagent.contracts.agent_chat import AgentAnswer
+from toolagent.contracts.task_specs import TaskSpec
+from toolagent.contracts.tasks import TaskState
+
+Language = Literal["en", "zh"]
+
+_TRACKING: dict[Language, str] = {"en": "GET /tasks/{task_id} says how far it is", "zh": "使用 GET /tasks/{task_id} 查询进度"}
+
+
+class Intent(StrEnum):
+    """What somebody wants who says something."""
+
+    DISCOVER = "discover"
+    LIST = "list"
+    DETAILS = "details"
+    GROUPS = "groups"
+    RUNTIMES = "runtimes"
+    STATUS = "status"
+    MAKE = "make"
+    REPAIR = "repair"
+    HELP = "help"
+    UNDECIDED = "undecided"
+    """No rule recognises it: a model decides better, where there is one."""
+
+
+class Reply(AgentAnswer):
+    """`task` is to be submitted; `description` is then that of its request, and `reply` says that it was submitted."""
+
+    intent: Intent
+    language: Language
+    task: TaskSpec | None = None
+    description: str = ""
+
+    @property
+    def is_decided(self) -> bool:
+        return self.intent is not Intent.UNDECIDED
+
+    @property
+    def tool_ids(self) -> tuple[str, ...]:
+        return tuple(tool.tool_id for tool in self.tools)
+
+    def about_task(self, task_id: str, status: TaskState) -> "Reply":
+        """With the task under its id."""
+        tracking = _TRACKING[self.language].format(task_id=task_id)
+        return self.model_copy(update={"task_id": task_id, "status": status, "tracking": tracking})
+
+    def answer(self) -> AgentAnswer:
+        """What the agent gets of it."""
+        return AgentAnswer.model_validate({name: getattr(self, name) for name in AgentAnswer.model_fields})

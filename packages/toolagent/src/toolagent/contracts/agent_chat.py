@@ -1,0 +1,119 @@
+"""What an agent that says in plain words what it needs is answered."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import GroupId, ToolId
+from toolagent.contracts.tasks import TaskState
+
+__all__ = [
+    "AgentAnswer",
+    "CompositeWorkflow",
+    "GroupOverview",
+    "GroupsOverview",
+    "Proposal",
+    "RuntimeOverview",
+    "RuntimesOverview",
+    "SingleCall",
+    "Solution",
+    "SolutionStep",
+    "SuggestedTool",
+    "UsageExample",
+]
+
+
+class UsageExample(Contract):
+    """Params of a call, ready to be changed: the tool's first example, or made-up values for what it requires."""
+
+    params: dict[str, JsonValue]
+
+
+class SuggestedTool(Contract):
+    """A tool, and why it is named."""
+
+    tool_id: ToolId
+    name: str
+    reason: str
+    usage_example: UsageExample
+
+
+class SolutionStep(Contract):
+    """One call. A param `<from_step_1>` is what that step `returns`."""
+
+    step: int
+    action: str
+    tool: ToolId
+    params: dict[str, JsonValue] = {}
+    returns: str | None = None
+
+
+class CompositeWorkflow(Contract):
+    """Tools of a group, called in this order. With `session` a session of the group does so, and always stops what it launched."""
+
+    type: Literal["composite_workflow"] = "composite_workflow"
+    group_id: GroupId
+    base_tools: tuple[ToolId, ...]
+    steps: tuple[SolutionStep, ...]
+    session: Annotated[str | None, Field(description="The request that opens a session; null for a group without a lifecycle.")] = None
+
+
+class SingleCall(Contract):
+    """One tool does it: the body of `POST /select_tool`."""
+
+    type: Literal["single_call"] = "single_call"
+    tool_id: ToolId
+    params: dict[str, JsonValue]
+
+
+class Proposal(Contract):
+    """A request that the agent may send itself."""
+
+    type: Literal["proposal"] = "proposal"
+    method: str
+    path: str
+    body: dict[str, JsonValue]
+
+
+class GroupOverview(Contract):
+    group_id: GroupId
+    name: str
+    description: str
+    usage_order: tuple[ToolId, ...]
+
+
+class GroupsOverview(Contract):
+    type: Literal["groups"] = "groups"
+    groups: tuple[GroupOverview, ...]
+
+
+class RuntimeOverview(Contract):
+    backend_runtime: str
+    name: str
+    tool_count: int
+
+
+class RuntimesOverview(Contract):
+    type: Literal["backend_runtimes"] = "backend_runtimes"
+    backend_runtimes: tuple[RuntimeOverview, ...]
+
+
+Solution = Annotated[
+    CompositeWorkflow | SingleCall | Proposal | GroupsOverview | RuntimesOverview,
+    Field(discriminator="type"),
+]
+
+
+class AgentAnswer(Contract):
+    """The answer to one message. `status`, `tracking` and `estimated_time` are of the task `task_id`; null where there is none."""
+
+    reply: str
+    tools: Annotated[tuple[SuggestedTool, ...], Field(description="The best first.")] = ()
+    solution: Solution | None = None
+    task_id: str | None = None
+    status: TaskState | None = None
+    tracking: str | None = None
+    estimated_time: str | None = None
+    next_steps: tuple[str, ...] = ()
+    answered_by: Annotated[Literal["rules", "model"], Field(description="`rules`: recognised words, without a model.")] = "rules"

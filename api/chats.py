@@ -38,6 +38,8 @@ async def streamed(dependencies: Dependencies, body: ChatBody, key: str | None, 
     message = _message(dependencies, body, key)
     before = await dependencies.chats.position_before(message.chat_id, message.message_id)
     answer = asyncio.create_task(_said(dependencies, message, is_named=key is not None), name=f"answer {message.message_id}")
+    # Whoever goes away before it ends does not hear how.
+    answer.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
         while not answer.done() and not await dependencies.chats.of_message(message.chat_id, message.message_id):
             await asyncio.wait((answer,), timeout=_LOOK_S)
@@ -89,8 +91,8 @@ async def followed(dependencies: Dependencies, chat_id: str, last: str | None, s
 async def _said(dependencies: Dependencies, message: ChatMessage, *, is_named: bool) -> ChatReply:
     """Raises Refusal, also where the key was used for other words."""
     try:
-        if is_named:
-            await _require_same(dependencies, message)
+        # Also without a key: where the database is away, nothing is said.
+        await _require_same(dependencies, message)
         reply = await dependencies.client.chats.say(message)
     except ChatUnreachableError as away:
         raise _unreachable(away) from away

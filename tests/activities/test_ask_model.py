@@ -14,6 +14,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities import ask_model
+from engine.roles.provider import unheard
 from engine.store.database import Database
 from engine.store.model_turns import ModelTurnTable
 from tests.activities import asking
@@ -217,7 +218,7 @@ class Careless:
     model: str = MODEL
     asked: list[ModelRequest] = field(default_factory=list[ModelRequest])
 
-    async def ask(self, request: ModelRequest, *_tell: Callable[[str], None]) -> ModelTurn:
+    async def ask(self, request: ModelRequest, beat: Callable[[str], None], hear: Callable[[str], None] = unheard) -> ModelTurn:  # noqa: ARG002 - as the protocol has it
         self.asked.append(request)
         use = ToolUse(id=f"use-{len(self.asked)}", name="write_file", input={"path": "a", "\udc00": ["\ud83d"]})
         return ModelTurn(content=(Text(text="So \ud83d"), use), stop_reason="tool_use", model=MODEL, usage=Usage())

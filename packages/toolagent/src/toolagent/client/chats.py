@@ -5,7 +5,13 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
-from temporalio.client import Client, WithStartWorkflowOperation, WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.client import (
+    Client,
+    WithStartWorkflowOperation,
+    WorkflowFailureError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
@@ -55,6 +61,10 @@ class Chats:
             except WorkflowUpdateFailedError as error:
                 if not _is_cut_off(error):
                     raise _refused(error) from error
+            except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+                if isinstance(error.__cause__, asyncio.CancelledError):
+                    raise asyncio.CancelledError from error
+                raise ChatUnreachableError("Temporal did not answer in time.") from error
             except RPCError as error:
                 # It ended at that moment.
                 if error.status is not RPCStatusCode.NOT_FOUND:

@@ -32,6 +32,7 @@ from toolagent.contracts.quarantine import QuarantinedInput
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
+from toolagent.contracts.system import ImStatus
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.contracts.usage import ToolUsage
 from toolagent_service.calls.lanes import Elsewhere
@@ -223,6 +224,13 @@ class Routes(Protocol):
     async def get(self, tool_id: str) -> ToolRoute | None: ...
 
 
+class Im(Protocol):
+    """The IM client of this process."""
+
+    def status(self) -> ImStatus: ...
+    def chat_ids(self) -> tuple[str, ...]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Sizes in bytes, and how many values a body may hold."""
@@ -270,6 +278,7 @@ class Dependencies:
     checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
     longest_pause: Callable[[], LoopPause | None] = lambda: None
     lane_figures: Callable[[], LaneCounts | None] = lambda: None
+    im: Im | None = None
     api_key: str | None = None
     allowed_hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
 

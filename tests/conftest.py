@@ -46,6 +46,7 @@ _ON_BOTH = tuple(
         "registry/test_rollback.py",
         "registry/test_round_trip.py",
         "registry/test_versions.py",
+        "im/test_conversations.py",
         "making/test_registration.py",
         "making/test_repairs.py",
         "upkeep/test_lease.py",

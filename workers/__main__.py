@@ -1,4 +1,4 @@
-"""`python -m workers up | worker | api | demo | verify | export`."""
+"""`python -m workers up | worker | api | im | demo | verify | export`."""
 
 import asyncio
 import pkgutil
@@ -25,12 +25,13 @@ _WITH_ARGUMENTS = {
 _COMMANDS = {
     "up": "workers.commands.up:up",
     "worker": "workers.commands.up:worker",
+    "im": "workers.commands.up:im",
     "demo": "workers.commands.demo:demo",
     "verify": "workers.commands.verify:verify",
 }
 """Loaded when it is asked for: all of them take seconds, and what is wrong with a setting can be said before."""
 
-_USAGE = """usage: python -m workers up | worker | api [--processes N] | demo | verify
+_USAGE = """usage: python -m workers up | worker | api [--processes N] | im | demo | verify
        python -m workers export [folder] [--force]"""
 _HELP = f"""{_USAGE}
 
@@ -38,11 +39,12 @@ _HELP = f"""{_USAGE}
   worker  run a host alone: workflows and tools
   api     run the HTTP API alone, beside workers; --processes N runs N of them
           behind one port, on PostgreSQL
+  im      be a contact of an IM server (TOOL_AGENT_IM_URL) and nothing else, beside workers
   demo    show the main job from nothing, on free ports: pictures in, one stitched picture out
   verify  look whether database, files and archives are what they should be; changes nothing
   export  write the catalog files from the database into a folder (catalog-export)
 
-worker and api meet at one Temporal server (TOOL_AGENT_TEMPORAL_ADDRESS) and one
+worker, api and im meet at one Temporal server (TOOL_AGENT_TEMPORAL_ADDRESS) and one
 database (TOOL_AGENT_DATABASE_URL).
 
 Settings come from the environment (TOOL_AGENT_…); they are described in docs/settings.md."""

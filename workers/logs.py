@@ -13,7 +13,7 @@ from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, Telemetr
 
 from toolagent.core.failures import StoreUnavailableError
 
-_QUIET = ("httpx", "httpx2", "httpcore", "httpcore2", "temporalio", "uvicorn.error", "asyncio", "alembic")
+_QUIET = ("httpx", "websockets", "httpx2", "httpcore", "httpcore2", "temporalio", "uvicorn.error", "asyncio", "alembic")
 """At INFO these log whole URLs, with whatever secrets are in them, or every detail."""
 
 _SILENT = ("mcp", "client")

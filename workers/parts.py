@@ -11,7 +11,7 @@ from activities.deliver_callback import DeliverCallback
 from activities.group_sessions import GroupSessions
 from activities.maintain import Maintain
 from activities.settle import Settle
-from api.ports import Calls, Check, Dependencies, Limits
+from api.ports import Calls, Check, Dependencies, Im, Limits
 from engine.callbacks.deliveries import Deliveries
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calling.exchange import Exchange
@@ -283,6 +283,7 @@ def doors_of(
     checks: Mapping[str, Check],
     watch: LoopWatch,
     lane: Callable[[], LaneCounts | None],
+    im: Im | None = None,
 ) -> Dependencies:
     """What the front door stands before."""
     front, sizes = settings.front, settings.limits
@@ -319,6 +320,7 @@ def doors_of(
         checks=checks,
         longest_pause=watch.longest,
         lane_figures=lane,
+        im=im,
         api_key=front.api_key.get_secret_value() if front.api_key else None,
         allowed_hosts=front.allowed_hosts,
     )

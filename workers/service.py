@@ -1,5 +1,6 @@
 """The kinds of processes, each started in order and stopped in the reverse: everything in one, a host alone, the front door alone."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from workers.failures import CannotRun
 from workers.front.door import bound_socket, never_ended, serving
 from workers.grace import Grace
 from workers.host.hosting import RunningHost, running_host
+from workers.im import running_im
 from workers.lanes import running_door
 from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
@@ -48,6 +50,8 @@ class Running:
     ended: Callable[[], Awaitable[None]]
     api_url: str = ""
     """Empty without a front door."""
+    im: str = ""
+    """The IM server's address; empty where none is set."""
     faults: tuple[CatalogFault, ...] = ()
 
 
@@ -71,9 +75,11 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         calls = PromptCalls(temporal.client, store.settled, recording, patience_s=settings.temporal.temporal_patience_s)
         stack.push_async_callback(calls.close)
         door = await stack.enter_async_context(running_door(settings, store, state.host, temporal.client, calls, host.lane))
-        app = create_app(doors_of(store, door.client, settings, state, checks, watch, door.figures))
+        im = await stack.enter_async_context(running_im(settings, state, temporal.client, store.database))
+        app = create_app(doors_of(store, door.client, settings, state, checks, watch, door.figures, im.client if im else None))
         await stack.enter_async_context(serving(app, listener, grace))
-        yield Running(temporal, state, host.ended, url_of(listener), host.faults)
+        ended = partial(_first_of, host.ended, im.ended) if im else host.ended
+        yield Running(temporal, state, ended, url_of(listener), im.address if im else "", host.faults)
 
 
 @asynccontextmanager
@@ -115,6 +121,34 @@ async def running_api(settings: Settings, shared: socket | None = None) -> Async
         app = create_app(doors_of(store, door.client, settings, state, checks, watch, door.figures))
         await stack.enter_async_context(serving(app, listener, Grace(settings.calls.shutdown_grace_s)))
         yield Running(temporal, state, never_ended, url_of(listener))
+
+
+@asynccontextmanager
+async def running_im_alone(settings: Settings) -> AsyncGenerator[Running]:
+    """A contact of the IM server, beside hosts, until the block ends. Raises CannotRun."""
+    if settings.im.im_url is None:
+        raise CannotRun("TOOL_AGENT_IM_URL is not set: there is no IM server to connect to. Set it to its WebSocket, ws://… or wss://….")
+    address = named_address(settings.temporal)
+    named_database(settings.database)
+    async with AsyncExitStack() as stack:
+        state = open_state(settings.state.state_dir)
+        store = await stack.enter_async_context(opened_store(settings, state))
+        temporal = await named_temporal(settings.temporal, address)
+        im = await stack.enter_async_context(running_im(settings, state, temporal.client, store.database))
+        if im is not None:
+            yield Running(temporal, state, im.ended, im=im.address)
+
+
+async def _first_of(*ends: Callable[[], Awaitable[None]]) -> None:
+    """Returns, or raises, as the first that ends does."""
+    tasks = [asyncio.ensure_future(end()) for end in ends]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 async def _host(

@@ -10,6 +10,8 @@ from toolagent.contracts.system import (
     CodingAgentStatus,
     GroupCounts,
     HostCounts,
+    ImState,
+    ImStatus,
     RecentTask,
     ServiceAgentStatus,
     SessionCounts,
@@ -70,9 +72,15 @@ async def _coding_agent(dependencies: Dependencies, running: tuple[ListedTask, .
 async def _service_agent(dependencies: Dependencies) -> ServiceAgentStatus:
     """The conversations whose workflows live; `windows` are those that were spoken to last."""
     windows = await dependencies.chats.page(limit=_WINDOWS, is_open=True)
+    im, of_im = (dependencies.im.status(), {*dependencies.im.chat_ids()}) if dependencies.im else (ImStatus(), set[str]())
     return ServiceAgentStatus(
         total_windows=await dependencies.chats.open_count(),
-        windows=tuple(Window(chat_id=chat.chat_id, sdk_session_id=names.chat_workflow(chat.chat_id)) for chat in windows),
+        im_connected=im.state is ImState.CONNECTED,
+        im=im,
+        windows=tuple(
+            Window(chat_id=chat.chat_id, sdk_session_id=names.chat_workflow(chat.chat_id), has_im_window=chat.chat_id in of_im)
+            for chat in windows
+        ),
     )
 
 

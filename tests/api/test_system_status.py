@@ -29,7 +29,12 @@ async def test_the_status_has_the_specified_shape(stocked: House) -> None:
     assert said == {
         "tools": {"total": 3, "active": 2},
         "coding_agent": {"running_count": 1, "running_task_ids": [running.task_id], "queued_count": 1},
-        "service_agent": {"total_windows": 0, "im_connected": False, "windows": []},
+        "service_agent": {
+            "total_windows": 0,
+            "im_connected": False,
+            "im": {"state": "off", "contact_id": None, "connected_since": None, "waiting": 0},
+            "windows": [],
+        },
         "groups": {"total": 0, "with_lifecycle": 0},
         "sessions": {"living": {}, "stop_unconfirmed": []},
         "hosts": {"alive": 0, "dead": 0, "draining": 0},

@@ -30,6 +30,7 @@ from tests.docs.pages import ROOT
 from toolagent.client import names
 from toolagent.contracts.batches import BatchedState
 from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.im import ImType
 from toolagent.contracts.making import FindingKind, Stage, TaskNoteKind
 from toolagent.contracts.records import EventType
 from toolagent.contracts.references import ResultReference
@@ -37,6 +38,7 @@ from toolagent.contracts.routes import RunState
 from toolagent.contracts.sandbox import SandboxLevel, SandboxLimits, SandboxPolicy
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.tasks import TaskState
+from toolagent.testing.servers.im_faults import IM_FAULTS
 from toolagent.testing.servers.runcomfy_ledger import FAULTS
 from toolagent.testing.servers.scenario import Expectation, FaultKind, Turn
 from toolagent_service import step_names, stubs
@@ -77,6 +79,10 @@ def runtimes() -> Rows:
 
 def faults_of_runcomfy() -> Rows:
     return dict.fromkeys(FAULTS, "")
+
+
+def faults_of_im() -> Rows:
+    return dict.fromkeys(IM_FAULTS, "")
 
 
 def built_in_tools() -> Rows:
@@ -188,6 +194,8 @@ REGISTERED: Mapping[str, Callable[[], Rows]] = {
     "runtime": runtimes,
     "built-in tool": built_in_tools,
     "fault of RunComfy": faults_of_runcomfy,
+    "fault of the IM server": faults_of_im,
+    "type of an IM message": values_of(ImType),
     "script error": script_errors,
     "service method": service_methods,
     "sandbox level": values_of(SandboxLevel),

@@ -111,6 +111,9 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
         ("HOT_TOOL_MAX_CONTAINERS", "2.5"),
         ("EVICTION_POLICY", "fifo"),
         ("DOCKER_TTL_SECONDS", "0"),
+        ("IM_URL", "http://localhost:8000"),
+        ("IM_URL", "ws://me:mine@localhost:8000"),
+        ("IM_URL", "localhost"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:

@@ -1,4 +1,4 @@
-"""`python -m workers up | worker | api`: a process until Ctrl-C."""
+"""`python -m workers up | worker | api | im`: a process until Ctrl-C."""
 
 import asyncio
 import signal
@@ -11,7 +11,7 @@ from rich.table import Table
 
 from toolagent.validation.checkers import end_checks
 from workers.collector import spare_what_stays
-from workers.service import Running, running_api, running_service, running_worker
+from workers.service import Running, running_api, running_im_alone, running_service, running_worker
 from workers.settings.whole import Settings
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -32,6 +32,11 @@ async def worker(settings: Settings) -> int:
 async def api(settings: Settings) -> int:
     """The front door. Returns the exit code. Raises CannotRun."""
     return await _run("Tool Agent API", running_api, settings)
+
+
+async def im(settings: Settings) -> int:
+    """A contact of an IM server. Returns the exit code. Raises CannotRun."""
+    return await _run("Tool Agent IM", running_im_alone, settings)
 
 
 async def _run(title: str, start: Callable[[Settings], AbstractAsyncContextManager[Running]], settings: Settings) -> int:
@@ -102,6 +107,8 @@ def _addresses(running: Running) -> Table:
     table.add_row("Temporal", running.temporal.address)
     if running.temporal.ui_url:
         table.add_row("Temporal UI", running.temporal.ui_url)
+    if running.im:
+        table.add_row("IM", running.im)
     if running.state.host:
         table.add_row("host", running.state.host)
     table.add_row("state", str(running.state.root))

@@ -11,6 +11,7 @@ from toolagent.core.suggestions import nearest
 from workers.settings.chats import ChatSettings
 from workers.settings.front import FrontSettings, LimitSettings, LogSettings
 from workers.settings.hosts import CallSettings, HostSettings, KeepingSettings, RunningSettings
+from workers.settings.im import ImSettings
 from workers.settings.kept import ContentSettings, DatabaseSettings, RetentionSettings, StateSettings
 from workers.settings.making import CodingSettings, ModelSettings, RepairSettings, RepositorySettings
 from workers.settings.part import PREFIX, Part
@@ -46,6 +47,7 @@ class Settings:
     chats: ChatSettings = field(default_factory=ChatSettings)
     repairs: RepairSettings = field(default_factory=RepairSettings)
     repositories: RepositorySettings = field(default_factory=RepositorySettings)
+    im: ImSettings = field(default_factory=ImSettings)
 
 
 PARTS: tuple[type[Part], ...] = tuple(get_type_hints(Settings).values())

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from engine.disk.lasting import sync_folder
 from engine.store.content.faults import named_disk_faults
 from engine.store.content.incoming import Incoming
 from engine.store.content.store import ContentEntry
@@ -105,7 +106,7 @@ def _put(source: Path, target: Path) -> None:
         second.replace(target)
     finally:
         second.unlink(missing_ok=True)
-    _sync(target.parent)
+    sync_folder(target.parent)
 
 
 def _set_aside(path: Path, target: Path) -> None:
@@ -115,16 +116,7 @@ def _set_aside(path: Path, target: Path) -> None:
     except FileNotFoundError:
         return
     os.utime(target)
-    _sync(target.parent)
-
-
-def _sync(folder: Path) -> None:
-    """A new name has to survive a loss of power as the bytes do."""
-    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_folder(target.parent)
 
 
 def _entries(folder: Path, inner: str) -> list[ContentEntry]:

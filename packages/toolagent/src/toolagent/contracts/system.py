@@ -1,6 +1,7 @@
 """How the service is at work: `get_system_status`."""
 
 from datetime import datetime
+from enum import StrEnum
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import GroupId, ToolId
@@ -13,6 +14,8 @@ __all__ = [
     "CodingAgentStatus",
     "GroupCounts",
     "HostCounts",
+    "ImState",
+    "ImStatus",
     "RecentTask",
     "ServiceAgentStatus",
     "SessionCounts",
@@ -57,11 +60,30 @@ class Window(Contract):
     has_im_window: bool = False
 
 
+class ImState(StrEnum):
+    OFF = "off"
+    """No IM server is set here."""
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"
+    """The server is asked again and again."""
+
+
+class ImStatus(Contract):
+    """The connection of this process to the IM server."""
+
+    state: ImState = ImState.OFF
+    contact_id: str | None = None
+    connected_since: datetime | None = None
+    waiting: int = 0
+    """Messages that are not answered yet."""
+
+
 class ServiceAgentStatus(Contract):
     """Conversations whose workflows live; `windows` are the hundred that were spoken to last."""
 
     total_windows: int = 0
     im_connected: bool = False
+    im: ImStatus = ImStatus()
     windows: tuple[Window, ...] = ()
 
 

@@ -11,6 +11,8 @@ import httpx
 import typer
 
 from toolagent.testing.servers.documents import DocumentError
+from toolagent.testing.servers.im_faults import IM_FAULTS, ImFault
+from toolagent.testing.servers.im_server import ImServer
 from toolagent.testing.servers.index_packages import packages_schema
 from toolagent.testing.servers.index_server import IndexServer
 from toolagent.testing.servers.model_server import ModelServer, UnexpectedRequestError
@@ -91,6 +93,26 @@ def runcomfy(
         except ValueError as error:
             raise typer.BadParameter(f"--fault is one of {', '.join(FAULTS)}.") from error
         _serve(RunComfyServer(port, Account(user, key), start_s=start, node_s=node, faults=faults))
+
+
+@app.command()
+def im(
+    port: Port = 0,
+    token: Annotated[str | None, typer.Option(help="What contacts bring as a bearer; unset: anybody may connect.")] = None,
+    fault: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help=f"It happens at the next occasion: {', '.join(IM_FAULTS)}.")
+    ] = None,
+) -> None:
+    """An IM server: contacts connect to `ws://127.0.0.1:PORT/?contact_id=NAME`. It keeps messages until they are acknowledged.
+
+    `GET /control/state` has contacts and messages. `POST /control/messages` sends one, `POST /control/faults` takes `{"kind": …}`.
+    """
+    with _reported():
+        try:
+            faults = [ImFault.model_validate({"kind": kind}) for kind in fault or ()]
+        except ValueError as error:
+            raise typer.BadParameter(f"--fault is one of {', '.join(IM_FAULTS)}.") from error
+        _serve(ImServer(port, token=token, faults=faults))
 
 
 @app.command()

@@ -1,0 +1,88 @@
+"""What was said in a window: a file of one message a line, which only grows."""
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+
+import structlog
+
+from engine.disk.lasting import append_lasting
+from engine.im.protocol import NotAMessage, key_of, read_message, wants_answer
+from toolagent.contracts.im import ImMessage
+
+_TAIL = 8 << 20
+"""Bytes at the end of the file that are read; what is before them is for people."""
+
+_KNOWN = 1_000
+"""Messages that are known by their ids."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class ChatBox:
+    """Of the window `chat_id`. A last line that is torn is cut off: who wrote it has the message elsewhere. Blocks; raises OSError."""
+
+    def __init__(self, path: Path, chat_id: str) -> None:
+        self._path, self._chat_id = path, chat_id
+        self._known: OrderedDict[str, None] = OrderedDict()
+        self.partner: ImMessage | None = None
+        """The last question to this window, or else the last one to all windows: who asked it is told what the chat says by itself."""
+        _mend(path)
+        for message in self._tail():
+            self._note(message)
+
+    def __contains__(self, message: ImMessage) -> bool:
+        """Whether it is one of the last thousand."""
+        return key_of(message) in self._known
+
+    def append(self, message: ImMessage) -> None:
+        append_lasting(self._path, message.model_dump_json(exclude_none=True).encode() + b"\n")
+        self._note(message)
+
+    def last(self, count: int) -> tuple[ImMessage, ...]:
+        """The oldest of them first."""
+        return (*self._tail(),)[-count:]
+
+    def _note(self, message: ImMessage) -> None:
+        self._known[key_of(message)] = None
+        if len(self._known) > _KNOWN:
+            self._known.popitem(last=False)
+        if wants_answer(message) and (self.partner is None or self._is_here(message) or not self._is_here(self.partner)):
+            self.partner = message
+
+    def _is_here(self, message: ImMessage) -> bool:
+        """Whether it names this window."""
+        return message.receiver_chat_id == self._chat_id
+
+    def _tail(self) -> Iterator[ImMessage]:
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL))
+            if size > _TAIL:
+                file.readline()  # the rest of a line
+            lines = file.read().splitlines()
+        wrong = 0
+        for line in lines:
+            try:
+                yield read_message(line)
+            except NotAMessage:
+                wrong += 1
+        if wrong:
+            _log.warning("im_chatbox_lines_skipped", chat_id=self._chat_id, count=wrong)
+
+
+def _mend(path: Path) -> None:
+    if not path.exists():
+        return
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL))
+        tail = file.read()
+        whole = tail.rfind(b"\n") + 1
+        if whole != len(tail):
+            _log.warning("im_chatbox_mended", file=path.name, folder=path.parent.name, bytes=len(tail) - whole)
+            file.truncate(size - len(tail) + whole)
+            os.fsync(file.fileno())

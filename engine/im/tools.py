@@ -1,0 +1,76 @@
+"""What an agent may do with the windows: functions with a description and the schema of their arguments, for a model to call."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from engine.im.client import ImClient
+
+_MOST_READ = 50
+
+A = TypeVar("A", bound="Arguments")
+
+
+class NotDone(Exception):
+    """What the agent got wrong, in words for it."""
+
+
+class Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ListWindows(Arguments):
+    pass
+
+
+class ReadMessages(Arguments):
+    chat_id: Annotated[str, Field(description="One of list_windows.")]
+    limit: Annotated[int, Field(ge=1, le=_MOST_READ, description="How many messages, the latest.")] = 20
+
+
+class SendMessage(Arguments):
+    chat_id: Annotated[str, Field(description="One of list_windows; the message goes to whoever asked there last.")]
+    content: Annotated[str, Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class ImFunction(Generic[A]):
+    name: str
+    description: str
+    arguments: type[A]
+    do: Callable[[ImClient, A, str], Awaitable[dict[str, JsonValue]]]
+
+    async def run(self, client: ImClient, given: dict[str, JsonValue], use: str) -> dict[str, JsonValue]:
+        """`use` names this use: repeated, it is done once. Raises NotDone."""
+        try:
+            arguments = self.arguments.model_validate(given)
+        except ValidationError as error:
+            faults = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False, include_input=False))
+            raise NotDone(f"{self.name} was not called: {'; '.join(faults)}") from error
+        return await self.do(client, arguments, use)
+
+
+async def _list(client: ImClient, _: ListWindows, __: str) -> dict[str, JsonValue]:
+    windows: list[JsonValue] = [{"chat_id": name, "waiting": client.windows.waiting(name)} for name in client.windows.chat_ids]
+    return {"connected": client.connected_since is not None, "windows": windows}
+
+
+async def _read(client: ImClient, asked: ReadMessages, _: str) -> dict[str, JsonValue]:
+    found = await client.windows.last(asked.chat_id, asked.limit)
+    return {"messages": [message.model_dump(mode="json", exclude_none=True) for message in found]}
+
+
+async def _send(client: ImClient, asked: SendMessage, use: str) -> dict[str, JsonValue]:
+    if not await client.windows.last(asked.chat_id, 1):
+        raise NotDone(f"There is no window {asked.chat_id!r}: nobody has written to it. list_windows names those that there are.")
+    is_new = await client.say(asked.chat_id, use, asked.content)
+    return {"status": "sent" if is_new else "sent before"}
+
+
+IM_FUNCTIONS: tuple[ImFunction[Any], ...] = (
+    ImFunction("list_windows", "The chats that somebody has written to over IM, and how many messages wait in each.", ListWindows, _list),
+    ImFunction("read_messages", "What was said last in a window, the oldest of it first.", ReadMessages, _read),
+    ImFunction("send_message", "Say something in a window without being asked.", SendMessage, _send),
+)

@@ -1,0 +1,123 @@
+"""All windows of the state directory, those used last in memory."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+
+from engine.im.protocol import CHAT_ID
+from engine.im.window import PENDING, ChatWindow, folder_of, read_pending
+from toolagent.contracts.im import ImMessage
+
+_MOST_IN_A_WINDOW = 100
+"""Messages that wait for an answer or an acknowledgement."""
+
+_MOST_CHARACTERS = 64 << 20
+"""In all windows together."""
+
+T = TypeVar("T")
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class WindowFull(Exception):
+    """Too much waits already; the text says so."""
+
+
+class ChatWindows:
+    """In `root`, which no other process uses. One thing is done at a time. Raises OSError.
+
+    `most` windows are known, and get what is for all: those that were used last. The others are opened when their chat is named.
+    """
+
+    def __init__(self, root: Path, most: int = 1_000) -> None:
+        self._root, self._most = root, most
+        self._open: dict[str, ChatWindow] = {}
+        """Those used last at the end. Copied before it is gone through: a thread may change it."""
+        self._turn = asyncio.Lock()
+
+    @property
+    def chat_ids(self) -> tuple[str, ...]:
+        return tuple(self._open)
+
+    async def load(self) -> None:
+        """Those that are there. All that have something to do are among them."""
+        for window in await self._exclusively(self._loaded):
+            self._open[window.chat_id] = window
+
+    async def take(self, message: ImMessage) -> tuple[str, ...]:
+        """The chats for which it is new. Raises WindowFull: then it is in none."""
+        return await self._exclusively(lambda: self._take(message))
+
+    async def answer(self, chat_id: str, asked: ImMessage, told: ImMessage) -> None:
+        await self._exclusively(lambda: self._open[chat_id].answer(asked, told))
+
+    async def say(self, chat_id: str, key: str, content: str) -> ImMessage | None:
+        """What is said to whoever asked last in that window; None where there is no such window, or where it was said before."""
+        return await self._exclusively(lambda: window.say(key, content) if (window := self._found(chat_id)) else None)
+
+    async def settle(self, chat_id: str, told_id: str) -> None:
+        await self._exclusively(lambda: self._open[chat_id].settle(told_id))
+
+    async def last(self, chat_id: str, count: int) -> tuple[ImMessage, ...]:
+        """What was said last in that window, the oldest of it first; nothing where there is no such window."""
+        return await self._exclusively(lambda: window.last(count) if (window := self._found(chat_id)) else ())
+
+    def next_waiting(self, chat_id: str) -> ImMessage | None:
+        """What is to be answered first in that window."""
+        window = self._open.get(chat_id)
+        return next(iter(window.waiting), None) if window else None
+
+    def waiting(self, chat_id: str) -> int:
+        """How many messages wait for their answer in that window."""
+        return len(window.waiting) if (window := self._open.get(chat_id)) else 0
+
+    def unacknowledged(self) -> tuple[ImMessage, ...]:
+        return tuple(message for window in tuple(self._open.values()) for message in window.unacknowledged)
+
+    async def _exclusively(self, work: Callable[[], T]) -> T:
+        async with self._turn:
+            # A thread cannot be cancelled: whoever comes next would meet it at work.
+            working = asyncio.ensure_future(asyncio.to_thread(work))
+            try:
+                return await asyncio.shield(working)
+            except asyncio.CancelledError:
+                await asyncio.wait((working,))
+                raise
+
+    def _loaded(self) -> list[ChatWindow]:
+        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folders = sorted(self._root.glob(f"*/{PENDING}"), key=lambda path: path.stat().st_mtime_ns)
+        found = [(path.parent, pending) for path in folders if (pending := read_pending(path.parent))]
+        older = len(found) - self._most
+        return [ChatWindow(folder, pending) for place, (folder, pending) in enumerate(found) if pending.entries or place >= older]
+
+    def _take(self, message: ImMessage) -> tuple[str, ...]:
+        windows = self._windows_for(message)
+        if sum(window.size for window in self._open.values()) + len(message.content) * len(windows) > _MOST_CHARACTERS:
+            raise WindowFull("Too much waits to be answered here. Send it again later.")
+        for window in windows:
+            if len(window.entries) >= _MOST_IN_A_WINDOW:
+                raise WindowFull(f"In the chat {window.chat_id!r} {_MOST_IN_A_WINDOW} messages wait. Send it again later.")
+        return tuple(window.chat_id for window in windows if window.take(message))
+
+    def _windows_for(self, message: ImMessage) -> list[ChatWindow]:
+        if message.receiver_chat_id is not None:
+            return [self._opened(message.receiver_chat_id)]
+        if not self._open:  # the first window of all
+            return [self._opened(next(name for name in (message.sender_chat_id, message.sender, "im") if name and CHAT_ID.fullmatch(name)))]
+        return [*self._open.values()]
+
+    def _found(self, chat_id: str) -> ChatWindow | None:
+        is_there = chat_id in self._open or (folder_of(self._root, chat_id) / PENDING).exists()
+        return self._opened(chat_id) if is_there else None
+
+    def _opened(self, chat_id: str) -> ChatWindow:
+        window = self._open.pop(chat_id, None) or ChatWindow.opened(self._root, chat_id)
+        self._open[chat_id] = window
+        idle = (name for name, one in self._open.items() if not one.entries and name != chat_id)
+        if len(self._open) > self._most and (oldest := next(idle, None)) is not None:
+            del self._open[oldest]
+        return window

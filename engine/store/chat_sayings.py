@@ -1,0 +1,34 @@
+"""What conversations say by themselves, over all of them."""
+
+from datetime import datetime
+
+from sqlalchemy import select
+
+from engine.store.chat_tables import chat_turns, chats
+from engine.store.clock import timestamp
+from engine.store.database import Database
+from toolagent.contracts.chats import ChatRole
+from toolagent.core.chats import task_message_id
+
+_PREFIX = task_message_id("")
+
+
+class ChatSayings:
+    """All raise StoreUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def since(self, at: datetime) -> tuple[tuple[str, str, str, datetime], ...]:
+        """Chat id, message id, text and time of those with this time or a later one, the oldest first."""
+        query = (
+            select(chat_turns.c.chat_id, chat_turns.c.message_id, chat_turns.c.text, chat_turns.c.at)
+            .join(chats, chats.c.chat_id == chat_turns.c.chat_id)
+            # By its index: most chats are silent.
+            .where(chats.c.updated_at >= timestamp(at))
+            .where(chat_turns.c.at >= timestamp(at), chat_turns.c.role == ChatRole.ASSISTANT.value)
+            .where(chat_turns.c.message_id.startswith(_PREFIX, autoescape=True))
+            .order_by(chat_turns.c.at, chat_turns.c.chat_id, chat_turns.c.message_id)
+        )
+        rows = await self._database.rows(query)
+        return tuple((chat_id, message_id, text, datetime.fromisoformat(written)) for chat_id, message_id, text, written in rows)

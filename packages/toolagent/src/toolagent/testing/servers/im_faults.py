@@ -1,0 +1,78 @@
+"""The faults that a stand-in of an IM server is told to have."""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["IM_FAULTS", "ImFault", "ImFaultKind", "ImFaults", "ImMoment"]
+
+ImFaultKind = Literal[
+    "absent",
+    "unauthorized",
+    "drop",
+    "drop_after",
+    "garbage",
+    "unknown_type",
+    "twice",
+    "too_large",
+    "flood",
+    "stall",
+    "lost_ack",
+    "slow_reader",
+]
+ImMoment = Literal["connect", "deliver", "receive"]
+
+IM_FAULTS: dict[str, str] = {
+    "absent": "the connection is refused with 503",
+    "unauthorized": "the connection is refused with 401",
+    "drop": "the connection is closed instead of a delivery",
+    "drop_after": "the connection is closed after a delivery, and the acknowledgement is lost",
+    "garbage": "frames that are no messages come before a delivery",
+    "unknown_type": "a message of a type that nobody knows comes before a delivery",
+    "twice": "a message is delivered twice",
+    "too_large": "a frame of `count` bytes comes before a delivery",
+    "flood": "`count` messages of `flood` come before a delivery",
+    "stall": "the server stands still for `seconds`, and answers no ping",
+    "lost_ack": "a message is kept, and the connection is closed instead of its acknowledgement",
+    "slow_reader": "nothing that the contact sends is read for `seconds`",
+}
+_MOMENTS: dict[str, ImMoment] = {"absent": "connect", "unauthorized": "connect", "lost_ack": "receive", "slow_reader": "receive"}
+
+
+class ImFault(BaseModel):
+    """Happens `times` times, to connections, deliveries or messages of `contact`, or of all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: ImFaultKind
+    contact: str | None = None
+    times: Annotated[int, Field(ge=1)] = 1
+    seconds: Annotated[float, Field(ge=0)] = 1.0
+    count: Annotated[int, Field(ge=1)] = 500
+
+    @property
+    def moment(self) -> ImMoment:
+        return _MOMENTS.get(self.kind, "deliver")
+
+
+class ImFaults:
+    """Those that are still to come."""
+
+    def __init__(self, faults: Iterable[ImFault] = ()) -> None:
+        self._left = [one.model_copy() for one in faults]
+
+    def add(self, fault: ImFault) -> None:
+        self._left.append(fault.model_copy())
+
+    def clear(self) -> None:
+        self._left.clear()
+
+    def next(self, moment: ImMoment, contact: str) -> ImFault | None:
+        """The one that happens now; it is used up by that."""
+        fault = next((one for one in self._left if one.moment == moment and one.contact in {None, contact}), None)
+        if fault is not None:
+            fault.times -= 1
+            if not fault.times:
+                self._left.remove(fault)
+        return fault

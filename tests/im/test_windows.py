@@ -1,0 +1,133 @@
+"""The files of windows: what is in them, and what a crash or a bad disk leaves."""
+
+import json
+from pathlib import Path
+
+import pytest
+import structlog
+
+from engine.im.chatbox import ChatBox
+from engine.im.protocol import reply_to
+from engine.im.window import CHATBOX, PENDING, ChatWindow, folder_of
+from engine.im.windows import ChatWindows, WindowFull
+from tests.disks import file_size_limit
+from toolagent.contracts.im import ImMessage
+
+
+def asked(message_id: str, chat: str | None = "w1", content: str = "hello", sender: str = "alice") -> ImMessage:
+    return ImMessage(id=message_id, sender=sender, receiver="tool_agent", content=content, receiver_chat_id=chat, sender_chat_id="hers")
+
+
+def texts(folder: Path) -> list[str]:
+    return [json.loads(line)["content"] for line in (folder / CHATBOX).read_text("utf-8").splitlines()]
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+async def test_what_waits_is_pending_until_it_is_acknowledged_and_stays_in_the_box(tmp_path: Path) -> None:
+    message = asked("1")
+    told = reply_to(message, "w1", "hi")
+    windows = ChatWindows(tmp_path)
+    await windows.load()
+    assert await windows.take(message) == ("w1",)
+    await windows.answer("w1", message, told)
+    again = ChatWindows(tmp_path)
+    await again.load()
+    assert (again.next_waiting("w1"), again.unacknowledged()) == (None, (told,))
+    await again.settle("w1", told.id)
+    folder = folder_of(tmp_path, "w1")
+    assert json.loads((folder / PENDING).read_bytes()) == {"chat_id": "w1", "entries": []}
+    assert texts(folder) == ["hello", "hi"]
+
+
+@pytest.mark.promise("im-answered-once")
+async def test_a_message_that_came_before_the_restart_is_known(tmp_path: Path) -> None:
+    windows = ChatWindows(tmp_path)
+    await windows.take(asked("1"))
+    again = ChatWindows(tmp_path)
+    assert await again.take(asked("1")) == ()
+    assert await again.take(asked("1", sender="bob")) == ("w1",), "another sender may choose the same id"
+
+
+@pytest.mark.parametrize("chat_id", ["../../etc/passwd", "user A/window 1", "用户_窗口", "." * 200])
+async def test_any_chat_id_has_a_folder_of_its_own_in_the_root(chat_id: str, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    windows = ChatWindows(root)
+    await windows.take(asked("1", chat_id))
+    assert names(tmp_path) == ["root"]
+    (name,) = names(root)
+    assert name.isalnum()
+    again = ChatWindows(root)
+    await again.load()
+    assert again.chat_ids == (chat_id,)
+
+
+def test_wherever_the_last_line_is_torn_the_message_is_there_once(tmp_path: Path) -> None:
+    window = ChatWindow.opened(tmp_path, "w1")
+    window.take(asked("1"))
+    box = folder_of(tmp_path, "w1") / CHATBOX
+    whole = box.stat().st_size
+    window.take(asked("2", content="second"))
+    after = box.read_bytes()
+    for cut in range(whole, len(after)):
+        box.write_bytes(after[:cut])
+        mended = ChatWindow.opened(tmp_path, "w1")
+        assert [message.id for message in mended.waiting] == ["1", "2"]
+        assert texts(box.parent) == ["hello", "second"]
+
+
+def test_a_line_that_is_no_message_is_passed_over(tmp_path: Path) -> None:
+    box = ChatBox(tmp_path / CHATBOX, "w1")
+    box.append(asked("1"))
+    with (tmp_path / CHATBOX).open("ab") as file:
+        file.write(b"\0\0\0\n")
+    box.append(asked("2"))
+    with structlog.testing.capture_logs() as logs:
+        assert [message.id for message in ChatBox(tmp_path / CHATBOX, "w1").last(5)] == ["1", "2"]
+    assert logs[0]["event"] == "im_chatbox_lines_skipped"
+
+
+async def test_a_damaged_pending_file_is_set_aside(tmp_path: Path) -> None:
+    windows = ChatWindows(tmp_path)
+    await windows.take(asked("1"))
+    folder = folder_of(tmp_path, "w1")
+    (folder / PENDING).write_bytes(b"{")
+    again = ChatWindows(tmp_path)
+    await again.load()
+    assert await again.take(asked("2")) == ("w1",)
+    assert (folder / "pending.damaged").read_bytes() == b"{"
+
+
+async def test_what_a_full_disk_does_not_take_is_not_taken(tmp_path: Path) -> None:
+    windows = ChatWindows(tmp_path)
+    await windows.take(asked("1"))
+    with file_size_limit(1_000), pytest.raises(OSError, match="large"):
+        await windows.take(asked("2", content="x" * 2_000))
+    assert texts(folder_of(tmp_path, "w1")) == ["hello"]
+    assert await windows.take(asked("2", content="x" * 2_000)) == ("w1",)
+    assert windows.waiting("w1") == 2
+
+
+async def test_windows_unused_longest_are_closed_unless_something_waits_there(tmp_path: Path) -> None:
+    windows = ChatWindows(tmp_path, most=2)
+    await windows.take(asked("1", "w1"))
+    for chat in ("w2", "w3"):
+        message = asked("1", chat)
+        await windows.take(message)
+        told = reply_to(message, chat, "hi")
+        await windows.answer(chat, message, told)
+        await windows.settle(chat, told.id)
+    await windows.take(asked("1", "w4"))
+    assert windows.chat_ids == ("w1", "w4")
+    assert await windows.take(asked("2", "w2")) == ("w2",), "it is opened again"
+
+
+async def test_a_window_takes_a_hundred_and_says_so(tmp_path: Path) -> None:
+    windows = ChatWindows(tmp_path)
+    for number in range(100):
+        await windows.take(asked(str(number)))
+    with pytest.raises(WindowFull, match="'w1' 100 messages wait"):
+        await windows.take(asked("100"))

@@ -19,6 +19,7 @@ from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.external_tables import ExternalTable, ExternalTables, RemovedTable
 from toolagent.contracts.hosts import Host, HostDrain, HostListing
 from toolagent.contracts.http import LoopPause
 from toolagent.contracts.lanes import Lane, LaneCounts
@@ -143,6 +144,15 @@ class Catalog(Protocol):
     async def documents(self) -> dict[str, dict[str, JsonValue]]: ...
 
 
+class Tables(Protocol):
+    """`engine.external.tables.Tables` is one; its docstrings say what is raised."""
+
+    async def list_all(self) -> ExternalTables: ...
+    async def register(self, source: str, url: str, key: str | None) -> ExternalTable: ...
+    async def refresh(self, source: str) -> ExternalTable: ...
+    async def remove(self, source: str) -> RemovedTable: ...
+
+
 class Groups(Protocol):
     async def list_all(self) -> tuple[ToolGroup, ...]: ...
     async def get(self, group_id: str) -> ToolGroup | None: ...
@@ -229,6 +239,7 @@ class Dependencies:
     hosts: Hosts
     lanes: Lanes
     placements: HostChoice
+    tables: Tables
     audit: AuditTrail
     callback_refusal: Callable[[str], Awaitable[str | None]]
     limits: Limits = field(default_factory=Limits)

@@ -8,6 +8,7 @@ from functools import partial
 from engine.calling.intake import Intake
 from engine.calls.call_folders import CallFolders
 from engine.runtimes.builtin.runtime import BuiltinRuntime
+from engine.runtimes.http.destination import BeforeSending
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.public_servers import PublicServers
 from engine.runtimes.http.remote_keys import Secrets
@@ -20,7 +21,7 @@ from toolagent.contracts.manifest import SideEffectScope
 from toolagent.contracts.sources import BuiltinSource, ToolSource
 from toolagent_service.contracts.lanes import LaneMode
 from workers.host.sandbox import policy_of
-from workers.parts import CallMaking, Store, builtins_of
+from workers.parts import CallMaking, Store, builtins_of, table_destinations
 from workers.settings.environment import environment
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
@@ -40,14 +41,16 @@ async def making_of_door(settings: Settings, state: StateDirectory, store: Store
         max_result_values=settings.limits.max_result_values,
         public=PublicServers(policy_of(settings.sandbox).private_hosts),
     )
+    tables = http.with_judge(BeforeSending(table_destinations(settings)))
     running = settings.running
     runtimes: dict[str, AnyRuntime] = {
         "builtin": BuiltinRuntime(builtin),
-        "remote": RemoteRuntime(http, secrets.resolve),
+        "remote": RemoteRuntime(http, secrets.resolve, tables),
         "mcp": RemoteMcpRuntime(running.tool_health_timeout_s, running.stop_grace_s, http, secrets.resolve),
     }
     async with AsyncExitStack() as stack:
         stack.push_async_callback(http.aclose)
+        stack.push_async_callback(tables.aclose)
         supervisor = DoorSupervisor(runtimes, partial(is_taken, settings.calls.lanes, builtin, secrets.resolve))
         stack.push_async_callback(supervisor.close)
         # No call that may have files is made here: nothing is ever put into these folders.

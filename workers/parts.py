@@ -34,6 +34,9 @@ from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
 from engine.calls.troubles import CachedTroubles
 from engine.calls.usual_durations import UsualDurations
+from engine.external.fetching import ALLOW_SETTING, TableFetch
+from engine.external.reading import TableReader
+from engine.external.tables import Tables
 from engine.groups.account import SessionAccounts
 from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
@@ -49,6 +52,7 @@ from engine.runtimes.builtin import ALIASES, builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.http.destination import Destinations
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
@@ -57,6 +61,7 @@ from engine.store.database import Database
 from engine.store.doors import DoorTable
 from engine.store.events import EventTable
 from engine.store.evidence import EvidenceTable
+from engine.store.external_tables import ExternalTableRows
 from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
@@ -156,6 +161,21 @@ def poster_of(settings: CallSettings, state: StateDirectory) -> CallbackPoster:
     secrets = SecretSource(environment(), state.root / "secrets")
     try:
         return CallbackPoster(callback_destinations(settings.callback_allow), partial(secrets.resolve, SECRET))
+    except ValueError as error:
+        raise CannotRun(str(error)) from error
+
+
+def tables_of(store: Store, settings: Settings, state: StateDirectory) -> Tables:
+    """External tool tables. Raises CannotRun when a setting of theirs cannot be used."""
+    keys = SecretSource(environment(), state.root / "secrets")
+    reader = TableReader(TableFetch(table_destinations(settings)))
+    return Tables(ExternalTableRows(store.database), reader, keys, every_s=settings.tables.external_tools_refresh_s)
+
+
+def table_destinations(settings: Settings) -> Destinations:
+    """Where external tables and their tools may be. Raises CannotRun."""
+    try:
+        return Destinations(settings.calls.external_tools_allow, setting=ALLOW_SETTING)
     except ValueError as error:
         raise CannotRun(str(error)) from error
 
@@ -301,6 +321,7 @@ def doors_of(
         hosts=Hosts(store.hosts, store.routes, store.tasks, store.residents),
         lanes=store.doors,
         placements=store.placements,
+        tables=tables_of(store, settings, state),
         callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,
         limits=Limits(max_params_bytes=sizes.max_params_bytes, max_values=sizes.max_values, max_file_bytes=sizes.max_file_bytes),

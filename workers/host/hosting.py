@@ -37,7 +37,7 @@ from workers.grace import Grace
 from workers.host.containers import engine_check
 from workers.host.making import repairs_of, running_making
 from workers.host.runtimes import running_runtimes
-from workers.parts import Store, activities_of, builtins_of, catalog_of, maintenance_of
+from workers.parts import Store, activities_of, builtins_of, catalog_of, maintenance_of, tables_of
 from workers.settings.kept import ContentSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
@@ -113,7 +113,10 @@ async def running_host(
         folders = CallFolders(state.calls)
         await stack.enter_async_context(sweeping_leftovers(folders))
         maintenance = maintenance_of(store, supervisor, settings.keeping, state.host, builds, intake)
-        maintain = Maintain(maintenance, ServiceMaintenance(store.hosts, (repairs_of(store, settings, client).run,)))
+        maintain = Maintain(
+            maintenance,
+            ServiceMaintenance(store.hosts, (repairs_of(store, settings, client).run, tables_of(store, settings, state).refresh_due)),
+        )
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain)
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.calls.bucket_limits, activities, making, grace, intake)

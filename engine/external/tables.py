@@ -18,6 +18,8 @@ from toolagent.core.failures import NoSuchTableError, TableExistsError, TableRef
 
 _TOLD = 50
 _AT_ONCE = 4
+_IN_A_ROUND = 8
+"""A round has a minute, also where none of them answers; the others have their turn in the next."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -95,7 +97,8 @@ class Tables:
     async def refresh_due(self) -> tuple[str, ...]:
         """Fetch again those that were not for long enough; says in words what came of it."""
         before = datetime.now(UTC) - timedelta(seconds=self._every_s)
-        due = [table.source for table in await self._rows.list_all() if table.attempted_at <= before]
+        stale = [table for table in await self._rows.list_all() if table.attempted_at <= before]
+        due = [table.source for table in sorted(stale, key=lambda table: table.attempted_at)[:_IN_A_ROUND]]
         slots = asyncio.Semaphore(_AT_ONCE)
 
         async def one(source: str) -> str:

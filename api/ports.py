@@ -22,6 +22,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.external_tables import ExternalTable, ExternalTables, RemovedTable
 from toolagent.contracts.hosts import Host, HostDrain, HostListing
 from toolagent.contracts.http import LoopPause
+from toolagent.contracts.knowhub import KnowHubSync
 from toolagent.contracts.lanes import Lane, LaneCounts
 from toolagent.contracts.making import Evidence, Guidance, MakeRequest, MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask
@@ -153,6 +154,12 @@ class Tables(Protocol):
     async def remove(self, source: str) -> RemovedTable: ...
 
 
+class KnowHub(Protocol):
+    """`toolagent.client.knowhub.KnowHubSyncs` is one."""
+
+    async def run(self, *, dry_run: bool = False) -> KnowHubSync: ...
+
+
 class Groups(Protocol):
     async def list_all(self) -> tuple[ToolGroup, ...]: ...
     async def get(self, group_id: str) -> ToolGroup | None: ...
@@ -240,6 +247,7 @@ class Dependencies:
     lanes: Lanes
     placements: HostChoice
     tables: Tables
+    knowhub: KnowHub
     audit: AuditTrail
     callback_refusal: Callable[[str], Awaitable[str | None]]
     limits: Limits = field(default_factory=Limits)

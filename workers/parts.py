@@ -11,7 +11,8 @@ from activities.deliver_callback import DeliverCallback
 from activities.group_sessions import GroupSessions
 from activities.maintain import Maintain
 from activities.settle import Settle
-from api.ports import Calls, Check, Dependencies, Limits
+from activities.sync_knowhub import SyncKnowHub
+from api.ports import Calls, Check, Dependencies, KnowHub, Limits
 from engine.callbacks.deliveries import Deliveries
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calling.exchange import Exchange
@@ -38,6 +39,8 @@ from engine.external.fetching import ALLOW_SETTING, TableFetch
 from engine.external.reading import TableReader
 from engine.external.tables import Tables
 from engine.groups.account import SessionAccounts
+from engine.knowhub.client import KnowHubClient
+from engine.knowhub.sync import KnowHubSyncing
 from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
 from engine.registry.catalog_watch import ImportCatalog
@@ -271,6 +274,7 @@ def activities_of(
     folders: CallFolders,
     intake: Intake,
     maintain: Maintain,
+    knowhub: KnowHubClient | None,
 ) -> Activities:
     """What this host can do."""
     making = CallMaking(store, supervisor, executable, settings, state.host, folders, intake)
@@ -287,12 +291,14 @@ def activities_of(
         lane=making.lane,
         sessions=GroupSessions(SessionAccounts(store.groups, store.sessions, store.events)),
         maintain=maintain,
+        knowhub=SyncKnowHub(KnowHubSyncing(store.tools, store.groups, knowhub)),
     )
 
 
 def doors_of(
     store: Store,
     client: Calls,
+    knowhub: KnowHub,
     settings: Settings,
     state: StateDirectory,
     checks: Mapping[str, Check],
@@ -321,6 +327,7 @@ def doors_of(
         hosts=Hosts(store.hosts, store.routes, store.tasks, store.residents),
         lanes=store.doors,
         placements=store.placements,
+        knowhub=knowhub,
         tables=tables_of(store, settings, state),
         callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,

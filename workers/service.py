@@ -21,6 +21,7 @@ from engine.store.hosts import HostTable
 from engine.upkeep.doors import seen_doors
 from engine.upkeep.leftovers import swept_state
 from engine.upkeep.loop_watch import watched_loop
+from toolagent.client.knowhub import KnowHubSyncs
 from toolagent.contracts.records import CatalogFault
 from workers.door_tools import making_of_door
 from workers.failures import CannotRun
@@ -71,7 +72,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         calls = PromptCalls(temporal.client, store.settled, recording, patience_s=settings.temporal.temporal_patience_s)
         stack.push_async_callback(calls.close)
         door = await stack.enter_async_context(running_door(settings, store, state.host, temporal.client, calls, host.lane))
-        app = create_app(doors_of(store, door.client, settings, state, checks, watch, door.figures))
+        app = create_app(doors_of(store, door.client, KnowHubSyncs(temporal.client), settings, state, checks, watch, door.figures))
         await stack.enter_async_context(serving(app, listener, grace))
         yield Running(temporal, state, host.ended, url_of(listener), host.faults)
 
@@ -112,7 +113,7 @@ async def running_api(settings: Settings, shared: socket | None = None) -> Async
         calls = GuardedCalls(temporal.client, recording, patience_s=settings.temporal.temporal_patience_s)
         making = await stack.enter_async_context(making_of_door(settings, state, store))
         door = await stack.enter_async_context(running_door(settings, store, None, temporal.client, calls, making.lane))
-        app = create_app(doors_of(store, door.client, settings, state, checks, watch, door.figures))
+        app = create_app(doors_of(store, door.client, KnowHubSyncs(temporal.client), settings, state, checks, watch, door.figures))
         await stack.enter_async_context(serving(app, listener, Grace(settings.calls.shutdown_grace_s)))
         yield Running(temporal, state, never_ended, url_of(listener))
 

@@ -11,6 +11,7 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.external_tables import TableSource
 from toolagent.contracts.http import SearchDetail
 from toolagent.contracts.identifiers import ToolId
+from toolagent.contracts.knowhub import SyncRequest
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 # A control character is of no use in a name, and NUL is one that databases refuse.
@@ -90,3 +91,9 @@ class RegisterTableBody(Contract):
     api_key: Annotated[
         str | None, Field(min_length=1, max_length=4_000, description="Sent as a bearer token to the table's own server."), _Plain
     ] = None
+
+
+class SyncKnowHubBody(SyncRequest):
+    """Whether anything is to be changed."""
+
+    model_config = strict({"dry_run": True})

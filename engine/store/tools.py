@@ -183,6 +183,18 @@ class ToolTable:
             found = await _before(connection, tool_id, await connection.scalar(_known(tool_id)))
         return found.version if found is not None else None
 
+    async def add_slugs(self, tool_id: str, version: str, slugs: Sequence[str]) -> None:
+        """Have a version name these in its `tool_slug_ids` too. Nothing is written where it does, or is not there."""
+        async with self._database.write(alone=CATALOG) as connection:
+            text = await connection.scalar(_manifest(tool_id, version))
+            if text is None:
+                return
+            before = ToolManifest.model_validate_json(text)
+            after = before.model_copy(update={"tool_slug_ids": tuple(dict.fromkeys((*before.tool_slug_ids, *slugs)))})
+            if after != before:
+                await _rewrite(connection, after)
+                await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "tool_slug_ids": [*after.tool_slug_ids]})
+
     async def deactivate(self, tool_id: str, version: str) -> bool:
         """Make a version one that cannot be called; False when there is none."""
         async with self._database.write(alone=CATALOG) as connection:
@@ -267,11 +279,15 @@ async def _set_status(connection: AsyncConnection, tool_id: str, version: str, s
     before = ToolManifest.model_validate_json(text)
     after = before.model_copy(update={"status": status})
     if after != before:
-        this = (tool_versions.c.tool_id == tool_id, tool_versions.c.version == version)
-        await connection.execute(update(tool_versions).where(*this).values(manifest=after.model_dump_json(by_alias=True)))
+        await _rewrite(connection, after)
         details: dict[str, JsonValue] = {"version": version, "status": status.value, "before": before.status.value}
         await say(connection, tool_id, EventType.TOOL_UPDATED, details)
     return after
+
+
+async def _rewrite(connection: AsyncConnection, manifest: ToolManifest) -> None:
+    this = (tool_versions.c.tool_id == manifest.tool_id, tool_versions.c.version == manifest.version)
+    await connection.execute(update(tool_versions).where(*this).values(manifest=manifest.model_dump_json(by_alias=True)))
 
 
 async def _release(connection: AsyncConnection, tool_id: str) -> None:

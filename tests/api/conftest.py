@@ -41,6 +41,7 @@ from engine.store.tools import ToolTable
 from engine.store.usage import UsageTable
 from engine.upkeep.draining import Hosts
 from engine.upkeep.residents import Residents
+from toolagent.contracts.knowhub import KnowHubSync, SyncStatus
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
 from toolagent.testing.fake_client import FakeToolAgentClient
@@ -129,6 +130,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         lanes=DoorTable(database, 10),
         audit=AuditLog(tmp_path / "audit"),
         tables=external_tables(database, tmp_path),
+        knowhub=NoKnowHub(),
         placements=Placements("host-1", {"default": 1}, HostTable(database, 10), routes),
         callback_refusal=nowhere_private,
         limits=LIMITS,
@@ -147,6 +149,11 @@ async def stocked(house: House) -> House:
     await house.registry.register(WEATHER, (WEATHER_SOURCE,))
     await house.registry.register(ECHO, (BuiltinSource(handler="echo"),))
     return house
+
+
+class NoKnowHub:
+    async def run(self, *, dry_run: bool = False) -> KnowHubSync:
+        return KnowHubSync(status=SyncStatus.OFF, said=f"dry_run={dry_run}")
 
 
 def external_tables(database: Database, state: Path, every_s: float = 3600.0) -> Tables:

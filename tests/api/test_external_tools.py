@@ -129,9 +129,13 @@ async def test_an_openapi_document_shows_its_operations_the_key_of_the_table(hou
 
 
 async def test_a_key_is_shown_to_the_tables_own_server_only(house: House, site: Site) -> None:
-    endpoint = {"id": "tools/a/b", "metadata": {"endpoint": "https://elsewhere.example/x"}}
+    endpoint: JsonValue = {"id": "tools/a/b", "metadata": {"endpoint": "https://elsewhere.example/x"}}
     site.answers["/list"] = [endpoint]
-    async with ServerThread(Starlette(routes=[Route("/away", lambda _: RedirectResponse(f"{site.url}/list"))])) as other:
+
+    async def away(_request: Request) -> Response:
+        return RedirectResponse(f"{site.url}/list")
+
+    async with ServerThread(Starlette(routes=[Route("/away", away)])) as other:
         assert (await register(house, "hub", f"{other.url}/away", "the-key")).json()["tools"] == 1
     assert site.keys == [("/list", None)]
     entry = await house.registry.entry("hub:b")
@@ -145,7 +149,7 @@ async def test_a_private_address_is_403_also_behind_a_redirect_or_a_name(house: 
         assert refused(await register(house, "x", url)) == (403, "security_error", "tools_url")
 
 
-BAD = {
+BAD: dict[str, JsonValue | Callable[[], Response]] = {
     "not-found": None,
     "not-json": lambda: Response("<html>", media_type="text/html"),
     "no-table": {"hello": "you"},

@@ -13,6 +13,7 @@ from tests.workflows import (
     callback_paths,
     control_paths,
     create_paths,
+    knowhub_paths,
     lane_paths,
     maintain_paths,
     repair_paths,
@@ -62,6 +63,7 @@ _PATHS = {
     names.TOOL_GROUP: session_paths.PATHS,
     names.USE_GROUP: session_paths.USES,
     names.MAINTAIN: maintain_paths.PATHS,
+    names.SYNC_KNOWHUB: knowhub_paths.PATHS,
 }
 
 SCENARIOS = tuple(Scenario(workflow, path, walk) for workflow, paths in _PATHS.items() for path, walk in paths.items())
@@ -76,6 +78,11 @@ async def play(client: Client, scenarios: Iterable[Scenario]) -> dict[str, Workf
             handle = await scenario.walk.play(Stage(client, scenario.name.lower()))
             return scenario.name, await handle.fetch_history()
 
-    async with batch_paths.children(client), slots(client), maintain_paths.served(client), asyncio.TaskGroup() as group:
+    async with (
+        batch_paths.children(client),
+        slots(client),
+        maintain_paths.served(client, knowhub_paths.sync_knowhub),
+        asyncio.TaskGroup() as group,
+    ):
         playing = [group.create_task(one(scenario)) for scenario in scenarios]
     return dict(task.result() for task in playing)

@@ -104,6 +104,12 @@ class TableSettings(Part):
     external_tools_refresh_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
     """Seconds after which an external tool table is fetched again, at the next look at what runs."""
 
+    knowhub_url: str | None = None
+    """KnowHub's URL, without `/api/resource`; its key is the secret `KNOWHUB`; unset: nothing is synchronised with it."""
+
+    knowhub_interval_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
+    """Seconds between two synchronisations with KnowHub; one follows each change of the catalog in addition."""
+
 
 class RunningSettings(Part):
     """Running tools."""

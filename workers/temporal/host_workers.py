@@ -35,10 +35,23 @@ from workflows.maintain import Maintain
 from workflows.outcome import OutcomeInterceptor
 from workflows.repair_tool import RepairTool
 from workflows.run_tools import RunTools
+from workflows.sync_knowhub import SyncKnowHub
 from workflows.tool_group import ToolGroup
 from workflows.use_group import UseGroup
 
-HOST_WORKFLOWS = (InvokeTool, ControlTool, RunTools, ToolGroup, UseGroup, Maintain, DeliverCallback, CreateTool, RepairTool, CodingAgent)
+HOST_WORKFLOWS = (
+    InvokeTool,
+    ControlTool,
+    RunTools,
+    ToolGroup,
+    UseGroup,
+    Maintain,
+    SyncKnowHub,
+    DeliverCallback,
+    CreateTool,
+    RepairTool,
+    CodingAgent,
+)
 WORKFLOWS = (*HOST_WORKFLOWS, CallLane)
 
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
@@ -149,7 +162,9 @@ async def running_workers(
             _activity_worker(
                 client, step_names.control_queue(host), [activities.control.control_tool, maintain.maintain_host], _CONTROL_SLOTS, grace
             ),
-            _activity_worker(client, step_names.MAINTAIN_QUEUE, [maintain.maintain_service], _MAINTAIN_SLOTS),
+            _activity_worker(
+                client, step_names.MAINTAIN_QUEUE, [maintain.maintain_service, activities.knowhub.sync_knowhub], _MAINTAIN_SLOTS
+            ),
             _activity_worker(client, names.MAKING_QUEUE, [making.follow.await_slot], _SLOT_ASKERS),
             _activity_worker(client, step_names.making_queue(host), steps, _MAKING_SLOTS, grace),
             *(_activity_worker(client, bucket, call, tuner_of(slots, intake), grace) for bucket, slots in buckets.items()),

@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 from temporalio import workflow
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, ApplicationError
 
 from toolagent.client import names
 from toolagent.contracts.knowhub import KnowHubSync, SyncRequest, SyncStatus
@@ -20,6 +20,7 @@ class SyncKnowHub:
         try:
             done = await workflow.execute_activity(stubs.sync_knowhub, request, **options.sync_knowhub())
         except ActivityError as error:
-            done = KnowHubSync(status=SyncStatus.FAILED, said=f"{error.cause or error}")
+            cause = error.cause
+            done = KnowHubSync(status=SyncStatus.FAILED, said=cause.message if isinstance(cause, ApplicationError) else f"{cause or error}")
         workflow.set_current_details(done.said)
         return done

@@ -58,17 +58,19 @@ def test_a_plan_names_tools_and_their_groups_and_lights_the_resource_up() -> Non
 
 
 def test_what_is_planned_and_written_leaves_nothing_to_plan() -> None:
-    ours, said = tool("run_comfyui", "Run"), {"id": "tools/image_gen/comfyui", "metadata": {"note": "kept", "toolhub_items": [{"x": "y"}]}}
+    ours = tool("run_comfyui", "Run")
+    said: dict[str, JsonValue] = {"id": "tools/image_gen/comfyui", "metadata": {"note": "kept", "toolhub_items": [{"x": "y"}]}}
     first = resource_of(said)
     assert first is not None
     [change] = plan_of([ours], [], [first]).theirs
     metadata = merged(said, change)
     assert metadata == {"note": "kept", "toolhub_items": [{"x": "y"}, {"run_comfyui": "Run"}], "status": "已接入"}
-    written = resource_of({**said, "metadata": metadata})
+    after_it: dict[str, JsonValue] = {**said, "metadata": metadata}
+    written = resource_of(after_it)
     assert written is not None
     after = plan_of([ours.model_copy(update={"tool_slug_ids": ("comfyui",)})], [], [written])
     assert after == KnowHubPlan(links=after.links)
-    assert merged({**said, "metadata": metadata}, change) is None
+    assert merged(after_it, change) is None
 
 
 def test_a_status_that_a_person_has_set_stays() -> None:

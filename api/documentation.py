@@ -79,6 +79,8 @@ _PROBLEM_MESSAGES: Mapping[ProblemKind, str] = {
     ProblemKind.BODY_TOO_LARGE: "A file may have at most 67108864 bytes (TOOL_AGENT_MAX_FILE_BYTES).",
     ProblemKind.UNSUPPORTED_MEDIA_TYPE: "The Content-Type must be application/json; it is 'text/plain'.",
     ProblemKind.HOST_NOT_FOUND: "There is no host 'host-7'; GET /hosts lists them.",
+    ProblemKind.TABLE_NOT_FOUND: "There is no external table 'shop'; GET /external_tools lists them.",
+    ProblemKind.TABLE_EXISTS: "There is a table 'shop' already. Refresh it, remove it first, or choose another source.",
     ProblemKind.GROUP_NOT_FOUND: "There is no group 'runcomfy'. Did you mean runcomfy_lifecycle?",
     ProblemKind.SESSION_NOT_FOUND: "Group 'runcomfy_lifecycle' has no session 'session-5f0c8e0a7d3b4c4f'.",
     ProblemKind.SESSION_OVER: "Session session-5f0c8e0a7d3b4c4f takes no runs: it is stopping. Open another one.",

@@ -6,6 +6,7 @@ RequestValidationError   a body or header of the wrong form
 ControlFailedError       a tool could not be started or stopped
 MakingUnreachableError   Temporal cannot be asked about a task that makes or repairs a tool
 ToolAgentError           a call without an ordinary end; answered with its ToolResult
+TableRefusedError, TableExistsError, NoSuchTableError (external tables)
 FileTooLargeError, StoreUnavailableError (the database, or where files are kept)
 Exception                ours to repair; the caller learns nothing of it
 """
@@ -34,9 +35,12 @@ from toolagent.core.failures import (
     ContentDamagedError,
     ContentUnavailableError,
     FileTooLargeError,
+    NoSuchTableError,
     StoreFullError,
     StoreUnavailableError,
     StoreUnwritableError,
+    TableExistsError,
+    TableRefusedError,
 )
 
 STATUS: Mapping[Kind, HTTPStatus] = {
@@ -65,6 +69,8 @@ STATUS: Mapping[Kind, HTTPStatus] = {
     ProblemKind.ROUTE_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
     ProblemKind.HOST_NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ProblemKind.TABLE_NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ProblemKind.TABLE_EXISTS: HTTPStatus.CONFLICT,
     ProblemKind.GROUP_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.SESSION_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.SESSION_OVER: HTTPStatus.CONFLICT,
@@ -160,6 +166,9 @@ def handle_errors(app: FastAPI) -> None:
     _handle(app, ControlFailedError, lambda error: _control_problem(error.error))
     _handle(app, MakingUnreachableError, lambda error: refusal_response(unanswered(error, "Ask again.")))
     _handle(app, FileTooLargeError, lambda error: refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, str(error))))
+    _handle(app, TableRefusedError, lambda error: refusal_response(_refused_table(error)))
+    _handle(app, TableExistsError, lambda error: refusal_response(bad_field("source", str(error), ProblemKind.TABLE_EXISTS)))
+    _handle(app, NoSuchTableError, lambda error: refusal_response(Refusal(ProblemKind.TABLE_NOT_FOUND, str(error))))
     _handle(app, StoreUnavailableError, _store_problem)
     # Nobody reads this answer; but it is no failure of ours, to be logged as one.
     _handle(app, ClientDisconnect, lambda _: refusal_response(Refusal(ProblemKind.MALFORMED_BODY, "The client went away.")))
@@ -206,6 +215,10 @@ def _field(location: tuple[int | str, ...]) -> str:
     if not path:
         return str(place)
     return str(path[0]) if place == "header" else ".".join(map(str, path))[:200]
+
+
+def _refused_table(error: TableRefusedError) -> Refusal:
+    return bad_field(error.field, str(error), ErrorType.SECURITY_ERROR if error.is_private else ProblemKind.INVALID_REQUEST)
 
 
 def _control_problem(error: ToolError) -> Response:

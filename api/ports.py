@@ -22,8 +22,10 @@ from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.chats import ChatEvent, ChatMessage, ChatReply, ChatTurn, ListedChat
+from toolagent.contracts.external_tables import ExternalTable, ExternalTables, RemovedTable
 from toolagent.contracts.hosts import Host, HostDrain, HostListing
 from toolagent.contracts.http import LoopPause
+from toolagent.contracts.knowhub import KnowHubSync
 from toolagent.contracts.lanes import Lane, LaneCounts
 from toolagent.contracts.making import Evidence, Guidance, MakeRequest, MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask
@@ -155,6 +157,21 @@ class Catalog(Protocol):
     async def documents(self) -> dict[str, dict[str, JsonValue]]: ...
 
 
+class Tables(Protocol):
+    """`engine.external.tables.Tables` is one; its docstrings say what is raised."""
+
+    async def list_all(self) -> ExternalTables: ...
+    async def register(self, source: str, url: str, key: str | None) -> ExternalTable: ...
+    async def refresh(self, source: str) -> ExternalTable: ...
+    async def remove(self, source: str) -> RemovedTable: ...
+
+
+class KnowHub(Protocol):
+    """`toolagent.client.knowhub.KnowHubSyncs` is one."""
+
+    async def run(self, *, dry_run: bool = False) -> KnowHubSync: ...
+
+
 class Groups(Protocol):
     async def list_all(self) -> tuple[ToolGroup, ...]: ...
     async def get(self, group_id: str) -> ToolGroup | None: ...
@@ -271,6 +288,8 @@ class Dependencies:
     hosts: Hosts
     lanes: Lanes
     placements: HostChoice
+    tables: Tables
+    knowhub: KnowHub
     audit: AuditTrail
     callback_refusal: Callable[[str], Awaitable[str | None]]
     adviser: Adviser | None = None

@@ -22,6 +22,8 @@ class ProblemKind(StrEnum):
     ROUTE_NOT_FOUND = "route_not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
     HOST_NOT_FOUND = "host_not_found"
+    TABLE_NOT_FOUND = "table_not_found"
+    TABLE_EXISTS = "table_exists"
     GROUP_NOT_FOUND = "group_not_found"
     SESSION_NOT_FOUND = "session_not_found"
     SESSION_OVER = "session_over"

@@ -8,6 +8,7 @@ from engine.calling.door_tools import is_served
 from engine.calling.intake import Intake
 from engine.calls.call_folders import CallFolders
 from engine.runtimes.builtin.runtime import BuiltinRuntime
+from engine.runtimes.http.destination import BeforeSending
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.public_servers import PublicServers
 from engine.runtimes.http.runtime import RemoteRuntime
@@ -15,7 +16,7 @@ from engine.runtimes.mcp.remote import RemoteMcpRuntime
 from engine.runtimes.running.door_supervisor import DoorSupervisor
 from engine.runtimes.runtime import AnyRuntime
 from workers.host.sandbox import policy_of
-from workers.parts import CallMaking, Store, builtins_of
+from workers.parts import CallMaking, Store, builtins_of, table_destinations
 from workers.settings.environment import environment
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
@@ -33,14 +34,16 @@ async def making_of_door(settings: Settings, state: StateDirectory, store: Store
         max_result_values=settings.limits.max_result_values,
         public=PublicServers(policy_of(settings.sandbox).private_hosts),
     )
+    tables = http.with_judge(BeforeSending(table_destinations(settings)))
     running = settings.running
     runtimes: dict[str, AnyRuntime] = {
         "builtin": BuiltinRuntime(builtin),
-        "remote": RemoteRuntime(http, secrets.resolve),
+        "remote": RemoteRuntime(http, secrets.resolve, tables),
         "mcp": RemoteMcpRuntime(running.tool_health_timeout_s, running.stop_grace_s, http, secrets.resolve),
     }
     async with AsyncExitStack() as stack:
         stack.push_async_callback(http.aclose)
+        stack.push_async_callback(tables.aclose)
         supervisor = DoorSupervisor(runtimes, partial(is_served, settings.calls.lanes, builtin, secrets.resolve))
         stack.push_async_callback(supervisor.close)
         # No call that may have files is made here: nothing is ever put into these folders.

@@ -11,7 +11,8 @@ from activities.deliver_callback import DeliverCallback
 from activities.group_sessions import GroupSessions
 from activities.maintain import Maintain
 from activities.settle import Settle
-from api.ports import Calls, Check, Dependencies, Im, Limits
+from activities.sync_knowhub import SyncKnowHub
+from api.ports import Calls, Check, Dependencies, Im, KnowHub, Limits
 from engine.callbacks.deliveries import Deliveries
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calling.exchange import Exchange
@@ -35,7 +36,12 @@ from engine.calls.steps import Steps, StepTrace
 from engine.calls.troubles import CachedTroubles
 from engine.calls.usual_durations import UsualDurations
 from engine.concierge.concierge import Concierge
+from engine.external.fetching import ALLOW_SETTING, TableFetch
+from engine.external.reading import TableReader
+from engine.external.tables import Tables
 from engine.groups.account import SessionAccounts
+from engine.knowhub.client import KnowHubClient
+from engine.knowhub.sync import KnowHubSyncing
 from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
 from engine.registry.catalog_watch import ImportCatalog
@@ -50,6 +56,7 @@ from engine.runtimes.builtin import ALIASES, builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.building.containers import BuildContainers
+from engine.runtimes.http.destination import Destinations
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
@@ -59,6 +66,7 @@ from engine.store.database import Database
 from engine.store.doors import DoorTable
 from engine.store.events import EventTable
 from engine.store.evidence import EvidenceTable
+from engine.store.external_tables import ExternalTableRows
 from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
@@ -165,6 +173,21 @@ def poster_of(settings: CallSettings, state: StateDirectory) -> CallbackPoster:
         raise CannotRun(str(error)) from error
 
 
+def tables_of(store: Store, settings: Settings, state: StateDirectory) -> Tables:
+    """External tool tables. Raises CannotRun when a setting of theirs cannot be used."""
+    keys = SecretSource(environment(), state.root / "secrets")
+    reader = TableReader(TableFetch(table_destinations(settings)))
+    return Tables(ExternalTableRows(store.database), reader, keys, every_s=settings.tables.external_tools_refresh_s)
+
+
+def table_destinations(settings: Settings) -> Destinations:
+    """Where external tables and their tools may be. Raises CannotRun."""
+    try:
+        return Destinations(settings.calls.external_tools_allow, setting=ALLOW_SETTING)
+    except ValueError as error:
+        raise CannotRun(str(error)) from error
+
+
 def catalog_of(
     store: Store, settings: CatalogSettings, database: DatabaseSettings, state: StateDirectory, tools: Mapping[str, BuiltinTool]
 ) -> ImportCatalog:
@@ -256,6 +279,7 @@ def activities_of(
     folders: CallFolders,
     intake: Intake,
     maintain: Maintain,
+    knowhub: KnowHubClient | None,
 ) -> Activities:
     """What this host can do."""
     making = CallMaking(store, supervisor, executable, settings, state.host, folders, intake)
@@ -272,12 +296,14 @@ def activities_of(
         lane=making.lane,
         sessions=GroupSessions(SessionAccounts(store.groups, store.sessions, store.events)),
         maintain=maintain,
+        knowhub=SyncKnowHub(KnowHubSyncing(store.tools, store.groups, knowhub)),
     )
 
 
 def doors_of(
     store: Store,
     client: Calls,
+    knowhub: KnowHub,
     settings: Settings,
     state: StateDirectory,
     checks: Mapping[str, Check],
@@ -309,6 +335,8 @@ def doors_of(
         hosts=Hosts(store.hosts, store.routes, store.tasks, store.residents),
         lanes=store.doors,
         placements=store.placements,
+        knowhub=knowhub,
+        tables=tables_of(store, settings, state),
         callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,
         limits=Limits(

@@ -22,6 +22,7 @@ from engine.store.hosts import HostTable
 from engine.upkeep.hosts.doors import seen_doors
 from engine.upkeep.hosts.loop_watch import watched_loop
 from engine.upkeep.removal.leftovers import swept_state
+from toolagent.client.knowhub import KnowHubSyncs
 from toolagent.contracts.records import CatalogFault
 from workers.door_tools import making_of_door
 from workers.failures import CannotRun
@@ -76,7 +77,11 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         stack.push_async_callback(calls.close)
         door = await stack.enter_async_context(running_door(settings, store, state.host, temporal.client, calls, host.lane))
         im = await stack.enter_async_context(running_im(settings, state, temporal.client, store.database))
-        app = create_app(doors_of(store, door.client, settings, state, checks, watch, door.figures, im.client if im else None))
+        app = create_app(
+            doors_of(
+                store, door.client, KnowHubSyncs(temporal.client), settings, state, checks, watch, door.figures, im.client if im else None
+            )
+        )
         await stack.enter_async_context(serving(app, listener, grace))
         ended = partial(_first_of, host.ended, im.ended) if im else host.ended
         yield Running(temporal, state, ended, url_of(listener), im.address if im else "", host.faults)
@@ -118,7 +123,7 @@ async def running_api(settings: Settings, shared: socket | None = None) -> Async
         calls = GuardedCalls(temporal.client, recording, patience_s=settings.temporal.temporal_patience_s)
         making = await stack.enter_async_context(making_of_door(settings, state, store))
         door = await stack.enter_async_context(running_door(settings, store, None, temporal.client, calls, making.lane))
-        app = create_app(doors_of(store, door.client, settings, state, checks, watch, door.figures))
+        app = create_app(doors_of(store, door.client, KnowHubSyncs(temporal.client), settings, state, checks, watch, door.figures))
         await stack.enter_async_context(serving(app, listener, Grace(settings.calls.shutdown_grace_s)))
         yield Running(temporal, state, never_ended, url_of(listener))
 

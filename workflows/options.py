@@ -229,3 +229,15 @@ def maintain_service() -> ActivityOptions:
         "retry_policy": RetryPolicy(maximum_attempts=1),
         "summary": "maintain the service",
     }
+
+
+def sync_knowhub() -> ActivityOptions:
+    """Three attempts: whoever asked for it waits. The schedule comes again anyhow."""
+    return {
+        "task_queue": step_names.MAINTAIN_QUEUE,
+        "schedule_to_start_timeout": HOST_PATIENCE,
+        "start_to_close_timeout": timedelta(minutes=1),
+        "heartbeat_timeout": _HEARTBEAT,
+        "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=2), maximum_attempts=3),
+        "summary": "synchronise with KnowHub",
+    }

@@ -8,8 +8,10 @@ from api.forms import NO_CONTROLS, SOMETHING
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import Caller, CallMode, ToolCall
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.external_tables import TableSource
 from toolagent.contracts.http import SearchDetail
 from toolagent.contracts.identifiers import ToolId
+from toolagent.contracts.knowhub import SyncRequest
 
 LONGEST_MESSAGE = 8_000
 """Characters: with its context it may become the description of a task."""
@@ -94,3 +96,21 @@ class SearchToolsBody(Contract):
     detail: Annotated[
         SearchDetail, Field(strict=False, description="`compact`: what a model needs for a choice, without schemas and state.")
     ] = SearchDetail.FULL
+
+
+class RegisterTableBody(Contract):
+    """A table of tools that somebody else keeps."""
+
+    model_config = strict({"source": "agent_system_x", "tools_url": "https://agent-x.example/api/tools", "api_key": "sk-…"})
+
+    source: TableSource
+    tools_url: Annotated[str, Field(min_length=1, max_length=2_000, description="Where its list is, by http:// or https://."), _Plain]
+    api_key: Annotated[
+        str | None, Field(min_length=1, max_length=4_000, description="Sent as a bearer token to the table's own server."), _Plain
+    ] = None
+
+
+class SyncKnowHubBody(SyncRequest):
+    """Whether anything is to be changed."""
+
+    model_config = strict({"dry_run": True})

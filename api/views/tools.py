@@ -196,6 +196,7 @@ def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:
         pid=route.pid,
         version=manifest.version,
         endpoint=route.endpoint,
+        external_source=manifest.external_source,
     )
 
 
@@ -208,6 +209,7 @@ def _in_brief(entry: ToolEntry) -> BriefTool:
         description=manifest.description[:_BRIEF],
         category=manifest.category,
         params=tuple(param.name if param.required else f"{param.name}?" for param in params),
+        external_source=manifest.external_source,
     )
 
 

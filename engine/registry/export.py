@@ -24,7 +24,7 @@ _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
 
 class CatalogExport:
-    """Built-in tools are not in it: they come with the program."""
+    """Neither built-in tools are in it, which come with the program, nor those of external tables, which come from there."""
 
     def __init__(self, database: Database) -> None:
         self._entries = CatalogEntryTable(database)

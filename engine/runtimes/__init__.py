@@ -16,7 +16,7 @@ __all__ = ["RUNTIMES", "make_runtimes"]
 
 RUNTIMES: Mapping[str, Callable[[RuntimeParts], AnyRuntime]] = {
     "local": lambda parts: LocalRuntime(parts.local, parts.launcher, parts.sandboxing, parts.http, parts.projects, parts.secrets),
-    "remote": lambda parts: RemoteRuntime(parts.http, parts.secrets),
+    "remote": lambda parts: RemoteRuntime(parts.http, parts.secrets, parts.tables),
     "docker": lambda parts: DockerRuntime(
         parts.docker or DockerParts.by_default(parts.local.data, parts.local.state), parts.http, parts.projects
     ),

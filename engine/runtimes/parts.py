@@ -29,3 +29,5 @@ class RuntimeParts:
     """What executes scripts, if anything does."""
     docker: DockerParts | None = None
     """The engine for containers and what they are like; without it the local one, used as no setting says otherwise."""
+    tables: HttpExchange | None = None
+    """Reaches the tools of external tables, and no other addresses than these may lead to; without it `http` does."""

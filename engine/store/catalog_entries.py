@@ -25,6 +25,9 @@ T = TypeVar("T")
 _AT_ONCE = 100
 """Entries a transaction: SQLite has one writer, and calls are waiting for it."""
 
+EXTERNAL_ORIGIN = "external:"
+"""Begins the origin of tools of external tables; what the table is called follows."""
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
@@ -132,12 +135,12 @@ class CatalogEntryTable:
         }
 
     async def list_stored(self, without_origin: str) -> tuple[StoredVersion, ...]:
-        """Every version of every tool that is there, by id."""
+        """Every version of every tool that is there, by id; but for those of this origin, and those of external tables."""
         columns = (tools.c.tool_id, tools.c.active_version, tools.c.imported, tool_versions.c.version, tool_versions.c.manifest)
         query = (
             select(*columns, tool_versions.c.raw)
             .join(tool_versions, tool_versions.c.tool_id == tools.c.tool_id)
-            .where(tools.c.removed_at.is_(None), tools.c.origin != without_origin)
+            .where(tools.c.removed_at.is_(None), tools.c.origin != without_origin, ~tools.c.origin.startswith(EXTERNAL_ORIGIN))
             .order_by(tools.c.tool_id, tool_versions.c.created_at, tool_versions.c.version)
         )
         by_position = select(sources).order_by(sources.c.tool_id, sources.c.version, sources.c.position)

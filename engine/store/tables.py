@@ -356,6 +356,14 @@ lost_steps = Table(
     Column("lost_at", _TIME, nullable=False),
 )
 
+external_tables = Table(
+    "external_tables",
+    METADATA,
+    Column("source", String(40), primary_key=True),
+    # An `ExternalTable`.
+    Column("document", Text, nullable=False),
+)
+
 evidence = Table(
     "evidence",
     METADATA,

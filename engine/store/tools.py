@@ -40,22 +40,24 @@ class ToolTable:
     async def get(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
         """One version, the active one if none is named."""
         query = _ACTIVE if version is None else _VERSION
-        entries = _collect(await self._database.rows(query, {"tool": tool_id, "version": version}))
+        entries = collected(await self._database.rows(query, {"tool": tool_id, "version": version}))
         return entries[0] if entries else None
 
     async def list_active_versions(self, category: str | None = None) -> tuple[ToolEntry, ...]:
         """The active version of every tool, by id."""
-        query = _entries().where(tool_versions.c.version == tools.c.active_version)
+        query = stored_versions().where(tool_versions.c.version == tools.c.active_version)
         if category is not None:
             query = query.where(tools.c.category == category)
-        return _collect(await self._database.rows(query))
+        return collected(await self._database.rows(query))
 
     async def list_some(self, tool_ids: Sequence[str]) -> tuple[ToolEntry, ...]:
         """The active versions of these that are there, in this order."""
         found: dict[str, ToolEntry] = {}
         for at in range(0, len(tool_ids), _AT_ONCE):
-            query = _entries().where(tools.c.tool_id.in_(tool_ids[at : at + _AT_ONCE]), tool_versions.c.version == tools.c.active_version)
-            found |= {entry.manifest.tool_id: entry for entry in _collect(await self._database.rows(query))}
+            query = stored_versions().where(
+                tools.c.tool_id.in_(tool_ids[at : at + _AT_ONCE]), tool_versions.c.version == tools.c.active_version
+            )
+            found |= {entry.manifest.tool_id: entry for entry in collected(await self._database.rows(query))}
         return tuple(found[tool_id] for tool_id in tool_ids if tool_id in found)
 
     async def active_manifests(self) -> tuple[tuple[str, str], ...]:
@@ -66,7 +68,7 @@ class ToolTable:
 
     async def list_versions(self) -> tuple[ToolEntry, ...]:
         """Every version of every tool, by id."""
-        return _collect(await self._database.rows(_entries()))
+        return collected(await self._database.rows(stored_versions()))
 
     async def list_ids(self, origin: str | None = None) -> tuple[str, ...]:
         """The ids of all tools, or of those that came from somewhere."""
@@ -100,7 +102,7 @@ class ToolTable:
         """Write a version with its sources and make it the active one. Revives a removed tool."""
         async with self._database.write(alone=CATALOG) as connection:
             await forget_overtaken(connection, (entry,))
-            await _put(connection, entry, origin)
+            await put_version(connection, entry, origin)
 
     async def put_made(
         self, made: Sequence[tuple[ToolEntry, Evidence]], group: ToolGroup | None = None, mends: str | None = None
@@ -118,7 +120,7 @@ class ToolTable:
                 return group.group_id
             for entry, evidence in made:
                 await write_evidence(connection, entry.manifest.tool_id, entry.manifest.version, evidence)
-                await _put(connection, entry, f"task:{evidence.task_id}")
+                await put_version(connection, entry, f"task:{evidence.task_id}")
             if group is not None:
                 await write_group(connection, group)
         return None
@@ -181,6 +183,18 @@ class ToolTable:
             found = await _before(connection, tool_id, await connection.scalar(_known(tool_id)))
         return found.version if found is not None else None
 
+    async def add_slugs(self, tool_id: str, version: str, slugs: Sequence[str]) -> None:
+        """Have a version name these in its `tool_slug_ids` too. Nothing is written where it does, or is not there."""
+        async with self._database.write(alone=CATALOG) as connection:
+            text = await connection.scalar(_manifest(tool_id, version))
+            if text is None:
+                return
+            before = ToolManifest.model_validate_json(text)
+            after = before.model_copy(update={"tool_slug_ids": tuple(dict.fromkeys((*before.tool_slug_ids, *slugs)))})
+            if after != before:
+                await _rewrite(connection, after)
+                await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "tool_slug_ids": [*after.tool_slug_ids]})
+
     async def deactivate(self, tool_id: str, version: str) -> bool:
         """Make a version one that cannot be called; False when there is none."""
         async with self._database.write(alone=CATALOG) as connection:
@@ -199,7 +213,8 @@ class ToolTable:
             return versions.rowcount, gone.rowcount
 
 
-async def _put(connection: AsyncConnection, entry: ToolEntry, origin: str) -> None:
+async def put_version(connection: AsyncConnection, entry: ToolEntry, origin: str) -> None:
+    """Make it the active version of its tool."""
     manifest = entry.manifest
     row = {
         "tool_id": manifest.tool_id,
@@ -264,11 +279,15 @@ async def _set_status(connection: AsyncConnection, tool_id: str, version: str, s
     before = ToolManifest.model_validate_json(text)
     after = before.model_copy(update={"status": status})
     if after != before:
-        this = (tool_versions.c.tool_id == tool_id, tool_versions.c.version == version)
-        await connection.execute(update(tool_versions).where(*this).values(manifest=after.model_dump_json(by_alias=True)))
+        await _rewrite(connection, after)
         details: dict[str, JsonValue] = {"version": version, "status": status.value, "before": before.status.value}
         await say(connection, tool_id, EventType.TOOL_UPDATED, details)
     return after
+
+
+async def _rewrite(connection: AsyncConnection, manifest: ToolManifest) -> None:
+    this = (tool_versions.c.tool_id == manifest.tool_id, tool_versions.c.version == manifest.version)
+    await connection.execute(update(tool_versions).where(*this).values(manifest=manifest.model_dump_json(by_alias=True)))
 
 
 async def _release(connection: AsyncConnection, tool_id: str) -> None:
@@ -276,7 +295,8 @@ async def _release(connection: AsyncConnection, tool_id: str) -> None:
     await release_files(connection, *[holder_of_version(tool_id, version) for version in versions])
 
 
-def _entries() -> Select[str, str, str, str | None]:
+def stored_versions() -> Select[str, str, str, str | None]:
+    """Every version of every tool that is there, one row for each of its sources."""
     same_version = and_(sources.c.tool_id == tool_versions.c.tool_id, sources.c.version == tool_versions.c.version)
     return (
         select(tools.c.tool_id, tool_versions.c.version, tool_versions.c.manifest, sources.c.source)
@@ -288,11 +308,12 @@ def _entries() -> Select[str, str, str, str | None]:
 
 
 # Of every call, several times: composing it takes longer than asking it.
-_ACTIVE = _entries().where(tools.c.tool_id == bindparam("tool"), tool_versions.c.version == tools.c.active_version)
-_VERSION = _entries().where(tools.c.tool_id == bindparam("tool"), tool_versions.c.version == bindparam("version"))
+_ACTIVE = stored_versions().where(tools.c.tool_id == bindparam("tool"), tool_versions.c.version == tools.c.active_version)
+_VERSION = stored_versions().where(tools.c.tool_id == bindparam("tool"), tool_versions.c.version == bindparam("version"))
 
 
-def _collect(rows: Iterable[Row[str, str, str, str | None]]) -> tuple[ToolEntry, ...]:
+def collected(rows: Iterable[Row[str, str, str, str | None]]) -> tuple[ToolEntry, ...]:
+    """Of the rows of `stored_versions`."""
     found: dict[tuple[str, str], tuple[str, list[str]]] = {}
     for tool_id, version, manifest, source in rows:
         _, texts = found.setdefault((tool_id, version), (manifest, []))

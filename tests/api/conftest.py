@@ -13,10 +13,14 @@ from api.app import create_app
 from api.ports import Dependencies, Limits
 from engine.calls.placements import Placements
 from engine.concierge.concierge import Concierge
+from engine.external.fetching import ALLOW_SETTING, TableFetch
+from engine.external.reading import TableReader
+from engine.external.tables import Tables
 from engine.registry.export import CatalogExport
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.auditing.audit import AuditLog
+from engine.runtimes.http.destination import Destinations
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
 from engine.store.chats import ChatTable
@@ -25,6 +29,7 @@ from engine.store.database import Database
 from engine.store.doors import DoorTable
 from engine.store.events import EventTable
 from engine.store.evidence import EvidenceTable
+from engine.store.external_tables import ExternalTableRows
 from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
@@ -38,9 +43,11 @@ from engine.store.tools import ToolTable
 from engine.store.usage import UsageTable
 from engine.upkeep.hosts.draining import Hosts
 from engine.upkeep.hosts.residents import Residents
+from toolagent.contracts.knowhub import KnowHubSync, SyncStatus
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
 from toolagent.testing.fake_client import FakeToolAgentClient
+from workers.state.secrets import SecretSource
 
 LIMITS = Limits(max_params_bytes=10_000, max_file_bytes=200_000)
 BASE_URL = "http://127.0.0.1:8001"
@@ -127,6 +134,8 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         hosts=Hosts(HostTable(database, 10), routes, TaskTable(database), Residents(SessionTable(database), registry)),
         lanes=DoorTable(database, 10),
         audit=AuditLog(tmp_path / "audit"),
+        tables=external_tables(database, tmp_path),
+        knowhub=NoKnowHub(),
         placements=Placements("host-1", {"default": 1}, HostTable(database, 10), routes),
         callback_refusal=nowhere_private,
         limits=LIMITS,
@@ -145,6 +154,17 @@ async def stocked(house: House) -> House:
     await house.registry.register(WEATHER, (WEATHER_SOURCE,))
     await house.registry.register(ECHO, (BuiltinSource(handler="echo"),))
     return house
+
+
+class NoKnowHub:
+    async def run(self, *, dry_run: bool = False) -> KnowHubSync:
+        return KnowHubSync(status=SyncStatus.OFF, said=f"dry_run={dry_run}")
+
+
+def external_tables(database: Database, state: Path, every_s: float = 3600.0) -> Tables:
+    """Those of this machine are allowed."""
+    reader = TableReader(TableFetch(Destinations(("127.0.0.1",), setting=ALLOW_SETTING), max_bytes=256 * 1024, timeout_s=2))
+    return Tables(ExternalTableRows(database), reader, SecretSource({}, state / "secrets"), every_s=every_s)
 
 
 async def nowhere_private(url: str) -> str | None:

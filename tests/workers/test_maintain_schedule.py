@@ -1,4 +1,4 @@
-"""The schedule of `Maintain`, on a real server."""
+"""The schedules of `Maintain` and `SyncKnowHub`, on a real server."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -9,7 +9,7 @@ from temporalio.client import Client, ScheduleDescription, ScheduleHandle
 
 from toolagent.client import names
 from workers.temporal.connection import connect
-from workers.temporal.maintain_schedule import MaintainSchedule, kept_schedule
+from workers.temporal.maintain_schedule import KnowHubSchedule, MaintainSchedule, kept_schedule
 
 SELDOM = 3600.0
 
@@ -76,3 +76,19 @@ async def test_a_run_that_is_not_over_keeps_later_ones_from_starting(client: Cli
     running = [found.id async for found in client.list_workflows(query)]
     assert len(running) == 1
     await client.get_workflow_handle(running[0]).terminate()
+
+
+async def test_a_trigger_starts_a_run_and_leaves_one_more_for_afterwards(client: Client) -> None:
+    """Nobody serves the workflows here."""
+    await MaintainSchedule(client, SELDOM).upsert()
+    schedule, handle = KnowHubSchedule(client, SELDOM), client.get_schedule_handle(names.KNOWHUB_SCHEDULE)
+    await schedule.upsert()
+    try:
+        for _ in range(3):
+            await schedule.trigger()
+        async with asyncio.timeout(30):
+            while not (info := (await handle.describe()).info).running_actions:
+                await asyncio.sleep(0.2)
+        assert (info.num_actions, info.num_actions_skipped_overlap) == (1, 0)
+    finally:
+        await handle.delete()

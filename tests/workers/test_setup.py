@@ -216,3 +216,17 @@ def test_a_description_with_an_unknown_field_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("name: x\n", encoding="utf-8")
     with pytest.raises(CannotRun):
         read_config(tmp_path / "x.yaml")
+
+
+def test_a_secret_is_replaced_and_forgotten_and_the_others_stay(tmp_path: Path) -> None:
+    file = tmp_path / "secrets"
+    secrets = SecretSource({"TOOL_AGENT_SECRET_SET": "from environment"}, file)
+    for name, value in (("A", "1"), ("AB", "2"), ("A", "3")):
+        secrets.replace(name, value)
+    assert file.read_text() == "AB=2\nA=3\n"
+    for name, value in (("SET", "x"), ("A", "two\nlines")):
+        with pytest.raises(SecretRefusedError):
+            secrets.replace(name, value)
+    secrets.forget("A")
+    secrets.forget("NONE")
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("AB=2\n", 0o600)

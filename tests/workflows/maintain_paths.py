@@ -1,7 +1,7 @@
 """The paths of looking after what runs."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from temporalio import activity
@@ -42,9 +42,9 @@ async def maintain_service() -> ServiceRound:
     return ServiceRound()
 
 
-def served(client: Client) -> Worker:
+def served(client: Client, *others: Callable[..., object]) -> Worker:
     """What is done once for all hosts: of one queue a process has one worker."""
-    return Worker(client, task_queue=step_names.MAINTAIN_QUEUE, activities=[maintain_service])
+    return Worker(client, task_queue=step_names.MAINTAIN_QUEUE, activities=[maintain_service, *others])
 
 
 async def play_round(stage: Stage, serving: Sequence[str], others: Sequence[str] = ()) -> AnyHandle:

@@ -14,6 +14,7 @@ from tests.workflows import (
     chat_paths,
     control_paths,
     create_paths,
+    knowhub_paths,
     lane_paths,
     maintain_paths,
     repair_paths,
@@ -64,6 +65,7 @@ _PATHS = {
     names.TOOL_GROUP: session_paths.PATHS,
     names.USE_GROUP: session_paths.USES,
     names.MAINTAIN: maintain_paths.PATHS,
+    names.SYNC_KNOWHUB: knowhub_paths.PATHS,
 }
 
 SCENARIOS = tuple(Scenario(workflow, path, walk) for workflow, paths in _PATHS.items() for path, walk in paths.items())
@@ -81,7 +83,7 @@ async def play(client: Client, scenarios: Iterable[Scenario]) -> dict[str, Workf
     async with (
         batch_paths.children(client),
         slots(client),
-        maintain_paths.served(client),
+        maintain_paths.served(client, knowhub_paths.sync_knowhub),
         chat_paths.served(client),
         asyncio.TaskGroup() as group,
     ):

@@ -22,6 +22,7 @@ from engine.runtimes.process.ownership import Owner
 from engine.runtimes.projects import Projects
 from engine.runtimes.running.departures import Departures
 from engine.runtimes.running.supervisor import Supervisor
+from engine.store.catalog_state import CatalogState
 from engine.store.containers import ContainerTable
 from engine.store.hosts import HostClaim, HostTable
 from engine.upkeep.hosts.draining import OwnDrain, draining
@@ -35,9 +36,10 @@ from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
 from workers.grace import Grace
 from workers.host.containers import engine_check
+from workers.host.knowhub import some_knowhub, synchronised
 from workers.host.making import repairs_of, running_making
 from workers.host.runtimes import running_runtimes
-from workers.parts import Store, activities_of, builtins_of, catalog_of, maintenance_of
+from workers.parts import Store, activities_of, builtins_of, catalog_of, maintenance_of, tables_of
 from workers.settings.kept import ContentSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
@@ -112,14 +114,20 @@ async def running_host(
         await stack.enter_async_context(draining(OwnDrain(state.host, intake, supervisor, store.routes, store.residents)))
         folders = CallFolders(state.calls)
         await stack.enter_async_context(sweeping_leftovers(folders))
+        knowhub = await stack.enter_async_context(some_knowhub(settings.tables, state))
         maintenance = maintenance_of(store, supervisor, settings.keeping, state.host, builds, intake)
-        maintain = Maintain(maintenance, ServiceMaintenance(store.hosts, (repairs_of(store, settings, client).run,)))
-        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain)
+        maintain = Maintain(
+            maintenance,
+            ServiceMaintenance(store.hosts, (repairs_of(store, settings, client).run, tables_of(store, settings, state).refresh_due)),
+        )
+        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub)
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.calls.bucket_limits, activities, making, grace, intake)
         )
         await stack.enter_async_context(begun_maintenance(maintenance))
         await stack.enter_async_context(kept_schedule(MaintainSchedule(client, settings.keeping.health_check_interval_s)))
+        if knowhub is not None:
+            await stack.enter_async_context(synchronised(client, CatalogState(store.database), settings.tables.knowhub_interval_s))
         yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, activities.queued)
 
 

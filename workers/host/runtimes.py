@@ -11,6 +11,7 @@ from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.book import ContainerBook
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Engine
+from engine.runtimes.http.destination import BeforeSending
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.public_servers import PublicServers
 from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
@@ -28,6 +29,7 @@ from workers.failures import CannotRun
 from workers.host.containers import closed_containers, docker_settings, lasting_names
 from workers.host.sandbox import identities, policy_of, sandbox_of
 from workers.host.scripts import Tooling, judging, script_service, tooling_of
+from workers.parts import table_destinations
 from workers.settings.environment import environment
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
@@ -102,8 +104,10 @@ async def running_runtimes(
             public=PublicServers(policy.private_hosts),
         )
         stack.push_async_callback(http.aclose)
+        tables = http.with_judge(BeforeSending(table_destinations(settings)))
+        stack.push_async_callback(tables.aclose)
         sandboxing = Sandboxing(sandbox, egress, scripts.environments, environment(), audit)
-        parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker)
+        parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker, tables)
         runtimes = make_runtimes(parts)
         stack.push_async_callback(closed_containers, runtimes)
         yield HostRuntimes(runtimes, parts, tooling)

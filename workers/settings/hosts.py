@@ -67,6 +67,9 @@ class CallSettings(Part):
     callback_allow: CommaSeparated[tuple[str, ...]] = ()
     """Private hosts, addresses or CIDRs that callbacks may go to; comma-separated."""
 
+    external_tools_allow: CommaSeparated[tuple[str, ...]] = ()
+    """Private hosts, addresses or CIDRs that external tool tables, and their tools, may be at; comma-separated."""
+
     @field_validator("bucket_limits")
     @classmethod
     def _check_buckets(cls, value: dict[str, int]) -> dict[str, int]:
@@ -93,6 +96,19 @@ class KeepingSettings(Part):
 
     eviction_policy: Literal["lru"] = "lru"
     """Which hot tool goes when there are too many: `lru`, the one that was used longest ago."""
+
+
+class TableSettings(Part):
+    """What others have."""
+
+    external_tools_refresh_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
+    """Seconds after which an external tool table is fetched again, at the next look at what runs."""
+
+    knowhub_url: str | None = None
+    """KnowHub's URL, without `/api/resource`; its key is the secret `KNOWHUB`; unset: nothing is synchronised with it."""
+
+    knowhub_interval_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
+    """Seconds between two synchronisations with KnowHub; one follows each change of the catalog in addition."""
 
 
 class RunningSettings(Part):

@@ -10,7 +10,7 @@ from pydantic_settings import SettingsError
 from toolagent.core.suggestions import nearest
 from workers.settings.chats import ChatSettings
 from workers.settings.front import FrontSettings, LimitSettings, LogSettings
-from workers.settings.hosts import CallSettings, HostSettings, KeepingSettings, RunningSettings
+from workers.settings.hosts import CallSettings, HostSettings, KeepingSettings, RunningSettings, TableSettings
 from workers.settings.im import ImSettings
 from workers.settings.kept import ContentSettings, DatabaseSettings, RetentionSettings, StateSettings
 from workers.settings.making import CodingSettings, ModelSettings, RepairSettings, RepositorySettings
@@ -38,6 +38,7 @@ class Settings:
     calls: CallSettings = field(default_factory=CallSettings)
     running: RunningSettings = field(default_factory=RunningSettings)
     keeping: KeepingSettings = field(default_factory=KeepingSettings)
+    tables: TableSettings = field(default_factory=TableSettings)
     catalog: CatalogSettings = field(default_factory=CatalogSettings)
     environments: EnvironmentSettings = field(default_factory=EnvironmentSettings)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)

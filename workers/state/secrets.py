@@ -39,7 +39,24 @@ class SecretSource:
         with self._turn:
             self._require_usable()
             if self.resolve(name) is None:
-                self._add(name, value)
+                self._write(name, value)
+
+    def replace(self, name: str, value: str) -> None:
+        """Write a secret down under this name, in place of what the file has. Raises SecretRefusedError."""
+        if value.splitlines() != [value] or "\0" in value:
+            raise SecretRefusedError("it has more than one line.")
+        if self._environment.get(f"{_PREFIX}{name}"):
+            raise SecretRefusedError(f"{_PREFIX}{name} is set, and goes before. Unset it, or leave the key out: then that one is used.")
+        with self._turn:
+            self._require_usable()
+            self._write(name, value)
+
+    def forget(self, name: str) -> None:
+        """Take a secret out of the file, if it is there. Raises SecretRefusedError."""
+        with self._turn:
+            self._require_usable()
+            if name in self._from_file():
+                self._write(name, None)
 
     def check(self) -> None:
         """Raises CannotRun when others may read the file, or when it cannot be read as UTF-8."""
@@ -54,15 +71,18 @@ class SecretSource:
         except _UnusableError as error:
             raise SecretRefusedError(str(error)) from error
 
-    def _add(self, name: str, value: str) -> None:
+    def _write(self, name: str, value: str | None) -> None:
+        """All other lines stay as they are."""
         try:
-            before = self._file.read_bytes() if self._file.is_file() else b""
+            lines = self._file.read_bytes().splitlines(keepends=True) if self._file.is_file() else []
+            before = b"".join(line for line in lines if not line.startswith(f"{name}=".encode()))
             end = b"" if not before or before.endswith(b"\n") else b"\n"
+            line = b"" if value is None else f"{name}={value}\n".encode()
             # Made with mode 0600, beside the file it replaces.
             descriptor, temporary = tempfile.mkstemp(dir=self._file.parent, prefix=".secrets-")
             try:
                 with os.fdopen(descriptor, "wb") as target:
-                    target.write(before + end + f"{name}={value}\n".encode())
+                    target.write(before + end + line)
                     target.flush()
                     os.fsync(target.fileno())
                 Path(temporary).replace(self._file)

@@ -9,6 +9,7 @@ from activities.deliver_callback import DeliverCallback
 from activities.group_sessions import GroupSessions
 from activities.maintain import Maintain
 from activities.settle import Settle
+from activities.sync_knowhub import SyncKnowHub
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
 
@@ -26,3 +27,4 @@ class Activities:
     queued: QueuedCall
     sessions: GroupSessions
     maintain: Maintain
+    knowhub: SyncKnowHub

@@ -39,6 +39,7 @@ from workflows.making.coding_agent import CodingAgent
 from workflows.making.create_tool import CreateTool
 from workflows.making.repair_tool import RepairTool
 from workflows.outcome import OutcomeInterceptor
+from workflows.sync_knowhub import SyncKnowHub
 
 HOST_WORKFLOWS = (
     InvokeTool,
@@ -47,6 +48,7 @@ HOST_WORKFLOWS = (
     ToolGroup,
     UseGroup,
     Maintain,
+    SyncKnowHub,
     DeliverCallback,
     CreateTool,
     RepairTool,
@@ -168,7 +170,9 @@ async def running_workers(
             _activity_worker(
                 client, step_names.control_queue(host), [activities.control.control_tool, maintain.maintain_host], _CONTROL_SLOTS, grace
             ),
-            _activity_worker(client, step_names.MAINTAIN_QUEUE, [maintain.maintain_service], _MAINTAIN_SLOTS),
+            _activity_worker(
+                client, step_names.MAINTAIN_QUEUE, [maintain.maintain_service, activities.knowhub.sync_knowhub], _MAINTAIN_SLOTS
+            ),
             _activity_worker(
                 client, step_names.CHATS_QUEUE, [making.ask.ask_model, making.use.use_tool, chats.await_task], _CHAT_SLOTS, grace
             ),

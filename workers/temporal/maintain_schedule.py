@@ -1,4 +1,4 @@
-"""The schedule of `Maintain`, one for a namespace, whatever number of hosts there is."""
+"""Schedules of what is done again and again, one of each for a namespace, whatever number of hosts there is."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -22,6 +22,8 @@ from temporalio.service import RPCError
 
 from engine.upkeep.rounds import repeated
 from toolagent.client import names
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.knowhub import SyncRequest
 from toolagent_service.contracts.maintenance import MaintainRequest
 
 _LOOK_S = 60.0
@@ -38,31 +40,40 @@ _LIFE = timedelta(minutes=10)
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-class MaintainSchedule:
-    """Hosts with different intervals: the one that started last decides."""
+class RegularSchedule:
+    """Of one workflow. Hosts with different intervals: the one that started last decides."""
 
-    def __init__(self, client: Client, every_s: float) -> None:
-        self._client, self._every_s = client, every_s
+    def __init__(self, client: Client, schedule: str, workflow: str, argument: Contract, every_s: float) -> None:
+        self._client, self._id, self._workflow, self._argument, self._every_s = client, schedule, workflow, argument, every_s
+
+    @property
+    def name(self) -> str:
+        return self._id
 
     async def upsert(self) -> None:
         """As this host wants it. Raises RPCError."""
         if not await self.create():
-            await self._client.get_schedule_handle(names.MAINTAIN_SCHEDULE).update(self._changed, rpc_timeout=_PATIENCE)
+            await self._client.get_schedule_handle(self._id).update(self._changed, rpc_timeout=_PATIENCE)
 
     async def create(self) -> bool:
         """Where there is none. Raises RPCError."""
         try:
-            await self._client.create_schedule(names.MAINTAIN_SCHEDULE, self._wanted, rpc_timeout=_PATIENCE)
+            await self._client.create_schedule(self._id, self._wanted, rpc_timeout=_PATIENCE)
         except ScheduleAlreadyRunningError:
             return False
         return True
 
+    async def trigger(self) -> None:
+        """Once now; after the run that is under way, if there is one. Raises RPCError."""
+        handle = self._client.get_schedule_handle(self._id)
+        await handle.trigger(overlap=ScheduleOverlapPolicy.BUFFER_ONE, rpc_timeout=_PATIENCE)
+
     @property
     def _wanted(self) -> Schedule:
         action = ScheduleActionStartWorkflow(
-            names.MAINTAIN,
-            MaintainRequest(every_s=self._every_s),
-            id=names.MAINTAIN_SCHEDULE,
+            self._workflow,
+            self._argument,
+            id=self._id,
             task_queue=names.TASK_QUEUE,
             execution_timeout=_LIFE,
         )
@@ -77,20 +88,30 @@ class MaintainSchedule:
         return ScheduleUpdate(replace(wanted, state=there.state))
 
 
+class MaintainSchedule(RegularSchedule):
+    def __init__(self, client: Client, every_s: float) -> None:
+        super().__init__(client, names.MAINTAIN_SCHEDULE, names.MAINTAIN, MaintainRequest(every_s=every_s), every_s)
+
+
+class KnowHubSchedule(RegularSchedule):
+    def __init__(self, client: Client, every_s: float) -> None:
+        super().__init__(client, names.KNOWHUB_SCHEDULE, names.SYNC_KNOWHUB, SyncRequest(), every_s)
+
+
 @asynccontextmanager
-async def kept_schedule(schedule: MaintainSchedule, look_s: float = _LOOK_S) -> AsyncGenerator[None]:
+async def kept_schedule(schedule: RegularSchedule, look_s: float = _LOOK_S) -> AsyncGenerator[None]:
     """Bring it about, and create it again where somebody has deleted it, until the block ends."""
     try:
         await schedule.upsert()
     except RPCError as error:
-        _log.warning("maintain_not_scheduled", reason=str(error), then="it is tried again")
+        _log.warning("not_scheduled", schedule=schedule.name, reason=str(error), then="it is tried again")
 
     async def look() -> None:
         try:
             if await schedule.create():
-                _log.info("maintain_scheduled")
+                _log.info("scheduled", schedule=schedule.name)
         except RPCError as error:
-            _log.info("maintain_not_scheduled", reason=str(error), then="it is tried again")
+            _log.info("not_scheduled", schedule=schedule.name, reason=str(error), then="it is tried again")
 
-    async with repeated(look, look_s, "schedule of maintenance", at_once=False):
+    async with repeated(look, look_s, f"schedule {schedule.name}", at_once=False):
         yield

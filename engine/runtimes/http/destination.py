@@ -11,7 +11,7 @@ from typing import Protocol
 import httpx
 
 from engine.network.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
-from engine.runtimes.failures import CallFailed
+from engine.runtimes.failures import CallFailed, NotSent
 from toolagent.contracts.calls import ErrorType
 
 _LOOKUPS = 8
@@ -73,6 +73,20 @@ class Judge(Protocol):
     """Says which addresses a URL may be fetched from, or raises a RuntimeFailure."""
 
     async def of(self, url: httpx.URL) -> list[Address]: ...
+
+
+class BeforeSending:
+    """The same judge, for requests to tools: what it refuses was not sent."""
+
+    def __init__(self, destinations: Destinations) -> None:
+        self._destinations = destinations
+
+    async def of(self, url: httpx.URL) -> list[Address]:
+        """Raises NotSent."""
+        try:
+            return await self._destinations.of(url)
+        except CallFailed as failure:
+            raise NotSent(failure.error_type, failure.message, failure.details) from failure
 
 
 class PinnedTransport(httpx.AsyncBaseTransport):

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from engine.network.peers import LargeAnswer, peer_client
 from engine.network.unix_transport import UnixTransport
 from engine.runtimes.failures import CallFailed, NotSent, no_answer, timed_out
-from engine.runtimes.http.destination import PinnedTransport
+from engine.runtimes.http.destination import Judge, PinnedTransport
 from engine.runtimes.http.json_answers import MAX_RESULT_VALUES
 from engine.runtimes.http.public_servers import PublicServers
 from engine.runtimes.http.reply import Received, meaning_of, read
@@ -74,9 +74,9 @@ class HttpExchange:
         max_result_bytes: int = 1024 * 1024,
         max_result_values: int = MAX_RESULT_VALUES,
         tls: ssl.SSLContext | None = None,
-        public: PublicServers | None = None,
+        public: Judge | None = None,
     ) -> None:
-        self.public = public or PublicServers()
+        self.public: Judge = public or PublicServers()
         self.max_result_bytes, self.max_result_values = max_result_bytes, max_result_values
         self.tls = tls or ssl.create_default_context()
         self._keepalive_s = _KEEPALIVE_S
@@ -90,6 +90,10 @@ class HttpExchange:
         )
         alone._keepalive_s = 0.0
         return alone
+
+    def with_judge(self, public: Judge) -> "HttpExchange":
+        """A second exchange whose judge says what `only_public` admits."""
+        return HttpExchange(max_result_bytes=self.max_result_bytes, max_result_values=self.max_result_values, tls=self.tls, public=public)
 
     async def aclose(self) -> None:
         clients, self._clients = list(self._clients.values()), {}

@@ -2,7 +2,7 @@
 
 import base64
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
@@ -13,8 +13,9 @@ from engine.runtimes.http.exchange import HttpExchange, Target
 from engine.runtimes.http.remote_keys import Secrets, filled, not_there
 from engine.runtimes.http.request_parts import Places
 from engine.runtimes.runtime import Progress, Running, ToolRequest, Unstarted
+from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import RemoteSource
+from toolagent.contracts.sources import Envelope, RemoteSource
 
 _HEADER_TEXT = re.compile(r"[\x20-\x7e]+")
 _COOKIE_TEXT = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+")
@@ -26,8 +27,10 @@ _UNAUTHORIZED = 401
 class RemoteRuntime(Unstarted):
     """The runtime of RemoteSource. Nothing is started; whether it is there shows when it is called."""
 
-    def __init__(self, http: HttpExchange, secrets: Secrets) -> None:
-        self._http, self._secrets, self._tokens = http, secrets, ClientTokens(http)
+    def __init__(self, http: HttpExchange, secrets: Secrets, tables: HttpExchange | None = None) -> None:
+        """`tables` reaches the tools of external tables; without it they are reached as others are."""
+        self._http, self._secrets, self._tables = http, secrets, tables or http
+        self._tokens = {False: ClientTokens(http), True: ClientTokens(self._tables)}
 
     async def start(self, tool: ToolManifest, source: RemoteSource, progress: Progress) -> Running:
         progress(f"{tool.tool_id} is remote")
@@ -46,12 +49,17 @@ class RemoteRuntime(Unstarted):
             places=Places.of(source),
             only_public=source.only_public,
         )
+        http = self._tables if source.table else self._http
+        envelope = source.envelope
+        if envelope is not None:
+            request = replace(request, params={**envelope.fixed, envelope.params_field: request.params})
         try:
-            return await self._http.call(target, request)
+            answer = await http.call(target, request)
         except CallFailed as failure:
             if shown.token and failure.details.get("status_code") == _UNAUTHORIZED:
-                self._tokens.forget(shown.token)
+                self._tokens[source.table is not None].forget(shown.token)
             raise
+        return answer if envelope is None else _unwrapped(answer, envelope)
 
     async def _shown(self, source: RemoteSource, request: ToolRequest) -> "_Shown":
         """The secret, resolved anew for each call. Raises NotSent when it is named but not there, or is none of its kind."""
@@ -67,7 +75,7 @@ class RemoteRuntime(Unstarted):
                 encoded = base64.b64encode(key.encode()).decode()
                 return _Shown({source.auth_header: f"Basic {encoded}"}, (key, key.partition(":")[2], encoded))
             case "client_credentials" if key and source.token_url:
-                token = await self._tokens.of(source, key, request)
+                token = await self._tokens[source.table is not None].of(source, key, request)
                 return _Shown({source.auth_header: f"{source.auth_scheme} {token}".strip()}, (key, key.partition(":")[2], token), token)
             case "cookie" if key:
                 if not _COOKIE_TEXT.fullmatch(key):
@@ -91,6 +99,12 @@ class _Shown:
     headers: dict[str, str]
     secrets: tuple[str, ...]
     token: str = ""
+
+
+def _unwrapped(answer: JsonValue, envelope: Envelope) -> JsonValue:
+    if isinstance(answer, dict) and envelope.result_field in answer:
+        return answer[envelope.result_field]
+    raise CallFailed(ErrorType.EXECUTION_ERROR, f"The answer has no field {envelope.result_field!r}, in which the result is expected.")
 
 
 def _path(source: RemoteSource) -> str:

@@ -26,6 +26,9 @@ MODEL_REFUSED = "model_refused"
 STILL_RUNNING = "still_running"
 """Error type of a look at a call that is waited for and goes on; Temporal looks again later."""
 
+KNOWHUB_AWAY = "knowhub_away"
+"""Error type of a synchronisation for which KnowHub could not be read."""
+
 LOOKS_QUEUE = f"{TASK_QUEUE}:looks"
 """Where calls of others are waited for. No bucket and no host can have this name: theirs hold no colon, or a slash."""
 
@@ -91,6 +94,7 @@ REST_CHAT = "rest_chat"
 LIST_LIVE_HOSTS = "list_live_hosts"
 MAINTAIN_HOST = "maintain_host"
 MAINTAIN_SERVICE = "maintain_service"
+SYNC_KNOWHUB = "sync_knowhub"
 
 
 def control_queue(host: str) -> str:

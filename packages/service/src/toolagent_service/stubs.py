@@ -10,6 +10,7 @@ from toolagent.contracts.callbacks import Callback, CallbackEnd, CallbackNote
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.chats import ChatMessage, ChatReply
 from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.knowhub import KnowHubSync, SyncRequest
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent_service import step_names
@@ -273,4 +274,10 @@ async def maintain_host(_turn: HostTurn) -> HostRound:
 @activity.defn(name=step_names.MAINTAIN_SERVICE)
 async def maintain_service() -> ServiceRound:
     """Do what is done once for all hosts."""
+    _bodiless()
+
+
+@activity.defn(name=step_names.SYNC_KNOWHUB)
+async def sync_knowhub(_request: SyncRequest) -> KnowHubSync:
+    """Have KnowHub's resources and our tools name each other, or see what would be changed."""
     _bodiless()

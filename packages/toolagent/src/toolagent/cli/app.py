@@ -48,6 +48,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Write a script tool: its `*.tool.json`, a script that works, and a test of it. Existing files are not overwritten.",
     ),
     "test": ("examples", "Call a tool with each of its examples. The output must contain what the example expects."),
+    "external": ("external", "Tables of tools that somebody else keeps."),
+    "knowhub": ("knowhub", "KnowHub, whose resources and our tools name each other."),
     "file": ("catalog", "Files that tools take and give."),
     "group": ("group", "Groups of tools, and their sessions."),
 }

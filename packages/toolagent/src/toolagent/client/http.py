@@ -30,8 +30,10 @@ from toolagent.client.http_chats import ChatRequests
 from toolagent.client.http_files import file_name, free_path, stream_to
 from toolagent.client.http_groups import GroupRequests
 from toolagent.client.http_hosts import HostRequests
+from toolagent.client.http_knowhub import KnowHubRequests
 from toolagent.client.http_making import MakingRequests
 from toolagent.client.http_paths import segment
+from toolagent.client.http_tables import TableRequests
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.batches import BatchResult, ToolBatch
@@ -75,7 +77,7 @@ _DOCUMENTS = TypeAdapter(dict[str, JsonValue])
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
 
-class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, HostRequests):
+class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, HostRequests, TableRequests, KnowHubRequests):
     """One connection pool to one service; a context manager.
 
     Every method raises `Unreachable`, `Refused` or `UnexpectedAnswer`. Errors of a *tool* are not raised: they are in the `ToolResult`.

@@ -14,6 +14,7 @@ __all__ = [
     "FINGERPRINT",
     "GUIDE",
     "INVOKE_TOOL",
+    "KNOWHUB_SCHEDULE",
     "MAINTAIN",
     "MAINTAIN_SCHEDULE",
     "MAKING_QUEUE",
@@ -31,6 +32,7 @@ __all__ = [
     "SESSION_DRAINS",
     "SESSION_OVER",
     "STOP_SESSION",
+    "SYNC_KNOWHUB",
     "TASK_QUEUE",
     "TASK_TYPE",
     "TOOL_GROUP",
@@ -62,6 +64,11 @@ MAINTAIN = "Maintain"
 
 MAINTAIN_SCHEDULE = "maintain"
 """The schedule that starts a `Maintain` again and again, and the beginning of their ids."""
+
+SYNC_KNOWHUB = "SyncKnowHub"
+
+KNOWHUB_SCHEDULE = "knowhub"
+"""The schedule that starts a `SyncKnowHub` again and again, and the beginning of their ids."""
 
 SESSION = "session"
 """Query and update of a `ToolGroup`: the session as it is now; as an update, once it is launched or has ended."""

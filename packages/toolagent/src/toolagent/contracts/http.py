@@ -83,6 +83,7 @@ class ListedTool(Contract):
     status: ToolStatus
     version: str
     tags: tuple[str, ...]
+    external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None
 
 
 class ToolListing(Contract):
@@ -136,6 +137,7 @@ class FoundTool(Contract):
     pid: int | None
     version: str = ""
     endpoint: str | None = None
+    external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None
 
 
 class Matches(Contract):
@@ -160,6 +162,7 @@ class BriefTool(Contract):
     description: Annotated[str, Field(description="Its first 200 signs.")]
     category: str
     params: Annotated[tuple[str, ...], Field(description="Their names; those that are required first, the others with a `?`.")]
+    external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None
 
 
 class BriefMatches(Contract):

@@ -163,6 +163,7 @@ class ToolManifest(Contract):
     ] = None
 
     dependencies: Annotated[tuple[ToolDependency, ...], Field(description="Tools without which a call is refused.")] = ()
+    external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None
 
     @property
     def repeatable(self) -> bool:

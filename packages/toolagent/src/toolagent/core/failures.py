@@ -5,9 +5,12 @@ __all__ = [
     "ContentMissingError",
     "ContentUnavailableError",
     "FileTooLargeError",
+    "NoSuchTableError",
     "StoreFullError",
     "StoreUnavailableError",
     "StoreUnwritableError",
+    "TableExistsError",
+    "TableRefusedError",
     "TaskConflictError",
     "TaskEndedError",
     "UnknownTaskError",
@@ -62,6 +65,23 @@ class ContentDamagedError(ContentUnavailableError):
 
 class ContentMissingError(LookupError):
     """A file is known, but the content store lacks its bytes."""
+
+
+class TableRefusedError(ValueError):
+    """An external tool table is not taken. `field` of its registration is why; `is_private`: it leads where it must not."""
+
+    def __init__(self, field: str, message: str, *, is_private: bool = False) -> None:
+        super().__init__(message)
+        self.field = field
+        self.is_private = is_private
+
+
+class TableExistsError(ValueError):
+    """Another table, or tools that are ours, have this name."""
+
+
+class NoSuchTableError(LookupError):
+    """There is no external tool table of this name."""
 
 
 class TaskConflictError(ValueError):

@@ -10,7 +10,7 @@ from toolagent.contracts.sources.local import LocalSource
 from toolagent.contracts.sources.login import Login
 from toolagent.contracts.sources.mcp import McpSource
 from toolagent.contracts.sources.over_http import BodyEncoding, HttpMethod, HttpSource, ParameterStyle
-from toolagent.contracts.sources.remote import RemoteSource
+from toolagent.contracts.sources.remote import Envelope, RemoteSource
 from toolagent.contracts.sources.script import ScriptSource
 from toolagent.contracts.sources.source import PackedSource, ScriptLanguage, Source, Traits
 
@@ -18,6 +18,7 @@ __all__ = [
     "BodyEncoding",
     "BuiltinSource",
     "DockerSource",
+    "Envelope",
     "HttpMethod",
     "HttpSource",
     "LocalSource",

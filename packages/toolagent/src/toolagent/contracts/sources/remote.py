@@ -2,14 +2,23 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import SecretName
 from toolagent.contracts.sources.over_http import HttpSource
 from toolagent.contracts.sources.source import Traits, WithoutUser
 
-__all__ = ["RemoteSource"]
+__all__ = ["Envelope", "RemoteSource"]
+
+
+class Envelope(Contract):
+    """How parameters and result are wrapped where one path serves many tools."""
+
+    params_field: Annotated[str, Field(min_length=1, description="The field of the body that the parameters are in.")]
+    fixed: Annotated[dict[str, JsonValue], Field(description="What stands beside it, the same for each call.")] = {}
+    result_field: Annotated[str, Field(min_length=1, description="The field of the answer that is the result.")]
 
 
 class RemoteSource(HttpSource):
@@ -38,6 +47,11 @@ class RemoteSource(HttpSource):
     only_public: Annotated[bool, Field(description="Call it only at public addresses, as servers are called that a repository names.")] = (
         False
     )
+    table: Annotated[
+        str | None,
+        Field(description="The external tool table that names it: it is called where `TOOL_AGENT_EXTERNAL_TOOLS_ALLOW` lets tables lead."),
+    ] = None
+    envelope: Annotated[Envelope | None, Field(description="Unset: the parameters are the body, and the answer is the result.")] = None
 
     @property
     def traits(self) -> Traits:

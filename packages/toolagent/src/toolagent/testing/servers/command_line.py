@@ -15,6 +15,9 @@ from toolagent.testing.servers.im_faults import IM_FAULTS, ImFault
 from toolagent.testing.servers.im_server import ImServer
 from toolagent.testing.servers.index_packages import packages_schema
 from toolagent.testing.servers.index_server import IndexServer
+from toolagent.testing.servers.knowhub_app import FAULTS as KNOWHUB_FAULTS
+from toolagent.testing.servers.knowhub_app import KnowHubFault
+from toolagent.testing.servers.knowhub_server import KnowHubServer
 from toolagent.testing.servers.model_server import ModelServer, UnexpectedRequestError
 from toolagent.testing.servers.recorder import Recorder
 from toolagent.testing.servers.runcomfy_app import Account
@@ -113,6 +116,25 @@ def im(
         except ValueError as error:
             raise typer.BadParameter(f"--fault is one of {', '.join(IM_FAULTS)}.") from error
         _serve(ImServer(port, token=token, faults=faults))
+
+
+@app.command()
+def knowhub(
+    port: Port = 0,
+    key: Annotated[str, typer.Option(help="The key that it takes; empty: it wants none.")] = "",
+    untagged: Annotated[bool, typer.Option("--untagged", help="Its resources have no ETag.")] = False,
+    fault: Annotated[list[str] | None, typer.Option(metavar="KIND", help=f"The next request has it: {', '.join(KNOWHUB_FAULTS)}.")] = None,
+) -> None:
+    """KnowHub with four resources, three of them about tools; they are at `/api/resource`.
+
+    `POST /control/faults` takes `{"kind": …, "method": …, "times": …}`.
+    """
+    with _reported():
+        try:
+            faults = [KnowHubFault.model_validate({"kind": kind}) for kind in fault or ()]
+        except ValueError as error:
+            raise typer.BadParameter(f"--fault is one of {', '.join(KNOWHUB_FAULTS)}.") from error
+        _serve(KnowHubServer(port, key=key, tagged=not untagged, faults=faults))
 
 
 @app.command()

@@ -1,0 +1,43 @@
+"""Tables of tools that somebody else keeps."""
+
+from fastapi import APIRouter
+
+from api.documentation import JSON_BODY, problem_responses
+from api.ports import Injected
+from api.problems import ProblemKind
+from api.reading.bodies import RegisterTableBody
+from api.reading.strict_json import StrictRoute
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.external_tables import ExternalTable, ExternalTables, RemovedTable
+
+router = APIRouter(tags=["tools"], route_class=StrictRoute)
+
+_ONE_TABLE = problem_responses(ProblemKind.TABLE_NOT_FOUND, ErrorType.UNAVAILABLE)
+
+
+@router.get("/external_tools", summary="The external tool tables", responses=problem_responses(ErrorType.UNAVAILABLE))
+async def list_external_tools(dependencies: Injected) -> ExternalTables:
+    """By source, each with how its last fetch ended."""
+    return await dependencies.tables.list_all()
+
+
+@router.post(
+    "/external_tools/register",
+    summary="Take in a table of tools that somebody else keeps",
+    responses=problem_responses(*JSON_BODY, ErrorType.SECURITY_ERROR, ProblemKind.TABLE_EXISTS, ErrorType.UNAVAILABLE),
+)
+async def register_external_tools(body: RegisterTableBody, dependencies: Injected) -> ExternalTable:
+    """It is fetched at once, and its tools are found and called as `<source>:<id>` from then on. The key becomes a secret."""
+    return await dependencies.tables.register(body.source, body.tools_url, body.api_key)
+
+
+@router.post("/external_tools/{source}/refresh", summary="Fetch an external tool table again", responses=_ONE_TABLE)
+async def refresh_external_tools(source: str, dependencies: Injected) -> ExternalTable:
+    """Where the fetch fails, the tools of the one before stay, and `error` says why."""
+    return await dependencies.tables.refresh(source)
+
+
+@router.delete("/external_tools/{source}", summary="Remove an external tool table", responses=_ONE_TABLE)
+async def remove_external_tools(source: str, dependencies: Injected) -> RemovedTable:
+    """Its tools and its key go with it."""
+    return await dependencies.tables.remove(source)

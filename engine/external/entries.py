@@ -1,0 +1,142 @@
+"""What a table says of a tool, as an entry of the catalog. None of it is trusted."""
+
+import json
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from engine.making.openapi.names import plain_word
+from engine.validation.references import SchemaNotFollowedError, written_out
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.external_tables import LeftOutTool
+from toolagent.contracts.manifest import PermissionClass, SemVer, SideEffectScope, ToolManifest, ToolStatus
+from toolagent.contracts.sources import RemoteSource
+from toolagent.core.texts import well_formed
+from toolagent.validation.schemas import schema_faults
+
+MOST_TOOLS = 2_000
+_MAX_SCHEMA = 64 * 1024
+_LONGEST_ID = 128
+_LONGEST = {"name": 200, "description": 4_000, "category": 64}
+_MOST_TAGS = 20
+_LETTER = re.compile(r"[a-z]")
+_VERSION = TypeAdapter(SemVer)
+_STATUSES = {"inactive": ToolStatus.INACTIVE, "staging": ToolStatus.INACTIVE, "building": ToolStatus.INACTIVE}
+
+
+class NoTool(ValueError):
+    """Why an entry of a table is no tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What its form is read for: `url` is where it was found, `secret` the name of its key, if it has one."""
+
+    source: str
+    url: str
+    secret: str | None = None
+
+    def secret_for(self, url: str) -> str | None:
+        """The key is for the server that the table is on, and for no other that it names."""
+        return f"secret:{self.secret}" if self.secret and _server(url) == _server(self.url) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The tools of a table, and what of it is none. Ids are unique."""
+
+    entries: tuple[ToolEntry, ...]
+    left_out: tuple[LeftOutTool, ...] = ()
+
+
+def tool_id(source: str, named: str) -> str:
+    """`<source>:<id>`. Raises NoTool."""
+    word = plain_word(named[: 2 * _LONGEST_ID])
+    if not word:
+        raise NoTool("Its id has neither letters nor digits.")
+    return f"{source}:{word if _LETTER.match(word) else f't_{word}'}"[:_LONGEST_ID]
+
+
+def listed_tool(table: Table, named: str, said: dict[str, JsonValue], call: RemoteSource | None) -> ToolEntry:
+    """`said` has the fields of a manifest, as far as the table has them. Without a call it is found, but not called. Raises NoTool."""
+    identifier = tool_id(table.source, named)
+    text = {field: well_formed(str(said.get(field) or ""))[:most].strip() for field, most in _LONGEST.items()}
+    tags = said.get("tags")
+    manifest = ToolManifest(
+        tool_id=identifier,
+        name=text["name"] or identifier,
+        description=text["description"],
+        category=text["category"] or "custom",
+        version=_version(said.get("version")),
+        tags=tuple(well_formed(tag)[:64] for tag in tags if isinstance(tag, str) and tag)[:_MOST_TAGS] if isinstance(tags, list) else (),
+        input_schema=_schema(said, "input_schema"),
+        output_schema=_schema(said, "output_schema"),
+        status=ToolStatus.INACTIVE if call is None else _STATUSES.get(str(said.get("status")), ToolStatus.ACTIVE),
+    )
+    return owned(table, ToolEntry(manifest=manifest, sources=(call,) if call else ()))
+
+
+def owned(table: Table, entry: ToolEntry) -> ToolEntry:
+    """As every tool of a table is: a right of its own to call, and never called twice."""
+    rights = {
+        "external_source": table.source,
+        "group_ids": (),
+        "permission_class": PermissionClass.EXTERNAL,
+        "side_effect_scope": SideEffectScope.NETWORK,
+        "idempotent": False,
+    }
+    changes: dict[str, object] = {**rights, "backend_runtime": "remote"}
+    manifest = ToolManifest.model_validate({**entry.manifest.model_dump(), **changes})
+    sources = tuple(
+        source.model_copy(update={"table": table.source, "only_public": True})
+        for source in entry.sources
+        if isinstance(source, RemoteSource)
+    )
+    return ToolEntry(manifest=manifest, sources=sources)
+
+
+def once_each(found: list[ToolEntry], left_out: list[LeftOutTool]) -> Listing:
+    """Of several with one id the first."""
+    kept: dict[str, ToolEntry] = {}
+    repeated: list[LeftOutTool] = []
+    for entry in found:
+        identifier = entry.manifest.tool_id
+        if identifier in kept:
+            repeated.append(LeftOutTool(entry=identifier, reason="The table has an earlier entry of this id."))
+        kept.setdefault(identifier, entry)
+    return Listing(tuple(kept.values()), (*left_out, *repeated))
+
+
+def _version(said: JsonValue) -> str:
+    try:
+        return _VERSION.validate_python(said)
+    except ValidationError:
+        return "1.0.0"
+
+
+def _schema(said: dict[str, JsonValue], which: str) -> JsonSchema:
+    """Raises NoTool for one that cannot be used."""
+    schema = said.get(which)
+    if schema is None:
+        return {}
+    if not isinstance(schema, dict):
+        raise NoTool(f"Its {which} is no object.")
+    text = json.dumps(schema)
+    if len(text) > _MAX_SCHEMA:
+        raise NoTool(f"Its {which} has {len(text)} characters; at most {_MAX_SCHEMA} are taken.")
+    if '"file-path"' in text:
+        raise NoTool("It takes or gives files, which cannot be passed on to a table.")
+    for fault in schema_faults(schema):
+        raise NoTool(f"Its {which} is no JSON Schema: {fault.path}: {fault.message}")
+    try:
+        return written_out(schema)
+    except SchemaNotFollowedError as error:
+        raise NoTool(f"Its {which} cannot be used: {error}") from error
+
+
+def _server(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port

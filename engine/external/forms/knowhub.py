@@ -1,0 +1,71 @@
+"""The resources of KnowHub, `GET /api/resource`: those whose ids are `tools/{category}/{slug}`."""
+
+from typing import cast, get_args
+from urllib.parse import urljoin, urlsplit
+
+from pydantic import JsonValue
+
+from engine.external.entries import Listing, NoTool, Table, listed_tool, once_each
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.external_tables import LeftOutTool
+from toolagent.contracts.sources import HttpMethod, RemoteSource
+from toolagent_service.knowhub.resources import listed_resources
+
+_PREFIX = "tools/"
+_METHODS: tuple[str, ...] = get_args(HttpMethod)
+
+
+def is_one(document: JsonValue) -> bool:
+    found = listed_resources(document)
+    return found is not None and any(str(one.get("id")).startswith(_PREFIX) for one in found)
+
+
+def read(document: JsonValue, table: Table) -> Listing:
+    """A resource is called where its metadata names an `endpoint`; another one is found, and says where it is described."""
+    left_out = list[LeftOutTool]()
+    entries = list[ToolEntry]()
+    for one in listed_resources(document) or ():
+        identifier = str(one.get("id"))
+        if not identifier.startswith(_PREFIX):
+            continue
+        try:
+            entries.append(_tool(identifier, one, table))
+        except (NoTool, ValueError) as reason:
+            left_out.append(LeftOutTool(entry=identifier[:128], reason=str(reason)[:500]))
+    return once_each(entries, left_out)
+
+
+def _tool(identifier: str, resource: dict[str, JsonValue], table: Table) -> ToolEntry:
+    """Raises NoTool."""
+    found = resource.get("metadata")
+    metadata = found if isinstance(found, dict) else {}
+    category, _, slug = identifier.removeprefix(_PREFIX).rpartition("/")
+    said: dict[str, JsonValue] = {
+        "name": resource.get("title"),
+        "description": resource.get("description") or resource.get("body"),
+        "category": category,
+        "tags": metadata.get("tags"),
+        "input_schema": metadata.get("input_schema"),
+        "output_schema": metadata.get("output_schema"),
+    }
+    named = metadata.get("tool_slug")
+    return listed_tool(table, named if isinstance(named, str) and named else slug, said, _call(metadata, table))
+
+
+def _call(metadata: dict[str, JsonValue], table: Table) -> RemoteSource | None:
+    """Raises NoTool."""
+    endpoint, method = metadata.get("endpoint"), str(metadata.get("http_method") or "POST").upper()
+    if not isinstance(endpoint, str) or not endpoint:
+        return None
+    parts = urlsplit(urljoin(table.url, endpoint))
+    if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or parts.query or "secret:" in endpoint:
+        raise NoTool("Its `endpoint` is no http:// or https:// URL without user name, password and query.")
+    if method not in _METHODS:
+        raise NoTool(f"Its `http_method` is none of {', '.join(_METHODS)}.")
+    server = f"{parts.scheme}://{parts.netloc}"
+    return RemoteSource(
+        remote_url=server,
+        endpoint_path=parts.path or "/",
+        http_method=cast("HttpMethod", method),
+        remote_api_key=table.secret_for(server),
+    )

@@ -1,0 +1,58 @@
+"""An OpenAPI document as a table: one tool for each operation, read as those of repositories are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urljoin
+
+from pydantic import JsonValue
+
+from engine.external.entries import Listing, NoTool, Table, once_each, owned, tool_id
+from engine.making.failures import BuildFailed, LeftOut
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part
+from engine.making.openapi.sources import remote_sources
+from engine.making.openapi.tools import Described, draft
+from toolagent.contracts.external_tables import LeftOutTool
+from toolagent.core.failures import TableRefusedError
+
+
+@dataclass(frozen=True, slots=True)
+class _OfTable(Described):
+    """Its tools are named by the table."""
+
+    source: str = ""
+
+    def ids(self, names: Sequence[str]) -> list[str]:
+        return [tool_id(self.source, name) for name in names]
+
+
+def is_one(document: JsonValue) -> bool:
+    return isinstance(document, dict) and ("openapi" in document or "swagger" in document)
+
+
+def read(document: JsonValue, table: Table) -> Listing:
+    try:
+        described = OpenApiDocument.of(document)
+        if not described.server_url:
+            described = described.served_at(urljoin(table.url, _first_server(described)))
+        drafted = draft(
+            described, _OfTable(secret_stem(table.source), source=table.source), remote_sources(described, secret_stem(table.source))
+        )
+    except (DocumentRefused, BuildFailed, NoTool) as refusal:
+        raise TableRefusedError("tools_url", f"Its OpenAPI document has no tools: {str(refusal)[:500]}") from refusal
+    entries = [owned(table, entry) for entry in drafted.candidate.entries]
+    return once_each(entries, list(map(_left_out, drafted.left_out)))
+
+
+def secret_stem(source: str) -> str:
+    """What the names of its secrets begin with: `<STEM>_API_KEY`, or for other ways of showing who asks `_LOGIN`, `_CLIENT`."""
+    return f"external_{source}"
+
+
+def _first_server(document: OpenApiDocument) -> str:
+    servers: JsonValue = document.root.get("servers")
+    first: Part = part(servers[0]) if isinstance(servers, list) and servers else {}
+    return str(first.get("url") or "/")
+
+
+def _left_out(one: LeftOut) -> LeftOutTool:
+    return LeftOutTool(entry=one.operation[:128], reason=str(one)[:500])

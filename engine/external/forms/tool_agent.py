@@ -1,0 +1,61 @@
+"""The list of another Tool Agent: its `GET /tools`, with the schemas of its `POST /search_tools`."""
+
+from pydantic import JsonValue
+
+from engine.external.entries import Listing, NoTool, Table, listed_tool, once_each
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.external_tables import LeftOutTool
+from toolagent.contracts.sources import Envelope, RemoteSource
+
+_PATH = "/tools"
+
+
+def is_one(document: JsonValue) -> bool:
+    return bool(_tools(document)) or (isinstance(document, dict) and document.get("tools") == [])
+
+
+def wants(document: JsonValue) -> bool:
+    """Whether its tools come without schemas, as those of `GET /tools` do."""
+    return not any("input_schema" in one for one in _tools(document))
+
+
+def service_of(url: str) -> str:
+    """The address of the service whose list this is."""
+    plain = url.partition("?")[0].partition("#")[0].rstrip("/")
+    return plain.removesuffix(_PATH)
+
+
+def merged(document: JsonValue, found: JsonValue) -> JsonValue:
+    """The list, with the schemas that a search gave."""
+    known = {str(one.get("tool_id")): one for one in _tools(found)}
+    return {"tools": [{**one, **_schemas(known.get(str(one["tool_id"]), {}))} for one in _tools(document)]}
+
+
+def read(document: JsonValue, table: Table) -> Listing:
+    """Each is called by `POST /run_tool` there."""
+    service = service_of(table.url)
+    left_out = list[LeftOutTool]()
+    entries = list[ToolEntry]()
+    for one in _tools(document):
+        named = str(one["tool_id"])
+        call = RemoteSource(
+            remote_url=service,
+            endpoint_path="/run_tool",
+            remote_api_key=table.secret_for(service),
+            envelope=Envelope(params_field="params", fixed={"tool_id": named}, result_field="result"),
+        )
+        try:
+            entries.append(listed_tool(table, named, one, call))
+        except NoTool as reason:
+            left_out.append(LeftOutTool(entry=named[:128], reason=str(reason)[:500]))
+    return once_each(entries, left_out)
+
+
+def _tools(document: JsonValue) -> list[dict[str, JsonValue]]:
+    tools = document.get("tools") if isinstance(document, dict) else None
+    listed = tools if isinstance(tools, list) else []
+    return [one for one in listed if isinstance(one, dict) and isinstance(one.get("tool_id"), str) and one["tool_id"]]
+
+
+def _schemas(found: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {name: found[name] for name in ("input_schema", "output_schema") if name in found}

@@ -1,0 +1,1 @@
+"""KnowHub: its tools and ours, each naming the other."""

@@ -1,0 +1,79 @@
+"""One synchronisation: read both sides, see what is missing, write it where it is missing."""
+
+import asyncio
+from collections.abc import Sequence
+
+from engine.knowhub.client import SETTING, KnowHubClient, KnowHubError, ResourceChangedError
+from engine.store.groups import GroupTable
+from engine.store.tools import ToolTable
+from toolagent.contracts.knowhub import KnowHubPlan, KnowHubSync, ResourceChange, ResourceFailure, SyncRequest, SyncStatus
+from toolagent_service.knowhub.planning import merged, plan_of
+from toolagent_service.knowhub.resources import resource_of
+
+_ATTEMPTS = 3
+_AT_ONCE = 4
+_OFF = f"KnowHub is off: set {SETTING} to its URL, on every host."
+
+
+class KnowHubSyncing:
+    """May be repeated: what is there already is left alone. Without a client, it is off."""
+
+    def __init__(self, tools: ToolTable, groups: GroupTable, client: KnowHubClient | None) -> None:
+        self._tools, self._groups, self._client = tools, groups, client
+
+    async def run(self, request: SyncRequest) -> KnowHubSync:
+        """Raises KnowHubError where KnowHub cannot be read, StoreUnavailableError."""
+        client = self._client
+        if client is None:
+            return KnowHubSync(status=SyncStatus.OFF, said=_OFF)
+        listed = await client.list_all()
+        resources = [resource for one in listed if (resource := resource_of(one)) is not None]
+        tools = [entry.manifest for entry in await self._tools.list_active_versions()]
+        groups = await self._groups.list_all()
+        plan = await asyncio.to_thread(plan_of, tools, groups, resources)
+        if request.dry_run:
+            return KnowHubSync(status=SyncStatus.PLANNED, said=_told(plan, len(resources), "would change"), plan=plan)
+        for slugs in plan.ours:
+            await self._tools.add_slugs(slugs.tool_id, slugs.version, slugs.add)
+        failed = await _written(client, plan.theirs)
+        status = SyncStatus.PARTLY if failed else SyncStatus.DONE
+        return KnowHubSync(status=status, said=_told(plan, len(resources), "changed"), plan=plan, failed=failed)
+
+
+async def _written(client: KnowHubClient, changes: Sequence[ResourceChange]) -> tuple[ResourceFailure, ...]:
+    """One that cannot be changed keeps no other from its change."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(change: ResourceChange) -> ResourceFailure | None:
+        async with slots:
+            try:
+                await _change(client, change)
+            except KnowHubError as error:
+                return ResourceFailure(resource_id=change.resource_id, reason=str(error))
+            return None
+
+    return tuple(failure for failure in await asyncio.gather(*map(one, changes)) if failure is not None)
+
+
+async def _change(client: KnowHubClient, change: ResourceChange) -> None:
+    """Into what the resource is by then. Where others change it at the same time, it is read again."""
+    for _ in range(_ATTEMPTS):
+        read = await client.get(change.resource_id)
+        metadata = merged(read.said, change)
+        if metadata is None:
+            return
+        try:
+            await client.patch(change.resource_id, metadata, read.tag)
+        except ResourceChangedError:
+            continue
+        # Without a tag it may have been overwritten at once: the next look sees that.
+        if read.tag is not None:
+            return
+    if merged((await client.get(change.resource_id)).said, change) is not None:
+        raise ResourceChangedError(
+            f"{change.resource_id!r} was changed by others {_ATTEMPTS} times meanwhile; the next one tries it again."
+        )
+
+
+def _told(plan: KnowHubPlan, count: int, verb: str) -> str:
+    return f"{len(plan.links)} links with {count} resources; {verb} {len(plan.ours)} tools here and {len(plan.theirs)} resources there."

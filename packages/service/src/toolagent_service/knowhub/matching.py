@@ -1,0 +1,99 @@
+"""Which of KnowHub's resources one of our tools is about: the rules of seed 000 §11.2, with what each is worth.
+
+1. The id or the name of the tool contains the slug or the title of the resource: 0.7.
+2. Its description contains the slug or the title: 0.4; of the words of the resource's description: up to 0.4.
+3. Both are of the same category: 0.2.
+
+So neither a category nor a few common words make a link. What one side names already is certain.
+"""
+
+import re
+from collections.abc import Sequence
+
+from toolagent.contracts.knowhub import KnowHubLink
+from toolagent.contracts.manifest import ToolManifest
+from toolagent_service.knowhub.resources import Resource
+
+LEAST = 0.5
+"""The score from which on a link is made."""
+
+_NAMED, _MENTIONED, _WORDS, _CATEGORY = 0.7, 0.4, 0.4, 0.2
+_FEWEST_WORDS = 3
+"""With fewer a description says too little."""
+_SHORTEST = 3
+"""Characters of a slug or a title; of Chinese two."""
+
+_RUN = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_COMMON = frozenset(
+    ("and", "any", "are", "api", "based", "can", "for", "from", "into", "its", "that", "the", "this", "tool", "with", "工具")
+)
+
+
+def best_links(tool: ToolManifest, resources: Sequence[Resource]) -> tuple[KnowHubLink, ...]:
+    """Of all that reach the least score, the best first."""
+    found = [link for resource in resources if (link := link_of(tool, resource)).score >= LEAST]
+    return tuple(sorted(found, key=lambda link: (-link.score, link.resource_id)))
+
+
+def link_of(tool: ToolManifest, resource: Resource) -> KnowHubLink:
+    """What speaks for it, whether or not it is enough."""
+    reasons: list[str] = []
+    score = 0.0
+    if resource.slug in tool.tool_slug_ids:
+        score = 1.0
+        reasons.append(f"its tool_slug_ids name {resource.slug!r}")
+    if tool.tool_id in resource.items:
+        score = 1.0
+        reasons.append("toolhub_items name it")
+    for worth, reason in (_by_name(tool, resource), _by_description(tool, resource), _by_category(tool, resource)):
+        score += worth
+        reasons += [reason] if worth else []
+    return KnowHubLink(
+        tool_id=tool.tool_id, resource_id=resource.resource_id, slug=resource.slug, score=min(round(score, 2), 1.0), reasons=tuple(reasons)
+    )
+
+
+def _by_name(tool: ToolManifest, resource: Resource) -> tuple[float, str]:
+    for what, text in (("id", tool.tool_id), ("name", tool.name)):
+        for which, sought in (("slug", resource.slug), ("title", resource.title)):
+            if _contains(text, sought):
+                return _NAMED, f"its {what} contains the {which} {sought!r}"
+    return 0.0, ""
+
+
+def _by_description(tool: ToolManifest, resource: Resource) -> tuple[float, str]:
+    wanted = _keywords(resource.description)
+    shared = sorted(wanted & _keywords(f"{tool.description} {' '.join(tool.tags)}"))
+    mentioned = next((one for one in (resource.slug, resource.title) if _contains(tool.description, one)), "")
+    worth = _WORDS * len(shared) / len(wanted) if len(wanted) >= _FEWEST_WORDS else 0.0
+    said = [f"its description contains {mentioned!r}"] if mentioned else []
+    said += [f"its description has {len(shared)} of {len(wanted)} words: {', '.join(shared[:5])}"] if worth else []
+    return worth + (_MENTIONED if mentioned else 0.0), "; ".join(said)
+
+
+def _by_category(tool: ToolManifest, resource: Resource) -> tuple[float, str]:
+    is_same = bool(resource.category) and _words(tool.category) == _words(resource.category)
+    return (_CATEGORY, f"both are of the category {resource.category!r}") if is_same else (0.0, "")
+
+
+def _contains(text: str, sought: str) -> bool:
+    """As whole words, one after the other; Chinese has no gaps between them."""
+    wanted = _words(sought)
+    if sum(len(word) * (2 if word > "\u3400" else 1) for word in wanted) < _SHORTEST:
+        return False
+    # `ComfyUI` is one word to some and two to others.
+    texts, seeks = (text.lower(), _HUMP.sub(" ", text)), (sought.lower(), _HUMP.sub(" ", sought))
+    whole = any(f" {' '.join(_words(one))} " in f" {' '.join(_words(other))} " for one in seeks for other in texts)
+    return whole or (sought > "\u3400" and sought.strip() in text)
+
+
+def _words(text: str) -> list[str]:
+    return _RUN.findall(text.lower())
+
+
+def _keywords(text: str) -> set[str]:
+    """Words of three letters or more, and pairs of Chinese characters."""
+    words = _words(text)
+    pairs = {run[at : at + 2] for run in words if run > "\u3400" for at in range(len(run) - 1)}
+    return ({word for word in words if word < "\u3400" and len(word) >= _SHORTEST} | pairs) - _COMMON

@@ -1,0 +1,54 @@
+"""What is to be changed on both sides, so that each names the other. What stands there is kept."""
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from toolagent.contracts.knowhub import KnowHubLink, KnowHubPlan, ResourceChange, ToolSlugs
+from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
+from toolagent_service.knowhub.matching import best_links
+from toolagent_service.knowhub.resources import CONNECTED, NOT_CONNECTED, Resource, items_of, resource_of
+
+
+def plan_of(tools: Sequence[ToolManifest], groups: Sequence[ToolGroup], resources: Sequence[Resource]) -> KnowHubPlan:
+    """Of tools that are ours and can be called; a group goes with its tools."""
+    ours = [tool for tool in tools if tool.external_source is None and tool.status is ToolStatus.ACTIVE]
+    links = {tool.tool_id: best_links(tool, resources) for tool in ours}
+    names = {tool.tool_id: tool.name for tool in ours}
+    changes = [_change(resource, _items(resource, links, names, groups)) for resource in resources]
+    return KnowHubPlan(
+        links=tuple(link for found in links.values() for link in found),
+        ours=tuple(slugs for tool in ours if (slugs := _slugs(tool, links[tool.tool_id])).add),
+        theirs=tuple(change for change in changes if change is not None),
+    )
+
+
+def merged(said: Mapping[str, JsonValue], change: ResourceChange) -> dict[str, JsonValue] | None:
+    """The metadata of a resource as it is now, with the change; None where there is nothing left to change."""
+    resource = resource_of(said)
+    left = _change(resource, change.add) if resource is not None else None
+    if resource is None or left is None:
+        return None
+    items: list[JsonValue] = [*items_of(resource.metadata), *({name: title} for name, title in left.add.items())]
+    return {**resource.metadata, "toolhub_items": items, **({"status": left.status} if left.status else {})}
+
+
+def _slugs(tool: ToolManifest, links: Sequence[KnowHubLink]) -> ToolSlugs:
+    new = dict.fromkeys(link.slug for link in links if link.slug not in tool.tool_slug_ids)
+    return ToolSlugs(tool_id=tool.tool_id, version=tool.version, add=tuple(new))
+
+
+def _items(
+    resource: Resource, links: Mapping[str, Sequence[KnowHubLink]], names: Mapping[str, str], groups: Sequence[ToolGroup]
+) -> dict[str, str]:
+    """By id: the tools that it is about, then the groups that these are in."""
+    about = [tool_id for tool_id, found in links.items() if any(link.resource_id == resource.resource_id for link in found)]
+    around = {group.group_id: group.name for group in groups if not {*about}.isdisjoint(group.tool_ids)}
+    return {**{tool_id: names[tool_id] for tool_id in about}, **around}
+
+
+def _change(resource: Resource, items: Mapping[str, str]) -> ResourceChange | None:
+    """`测试中` stays: somebody has set it."""
+    new = {name: title for name, title in items.items() if name not in resource.items}
+    status = CONNECTED if items and resource.status in {"", NOT_CONNECTED} else None
+    return ResourceChange(resource_id=resource.resource_id, add=new, status=status) if new or status else None

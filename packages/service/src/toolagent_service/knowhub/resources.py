@@ -1,0 +1,72 @@
+"""KnowHub's resources, as far as they are about tools."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from toolagent.core.texts import well_formed
+
+PREFIX = "tools/"
+"""Of the ids of resources that are about tools: `tools/{category}/{slug}`."""
+
+NOT_CONNECTED, CONNECTED, TESTING = "未接入", "已接入", "测试中"
+"""What `status` may be."""
+
+_LISTS = ("resources", "items", "data", "results")
+"""Where the list stands, when it is not the whole answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """About one tool. `items` are the ids that its `toolhub_items` name."""
+
+    resource_id: str
+    category: str
+    slug: str
+    title: str
+    description: str
+    status: str
+    items: frozenset[str]
+    metadata: Mapping[str, JsonValue]
+
+
+def listed_resources(document: JsonValue) -> tuple[dict[str, JsonValue], ...] | None:
+    """Those that `GET /api/resource` answers with: a list, or an object with one; None for anything else."""
+    if isinstance(document, dict):
+        document = next((document[name] for name in _LISTS if isinstance(document.get(name), list)), None)
+    if not isinstance(document, list):
+        return None
+    return tuple(one for one in document if isinstance(one, dict) and isinstance(one.get("id"), str))
+
+
+def resource_of(said: Mapping[str, JsonValue]) -> Resource | None:
+    """None for one that is not about a tool."""
+    resource_id = said.get("id")
+    if not isinstance(resource_id, str) or not resource_id.startswith(PREFIX):
+        return None
+    category, _, slug = resource_id.removeprefix(PREFIX).rpartition("/")
+    found = said.get("metadata")
+    metadata = found if isinstance(found, dict) else {}
+    named = metadata.get("tool_slug")
+    return Resource(
+        resource_id,
+        category,
+        well_formed(named) if isinstance(named, str) and named else slug,
+        _text(said, "title"),
+        _text(said, "description") or _text(said, "body"),
+        _text(metadata, "status"),
+        frozenset(name for item in items_of(metadata) for name in item),
+        metadata,
+    )
+
+
+def items_of(metadata: Mapping[str, JsonValue]) -> list[dict[str, JsonValue]]:
+    """Its `toolhub_items`; what is none of these is not looked at."""
+    items = metadata.get("toolhub_items")
+    return [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
+
+
+def _text(said: Mapping[str, JsonValue], name: str) -> str:
+    value = said.get(name)
+    return well_formed(value) if isinstance(value, str) else ""

@@ -1,0 +1,49 @@
+"""The commands about KnowHub."""
+
+from typing import Annotated
+
+import typer
+
+from toolagent.cli.asking import Asked, asking
+from toolagent.cli.failures import ExitCode
+from toolagent.cli.render import show_failure, show_note, show_plain
+from toolagent.contracts.knowhub import KnowHubSync, SyncStatus
+
+__all__ = ["knowhub"]
+
+knowhub = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="KnowHub, whose resources and our tools name each other.")
+
+_FAILED = (SyncStatus.OFF, SyncStatus.FAILED, SyncStatus.PARTLY)
+
+
+@knowhub.callback()
+def only_group() -> None:
+    """KnowHub, whose resources and our tools name each other."""
+
+
+@knowhub.command("sync")
+@asking
+def sync(
+    asked: Asked, dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be changed, and change nothing.")] = False
+) -> None:
+    """Have KnowHub's resources and our tools name each other. Exit code 1 when KnowHub is off, or not all could be changed.
+
+    `toolagent knowhub sync --dry-run`
+    """
+    done = asked.service.sync_knowhub(dry_run=dry_run)
+    asked.show(done, _show)
+    if done.status in _FAILED:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _show(done: KnowHubSync) -> None:
+    (show_failure if done.status in _FAILED else show_note)(f"{done.status.value}: {done.said}")
+    for link in done.plan.links:
+        show_plain(f"{link.tool_id} <-> {link.resource_id}  {link.score:.2f}  {'; '.join(link.reasons)}")
+    for slugs in done.plan.ours:
+        show_plain(f"here   {slugs.tool_id}: tool_slug_ids + {', '.join(slugs.add)}")
+    for change in done.plan.theirs:
+        items = f": toolhub_items + {', '.join(change.add)}" if change.add else ""
+        show_plain(f"there  {change.resource_id}{items}{f'; status {change.status}' if change.status else ''}")
+    for failure in done.failed:
+        show_failure(f"not changed: {failure.resource_id}: {failure.reason}")

@@ -1,0 +1,64 @@
+"""Tables of tools that somebody else keeps, and whose tools are found and called here."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import SecretName
+
+__all__ = ["TABLE_PATTERN", "ExternalTable", "ExternalTables", "LeftOutTool", "RemovedTable", "TableForm", "TableSource"]
+
+TABLE_PATTERN = r"^[a-z][a-z0-9_-]*$"
+
+TableSource = Annotated[str, StringConstraints(pattern=TABLE_PATTERN, max_length=40)]
+"""What a table is called here; the ids of its tools begin with it."""
+
+
+class TableForm(StrEnum):
+    """What a table's URL answers with."""
+
+    TOOL_AGENT = "tool_agent"
+    """The list of another Tool Agent, `GET /tools`."""
+    KNOWHUB = "knowhub"
+    """The resources of KnowHub, `GET /api/resource`."""
+    OPENAPI = "openapi"
+    """An OpenAPI document, 3.x or Swagger 2, as JSON or YAML."""
+
+
+class LeftOutTool(Contract):
+    """An entry of a table that is no tool here, or not all of it."""
+
+    entry: Annotated[str, Field(description="What the table calls it, or where it stands.")]
+    reason: str
+
+
+class ExternalTable(Contract):
+    """A table, and how its last fetch ended."""
+
+    source: TableSource
+    tools_url: str
+    api_key: Annotated[SecretName | None, Field(description="The name of the secret that its key is kept as; null: it has none.")] = None
+    form: TableForm
+    tools: Annotated[int, Field(description="How many of its tools are in the catalog.")] = 0
+    left_out: Annotated[tuple[LeftOutTool, ...], Field(description="At most 50 of them.")] = ()
+    left_out_total: int = 0
+    registered_at: datetime
+    refreshed_at: Annotated[datetime, Field(description="When it was fetched last with success: its tools are as of then.")]
+    attempted_at: Annotated[datetime, Field(description="When it was asked last.")]
+    error: Annotated[str, Field(description="Why the last fetch failed; empty: it did not. The tools of the one before stay.")] = ""
+
+
+class ExternalTables(Contract):
+    """All tables, by source."""
+
+    tables: tuple[ExternalTable, ...]
+
+
+class RemovedTable(Contract):
+    """A table that is not here any more, and how many tools went with it."""
+
+    source: TableSource
+    tools: int

@@ -1,0 +1,79 @@
+"""What a synchronisation with KnowHub finds and changes: its resources name our tools, and our tools name its resources."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import ToolId
+
+__all__ = ["KnowHubLink", "KnowHubPlan", "KnowHubSync", "ResourceChange", "ResourceFailure", "SyncRequest", "SyncStatus", "ToolSlugs"]
+
+
+class SyncRequest(Contract):
+    """What `SyncKnowHub` is started with."""
+
+    dry_run: Annotated[bool, Field(description="Say what would be changed, and change nothing.")] = False
+
+
+class KnowHubLink(Contract):
+    """One of our tools and one of KnowHub's resources are about the same."""
+
+    tool_id: ToolId
+    resource_id: str
+    slug: str
+    score: Annotated[float, Field(description="From 0 to 1; links from 0.5 on are made.")]
+    reasons: tuple[str, ...]
+
+
+class ToolSlugs(Contract):
+    """What one of our tools comes to name in `tool_slug_ids`; what it named before stays."""
+
+    tool_id: ToolId
+    version: str
+    add: tuple[str, ...]
+
+
+class ResourceChange(Contract):
+    """What a resource comes to name in `toolhub_items`; what it named before stays."""
+
+    resource_id: str
+    add: Annotated[dict[str, str], Field(description="By the id of a tool or a group: its name.")] = {}
+    status: Annotated[str | None, Field(description="Its new one; null: it stays as it is.")] = None
+
+
+class KnowHubPlan(Contract):
+    """What is to be changed on both sides."""
+
+    links: tuple[KnowHubLink, ...] = ()
+    ours: tuple[ToolSlugs, ...] = ()
+    theirs: tuple[ResourceChange, ...] = ()
+
+
+class ResourceFailure(Contract):
+    """A resource that could not be changed."""
+
+    resource_id: str
+    reason: str
+
+
+class SyncStatus(StrEnum):
+    OFF = "off"
+    """No KnowHub is set."""
+    PLANNED = "planned"
+    """Nothing was changed: only the plan was asked for."""
+    DONE = "done"
+    PARTLY = "partly"
+    """Some resources could not be changed; the next synchronisation tries them again."""
+    FAILED = "failed"
+    """KnowHub could not be read; nothing was changed."""
+
+
+class KnowHubSync(Contract):
+    """How a synchronisation ended, and what it changed or would change."""
+
+    status: SyncStatus
+    said: Annotated[str, Field(description="In words.")]
+    plan: KnowHubPlan = KnowHubPlan()
+    failed: tuple[ResourceFailure, ...] = ()

@@ -1,0 +1,53 @@
+"""KnowHub on a host: its client, and what has both sides synchronised."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import structlog
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from engine.knowhub.client import SECRET, KnowHubClient
+from engine.knowhub.watch import CatalogWatch
+from engine.store.catalog_state import CatalogState
+from engine.upkeep.rounds import repeated
+from toolagent.core.failures import StoreUnavailableError
+from workers.settings.environment import environment
+from workers.settings.hosts import TableSettings
+from workers.state.directory import StateDirectory
+from workers.state.secrets import SecretSource
+from workers.temporal.maintain_schedule import KnowHubSchedule, kept_schedule
+
+_LOOK_S = 5.0
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def some_knowhub(settings: TableSettings, state: StateDirectory) -> AsyncGenerator[KnowHubClient | None]:
+    """None where none is set."""
+    if settings.knowhub_url is None:
+        yield None
+        return
+    client = KnowHubClient(settings.knowhub_url, partial(SecretSource(environment(), state.root / "secrets").resolve, SECRET))
+    try:
+        yield client
+    finally:
+        await client.aclose()
+
+
+@asynccontextmanager
+async def synchronised(client: Client, catalog: CatalogState, every_s: float) -> AsyncGenerator[None]:
+    """By the schedule, and after each change of the catalog, until the block ends."""
+    schedule = KnowHubSchedule(client, every_s)
+    watch = CatalogWatch(catalog, schedule.trigger)
+
+    async def look() -> None:
+        try:
+            await watch.look()
+        except (RPCError, StoreUnavailableError) as error:
+            _log.info("knowhub_not_triggered", reason=str(error), then="it is tried again")
+
+    async with kept_schedule(schedule), repeated(look, _LOOK_S, "watch for KnowHub"):
+        yield

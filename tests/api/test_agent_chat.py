@@ -109,6 +109,7 @@ NOT_BEGUN = {
 }
 
 
+@pytest.mark.promise("only-clear-wishes-are-tasks")
 async def test_what_is_not_clear_or_cannot_be_is_no_task(shop: House) -> None:
     for message, reply in NOT_BEGUN.items():
         answer = await said(shop, message)
@@ -149,6 +150,7 @@ async def test_groups_runtimes_and_tools_are_listed(shop: House) -> None:
     assert (await said(shop, "list all tools")).reply.startswith(f"There are {total} tools: web (9)")
 
 
+@pytest.mark.promise("rules-answer-without-a-model")
 async def test_it_says_that_rules_answer(shop: House) -> None:
     assert "without a model" in (await said(shop, "Hello!")).reply
     assert "没有使用模型" in (await said(shop, "你能做什么?")).reply

@@ -31,6 +31,7 @@ def test_what_is_wanted_is_recognised(file: str) -> None:
     assert [said for said in missed if said not in MISSED] == []
 
 
+@pytest.mark.promise("only-clear-wishes-are-tasks")
 def test_a_need_is_never_taken_for_a_task() -> None:
     needs = yaml.safe_load((ROOT / "bench/search/queries.yaml").read_text("utf-8"))
     submitted = [one["need"] for said in needs.values() for one in said if recognised(one["need"]).intent in {Intent.MAKE, Intent.REPAIR}]

@@ -19,6 +19,7 @@ BREACHES: dict[str, tuple[str, str]] = {
     "service": ("packages/service/src/toolagent_service/contracts", "import toolagent_service.agents.loop"),
     "engine": ("engine/registry", "import engine.calls"),
     "matching-is-apart": ("engine/registry/matching", "import engine.registry.export"),
+    "concierge-only-reads": ("engine/concierge", "import engine.roles.provider"),
     "runtimes": ("engine/runtimes/process", "import engine.runtimes.http.exchange"),
     "docker": ("engine/runtimes/docker/building", "import engine.runtimes.docker.serving.runtime"),
     "making": ("engine/making/repositories", "import engine.making.gate"),

@@ -3,7 +3,7 @@
 from temporalio import activity
 
 from activities.heartbeats import beating
-from engine.upkeep.maintenance import HostMaintenance, ServiceMaintenance
+from engine.upkeep.tools.maintenance import HostMaintenance, ServiceMaintenance
 from toolagent_service import step_names
 from toolagent_service.contracts.maintenance import HostRound, HostTurn, ServiceRound
 

@@ -197,7 +197,7 @@ class ChatArchive(Protocol):
 
 
 class Hosts(Protocol):
-    """`engine.upkeep.draining.Hosts` is one; None where there is no such host."""
+    """`engine.upkeep.hosts.draining.Hosts` is one; None where there is no such host."""
 
     async def list_all(self) -> tuple[Host, ...]: ...
     async def listing(self) -> HostListing: ...

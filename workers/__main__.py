@@ -17,16 +17,16 @@ from workers.settings.whole import Settings, unread, unusable
 Command: TypeAlias = Callable[[Settings], Awaitable[int]]
 
 _WITH_ARGUMENTS = {
-    "api": "workers.doors:api_command",
-    "export": "workers.export:export_command",
+    "api": "workers.commands.doors:api_command",
+    "export": "workers.commands.export:export_command",
 }
 """These say what is done with their arguments, if anything."""
 
 _COMMANDS = {
-    "up": "workers.up:up",
-    "worker": "workers.up:worker",
-    "demo": "workers.demo:demo",
-    "verify": "workers.verify:verify",
+    "up": "workers.commands.up:up",
+    "worker": "workers.commands.up:worker",
+    "demo": "workers.commands.demo:demo",
+    "verify": "workers.commands.verify:verify",
 }
 """Loaded when it is asked for: all of them take seconds, and what is wrong with a setting can be said before."""
 

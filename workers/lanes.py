@@ -19,8 +19,8 @@ from engine.calling.joined_call import JoinedCalls
 from engine.calling.lane import Lane
 from engine.calling.lane_call import LaneMaking
 from engine.calling.moves import Moves
-from engine.upkeep.doors import DoorKeeper, held_door
-from engine.upkeep.ended_elsewhere import ending_elsewhere
+from engine.upkeep.hosts.doors import DoorKeeper, held_door
+from engine.upkeep.hosts.ended_elsewhere import ending_elsewhere
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.lanes import LaneCounts, LaneFigures
@@ -31,7 +31,7 @@ from toolagent_service.lane_workflow import LaneWorkflow
 from workers.parts import Store
 from workers.settings.whole import Settings
 from workers.temporal.host_workers import HEARTBEAT_THROTTLE
-from workflows.call_lane import CallLane
+from workflows.calls.call_lane import CallLane
 
 _LAST = timedelta(seconds=0.5)
 _JOINED_AT_ONCE = 10_000

@@ -75,12 +75,12 @@ from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
 from engine.store.usage import UsageTable
-from engine.upkeep.draining import Hosts
-from engine.upkeep.hot_tools import HotTools
-from engine.upkeep.loop_watch import LoopWatch
-from engine.upkeep.maintenance import HostMaintenance, HostParts
-from engine.upkeep.residents import Residents
-from engine.upkeep.scheduling import EVICTION, KeepingLimits, Modes, tools_of_sessions
+from engine.upkeep.hosts.draining import Hosts
+from engine.upkeep.hosts.loop_watch import LoopWatch
+from engine.upkeep.hosts.residents import Residents
+from engine.upkeep.tools.hot_tools import HotTools
+from engine.upkeep.tools.maintenance import HostMaintenance, HostParts
+from engine.upkeep.tools.scheduling import EVICTION, KeepingLimits, Modes, tools_of_sessions
 from toolagent.contracts.lanes import LaneCounts
 from toolagent_service.contracts.lanes import LaneMode
 from workers.failures import CannotRun

@@ -18,9 +18,9 @@ from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from engine.store.database import Database
 from engine.store.hosts import HostTable
-from engine.upkeep.doors import seen_doors
-from engine.upkeep.leftovers import swept_state
-from engine.upkeep.loop_watch import watched_loop
+from engine.upkeep.hosts.doors import seen_doors
+from engine.upkeep.hosts.loop_watch import watched_loop
+from engine.upkeep.removal.leftovers import swept_state
 from toolagent.contracts.records import CatalogFault
 from workers.door_tools import making_of_door
 from workers.failures import CannotRun

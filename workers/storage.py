@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from engine.store.database import Database, UnusableDatabaseError, migrate
-from engine.upkeep.kept_files import sweeping_files
+from engine.upkeep.removal.kept_files import sweeping_files
 from toolagent.core.failures import StoreUnwritableError
 from workers.failures import CannotRun
 from workers.parts import Store

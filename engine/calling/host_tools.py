@@ -76,5 +76,5 @@ class HostTools:
 
     async def _require_removable(self, tool_id: str) -> None:
         entry = await self._registry.entry(tool_id)
-        if entry is not None and any(source.traits.of_engine for source in entry.sources):
+        if entry is not None and any(source.traits.handler is not None for source in entry.sources):
             raise OrderRefused(ErrorType.PERMISSION_DENIED, f"Tool {tool_id!r} is part of the engine and cannot be removed.")

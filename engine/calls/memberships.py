@@ -1,4 +1,4 @@
-"""What the tool of a call does in groups with a lifecycle, and which session the call belongs to."""
+"""The roles of a tool in groups with a lifecycle, and the session that a call belongs to."""
 
 import time
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from toolagent_service.contracts.steps import Grouped
 from toolagent_service.groups.roles import Part, is_look, names_session, parts_of, session_for
 
 _MAX_AGE_S = 1.0
-"""How much older than the groups what is remembered of them may be: no call of an ordinary tool asks the database."""
+"""How old the remembered groups may be. Calls of ordinary tools make no query in between."""
 
 _MOST_LIVING = 1_000
 _USED = frozenset({SessionState.LAUNCHING, SessionState.READY})
@@ -27,12 +27,12 @@ _TO_STOP = _USED | {SessionState.STOPPING}
 
 class Roles(Protocol):
     async def has_role(self, tool_id: str) -> bool:
-        """Whether calls of the tool may belong to sessions. Raises StoreUnavailableError."""
+        """Whether a call of the tool may belong to a session. Raises StoreUnavailableError."""
         ...
 
 
 class Memberships:
-    """All raise StoreUnavailableError."""
+    """Every method raises StoreUnavailableError while the database is away."""
 
     def __init__(self, groups: GroupTable, sessions: SessionTable, calls: CallTable) -> None:
         self._groups, self._sessions, self._calls = groups, sessions, calls
@@ -43,7 +43,7 @@ class Memberships:
         return bool(await self._parts_of(tool_id))
 
     async def of(self, asked: Asked, lasts_s: float) -> Grouped | None:
-        """None for a call that belongs to no session. Raises Refused for a launch whose session is over."""
+        """None for a call that belongs to no session. Raises Refused for a launch whose session has ended."""
         parts = await self._parts_of(asked.manifest.tool_id)
         for part in parts:
             group, step = part
@@ -73,7 +73,7 @@ class Memberships:
         return None
 
     async def _launched(self, view: SessionView) -> JsonValue:
-        """Also where the session has not noted yet what its caller has been told."""
+        """What the session has launched. A caller may know it from the record before the session has noted it."""
         if view.state is not SessionState.LAUNCHING or view.launch_call_id is None:
             return view.launched
         record = await self._calls.get(view.launch_call_id)

@@ -64,12 +64,12 @@ class Placements:
     async def _best_of(
         self, alive: Mapping[str, HostStanding], entry: ToolEntry, avoid: str | None, prefer: str | None = None
     ) -> str | None:
-        takers = {host: standing for host, standing in alive.items() if host == prefer or not standing.drains}
-        candidates = hosts_with_bucket(entry.manifest, {host: standing.buckets for host, standing in takers.items()})
+        accepting = {host: standing for host, standing in alive.items() if host == prefer or not standing.drains}
+        candidates = hosts_with_bucket(entry.manifest, {host: standing.buckets for host, standing in accepting.items()})
         if len(candidates) <= 1:
             return next(iter(candidates), None)
         loads = {load.host: load for load in await self._routes.loads(entry.manifest.tool_id, entry.manifest.version)}
-        shares = {host: takers[host].share_of(bucket_of(entry.manifest, takers[host].buckets)) for host in candidates}
+        shares = {host: accepting[host].share_of(bucket_of(entry.manifest, accepting[host].buckets)) for host in candidates}
         known = [replace(loads.get(host, HostLoad(host)), share=share) for host, share in shares.items()]
         return best_host(candidates, known, self._host, avoid, prefer)
 

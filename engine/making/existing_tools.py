@@ -11,7 +11,7 @@ from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy
 from toolagent.core.schemas import FILE_PATH, mentions_format, with_defaults
 from toolagent.validation.schemas import find_issues
-from toolagent_service.contracts.making_steps import Taker
+from toolagent_service.contracts.making_steps import ExistingTool
 
 _MOST = 3
 _MOST_WORDS = 40
@@ -25,15 +25,15 @@ _WORD = re.compile(r"[a-z0-9]{3,}")
 _HAN = re.compile(r"[\u3400-\u9fff]+")
 
 
-async def takers_of(spec: BuildTool | GithubDeploy, registry: ToolRegistry) -> tuple[Taker, ...]:
+async def existing_tools(spec: BuildTool | GithubDeploy, registry: ToolRegistry) -> tuple[ExistingTool, ...]:
     """The likeliest first, three at most; none where no example says what is expected."""
     if not any(_expects(example) for example in spec.examples):
         return ()
     likely = await registry.resembling(words_of(f"{spec.tool_name.replace('_', ' ')} {spec.description}"))
-    found: list[Taker] = []
+    found: list[ExistingTool] = []
     for manifest in (entry.manifest for entry in likely if is_harmless(entry)):
         if len(found) < _MOST and gives(manifest, spec.examples) and await takes(manifest, spec.examples):
-            found.append(Taker(tool_id=manifest.tool_id, version=manifest.version))
+            found.append(ExistingTool(tool_id=manifest.tool_id, version=manifest.version))
     return tuple(found)
 
 

@@ -92,23 +92,23 @@ class Maker:
         there = await self._parts.registration.made_already(step.spec)
         if there:
             return Inspected(answered_by=subject_of(step.spec), tool_ids=there)
-        takers = await self._parts.registration.takers(step.spec)
+        existing = await self._parts.registration.existing_tools(step.spec)
         if in_the_way := await self._parts.registration.in_the_way(step.task_id, step.spec):
-            return Inspected(refused=in_the_way, takers=takers)
+            return Inspected(refused=in_the_way, takers=existing)
         if not isinstance(step.spec, GithubDeploy):
-            return Inspected(takers=takers)
+            return Inspected(takers=existing)
         place = place_of_repository(step.spec)
         progress(f"cloning {place.url}")
         try:
             clone = await self._parts.cloner.clone(place.url, self.folder_of(step.task_id) / "clone", place.ref)
             meant = await asyncio.to_thread(meant_in, clone.folder, place.path)
         except CloneFailed as failure:
-            return Inspected(refused=str(failure), takers=takers)
+            return Inspected(refused=str(failure), takers=existing)
         progress("looking at what was cloned")
         found = await asyncio.to_thread(lambda: inspect(meant.tree()))
         reader = DocumentReader(self._parts.ways.executor, self.folder_of(step.task_id) / "document")
         found = await read_documents(found, meant.folder, reader)
-        return Inspected(inspection=found.model_copy(update={"commit": clone.commit, "dropped": clone.dropped}), takers=takers)
+        return Inspected(inspection=found.model_copy(update={"commit": clone.commit, "dropped": clone.dropped}), takers=existing)
 
     async def diagnose(self, step: TaskStep, progress: Progress) -> Diagnosis:
         """What is known of the tool that is to be mended."""

@@ -1,7 +1,7 @@
 """Candidates become versions that can be called, with the evidence that they may be."""
 
 from engine.making.evidence import evidence_for
-from engine.making.existing_tools import takers_of
+from engine.making.existing_tools import existing_tools
 from engine.registry.registry import ToolRegistry
 from engine.store.evidence import EvidenceTable
 from engine.store.groups import GroupTable
@@ -9,7 +9,7 @@ from toolagent.contracts.making import Candidate, Evidence
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.task_specs import GithubDeploy, RepairTool, TaskSpec
 from toolagent.core.task_requests import subject_of
-from toolagent_service.contracts.making_steps import Registered, Taker
+from toolagent_service.contracts.making_steps import ExistingTool, Registered
 
 
 class Registration:
@@ -41,9 +41,9 @@ class Registration:
             return f"There is a tool {name!r} already, and it {_state(manifest)}. {remedy}, or choose another tool_name."
         return await self._group_in_the_way(task_id, name) if isinstance(spec, GithubDeploy) else ""
 
-    async def takers(self, spec: TaskSpec) -> tuple[Taker, ...]:
+    async def existing_tools(self, spec: TaskSpec) -> tuple[ExistingTool, ...]:
         """Tools of other ids that may do it, to be tried with the examples; a repair is of the tool that it names."""
-        return () if isinstance(spec, RepairTool) else await takers_of(spec, self._registry)
+        return () if isinstance(spec, RepairTool) else await existing_tools(spec, self._registry)
 
     async def register(self, candidate: Candidate, evidence: Evidence) -> Registered:
         """All of its tools and their group, or nothing when one of the ids is another tool's."""

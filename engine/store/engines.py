@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
+from engine.store import sqlite_driver
 from engine.store.outages import is_out_of_step, outage_of
 from toolagent.core.texts import well_formed
 
@@ -156,9 +157,10 @@ def _storable(row: Sequence[object]) -> tuple[object, ...]:
     return tuple(well_formed(value) if isinstance(value, str) and not value.isprintable() else value for value in row)
 
 
-def _open_sqlite(_dialect: Dialect, _record: ConnectionPoolEntry, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+def _open_sqlite(dialect: Dialect, _record: ConnectionPoolEntry, args: tuple[Any, ...], options: dict[str, Any]) -> DBAPIConnection | None:
     """Look whether it can be opened: where not, the driver leaves a thread that may outlive its event loop, and then complains."""
     sqlite3.connect(*args, **options).close()
+    return dialect.connect(*args, async_creator_fn=sqlite_driver.connect, **options) if dialect.is_async else None
 
 
 def _configure_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:

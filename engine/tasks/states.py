@@ -60,8 +60,8 @@ class TaskStates:
         alive = await self._hosts.standings()
         if step.host in alive or not alive:
             return Slot(host=step.host)
-        takers = [host for host, standing in alive.items() if not standing.drains] or [*alive]
-        host = self._host if self._host in takers else min(takers)
+        accepting = [host for host, standing in alive.items() if not standing.drains] or [*alive]
+        host = self._host if self._host in accepting else min(accepting)
         if step.moves:
             await self._tasks.move(step.task_id, step.host, host)
         return Slot(host=host)

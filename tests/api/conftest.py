@@ -36,8 +36,8 @@ from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
 from engine.store.usage import UsageTable
-from engine.upkeep.draining import Hosts
-from engine.upkeep.residents import Residents
+from engine.upkeep.hosts.draining import Hosts
+from engine.upkeep.hosts.residents import Residents
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
 from toolagent.testing.fake_client import FakeToolAgentClient

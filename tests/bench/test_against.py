@@ -51,7 +51,7 @@ def test_what_only_one_side_has_measured_is_not_judged() -> None:
 def test_a_commit_is_a_tree_of_its_own_while_it_is_measured_and_gone_after(tmp_path: Path) -> None:
     before = subprocess.run(["git", "worktree", "list"], cwd=ROOT, capture_output=True, check=True).stdout  # noqa: S607
     with checked_out("HEAD", tmp_path) as tree:
-        assert (tree.root / "workers/up.py").is_file()
+        assert (tree.root / "workers/__main__.py").is_file()
         assert tree.root.is_relative_to(tmp_path)
         assert tree.python == sys.executable  # both lock the same
     assert [*tmp_path.iterdir()] == []

@@ -26,8 +26,8 @@ from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import CallRequest, Finished
-from workflows.invoke_tool import InvokeTool
-from workflows.run_tools import LANES, RunTools
+from workflows.calls.invoke_tool import InvokeTool
+from workflows.calls.run_tools import LANES, RunTools
 
 BOUND_S = 30
 

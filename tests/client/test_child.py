@@ -19,7 +19,7 @@ from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent.core.calls.results import reason_of
-from workflows.invoke_tool import InvokeTool
+from workflows.calls.invoke_tool import InvokeTool
 
 QUEUE = "somebody-else"
 ECHO = ToolCall(tool_id="echo", params={"number": 1})

@@ -21,8 +21,8 @@ from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed, reason_of
 from toolagent.testing.client_conformance import check_client
 from toolagent.testing.fake_client import FakeToolAgentClient, echo
 from toolagent_service.contracts.steps import CallRequest, Finished
-from workflows.invoke_tool import InvokeTool
-from workflows.run_tools import RunTools
+from workflows.calls.invoke_tool import InvokeTool
+from workflows.calls.run_tools import RunTools
 
 NO_TOOL = ToolError(type=ErrorType.TOOL_NOT_FOUND, message="There is no such tool.")
 

@@ -22,7 +22,7 @@ from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import CallRequest, Finished
-from workflows.invoke_tool import InvokeTool
+from workflows.calls.invoke_tool import InvokeTool
 
 ECHO = ToolCall(tool_id="echo", params={"message": "hi"})
 

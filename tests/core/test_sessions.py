@@ -153,6 +153,7 @@ def test_a_session_ends_by_the_first_of_its_limits() -> None:
     assert sessions.end_at(group(limits={"idle_timeout_s": None, "total_timeout_s": None}), ready, is_used=False) is None
     assert sessions.cost_usd(dear, ready, launched + timedelta(seconds=50)) == 1.0
     assert sessions.cost_usd(dear, view(), _AT) == 0.0
+    assert sessions.cost_usd(dear, view(launched_at=launched, cost_usd=0.5), launched - timedelta(hours=1)) == 0.5
 
 
 def test_a_budget_that_no_session_reaches_is_no_end_that_cannot_be_a_date() -> None:

@@ -21,7 +21,7 @@ from engine.runtimes.running.door_supervisor import NoRoutes
 from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Vitals
 from engine.runtimes.sandbox.egress import Egress
-from engine.upkeep.scheduling import EVICTION, KeepingLimits, idle_s_of
+from engine.upkeep.tools.scheduling import EVICTION, KeepingLimits, idle_s_of
 from tests.docker.conftest import TOOL, Book, containers_of, eventually, request_of, silent
 from tests.docker.subject import docker_subject, versatile
 from toolagent.contracts.calls import ErrorType

@@ -48,7 +48,7 @@ OWN_CLIENTS = {
     "engine/roles/providers/anthropic_client.py": "the model's, bounded by anthropic_answers",
     "packages/toolagent/src/toolagent/client/http.py": "the service's, for the command line and other agents",
     "packages/toolagent/src/toolagent/testing/servers/recorder.py": "a test server's, to a model's endpoint",
-    "workers/demo.py": "to the service that the demo itself has started",
+    "workers/commands/demo.py": "to the service that the demo itself has started",
 }
 OWN_READERS = {
     "engine/network/peers.py": "the one reader of answers",

@@ -25,9 +25,9 @@ from engine.store.hosts import HostClaim, HostTable
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
 from engine.store.tools import ToolTable
-from engine.upkeep.hot_tools import HotTools
-from engine.upkeep.maintenance import HostMaintenance, HostParts
-from engine.upkeep.scheduling import EVICTION, KeepingLimits, Modes, tools_of_sessions
+from engine.upkeep.tools.hot_tools import HotTools
+from engine.upkeep.tools.maintenance import HostMaintenance, HostParts
+from engine.upkeep.tools.scheduling import EVICTION, KeepingLimits, Modes, tools_of_sessions
 from tests.parts import tool_registry
 from tests.runtimes.conftest import Routes, entry_of, eventually, is_gone, local_source, request_of, silent
 from toolagent.contracts.catalog import ToolEntry

@@ -1,6 +1,7 @@
 """The connection to the database: what it says when it cannot be had, and how it comes back."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from pathlib import Path
@@ -200,3 +201,12 @@ async def _until_it_sleeps(server: PostgresServer) -> None:
     async with asyncio.timeout(20):
         while await asyncio.to_thread(server.execute, query) == "0":  # noqa: ASYNC110 - it happens in another process
             await asyncio.sleep(0.02)
+
+
+async def test_a_statement_on_sqlite_is_one_visit_to_the_thread_of_the_driver(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'x.db'}")
+    await database.scalar(select(literal(1)))
+    with caplog.at_level(logging.DEBUG, "aiosqlite"):
+        assert await database.rows(select(literal(1), literal("a"))) == [(1, "a")]
+    await database.close()
+    assert sum(record.message.startswith("executing") for record in caplog.records) == 1

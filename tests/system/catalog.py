@@ -16,7 +16,7 @@ _REPEATABLE: dict[str, JsonValue] = {"side_effect_scope": "none"}
 _ACTING: dict[str, JsonValue] = {"side_effect_scope": "local_state", "idempotent": False}
 _ACTING_AGAIN: dict[str, JsonValue] = {"side_effect_scope": "local_state", "idempotent": True}
 
-# Allows every text, some of them after a millisecond.
+# Allows every text, one of 14 times `a` after some milliseconds.
 _BACKTRACKING: dict[str, JsonValue] = {"anyOf": [{"pattern": r"^(?!b)(a*)*c\1$"}, {"type": "string"}]}
 
 # By tool id: the project it runs, and what its manifest says besides. `side_effect_scope: none` with a short time-out is the fast path.

@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.system.leftovers import processes_of
 from tests.system.service_process import ROOT, child_environment
 from workers.__main__ import main
-from workers.up import api, up, worker
+from workers.commands.up import api, up, worker
 
 __all__ = ["Refused", "Start", "refused"]
 

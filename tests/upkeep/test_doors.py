@@ -14,7 +14,7 @@ from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.doors import DoorTable
 from engine.store.tables import doors as doors_of
-from engine.upkeep.doors import DoorKeeper, held_door, seen_doors
+from engine.upkeep.hosts.doors import DoorKeeper, held_door, seen_doors
 from tests.store.test_calls import RECORD, RESULT
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.lanes import LaneFigures
@@ -224,7 +224,7 @@ async def _let_the_clock_jump(database: Database, by: timedelta) -> None:
 async def test_calls_whose_claims_are_old_are_handed_on_where_the_lane_does_not_know_them(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.upkeep.doors._FORGOTTEN", timedelta(0))
+    monkeypatch.setattr("engine.upkeep.hosts.doors._FORGOTTEN", timedelta(0))
     doors, claims = DoorTable(database, 60.0), ClaimTable(database)
     own = Round("own", None, doors, claims)
     await own.keeper.open()
@@ -250,7 +250,7 @@ async def test_the_claim_of_a_workflow_that_was_ended_from_outside_goes_and_that
         return [call_id for call_id in states if await claims.get(call_id) is not None]
 
     assert await kept() == [*states]
-    monkeypatch.setattr("engine.upkeep.doors._OLD", timedelta(0))
+    monkeypatch.setattr("engine.upkeep.hosts.doors._OLD", timedelta(0))
     assert await kept() == ["call-22222222", "call-33333333"]
-    monkeypatch.setattr("engine.upkeep.doors._OLDEST", timedelta(0))
+    monkeypatch.setattr("engine.upkeep.hosts.doors._OLDEST", timedelta(0))
     assert await kept() == ["call-22222222"]

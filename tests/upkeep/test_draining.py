@@ -13,9 +13,9 @@ from engine.store.hosts import HostClaim, HostTable, HostWork
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
 from engine.store.tasks import TaskTable
-from engine.upkeep import draining
-from engine.upkeep.draining import Hosts, OwnDrain
-from engine.upkeep.residents import Residents
+from engine.upkeep.hosts import draining
+from engine.upkeep.hosts.draining import Hosts, OwnDrain
+from engine.upkeep.hosts.residents import Residents
 from tests.parts import tool_registry
 from toolagent.contracts.groups import GroupStep, ToolGroup
 from toolagent.contracts.manifest import ToolManifest

@@ -8,7 +8,7 @@ import pytest
 from engine.calling.lane import Flight
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
 from engine.store.database import Database
-from engine.upkeep.ended_elsewhere import EndedElsewhere
+from engine.upkeep.hosts.ended_elsewhere import EndedElsewhere
 from toolagent.contracts.calls import ToolCall
 
 CALL = ToolCall(tool_id="echo", params={"message": "hello"})

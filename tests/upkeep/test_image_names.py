@@ -1,7 +1,7 @@
 """Which versions of which tools an image on the engine is of: what none of them says any more is swept."""
 
 from engine.store.database import Database
-from engine.upkeep.containers import ImageSources
+from engine.upkeep.removal.containers import ImageSources
 from tests.parts import tool_registry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource

@@ -11,7 +11,7 @@ from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.hosts import HostClaim, HostTable, database_time
 from engine.store.tables import hosts as host_rows
-from engine.upkeep.kept_files import sweeping_files
+from engine.upkeep.removal.kept_files import sweeping_files
 
 
 async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(sqlite_url: str, tmp_path: Path) -> None:

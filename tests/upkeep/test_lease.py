@@ -11,7 +11,7 @@ from engine.calling.intake import Intake
 from engine.store.database import Database
 from engine.store.hosts import HostClaim, HostTable, HostTakenError
 from engine.store.routes import RouteTable
-from engine.upkeep.lease import NotTheHostError, held_host
+from engine.upkeep.hosts.lease import NotTheHostError, held_host
 from toolagent.contracts.routes import RunState, ToolRoute
 
 _LEASE_S = 1.0

@@ -5,7 +5,7 @@ import time
 
 from structlog.testing import capture_logs
 
-from engine.upkeep.loop_watch import LoopWatch
+from engine.upkeep.hosts.loop_watch import LoopWatch
 
 
 def stands_still() -> None:

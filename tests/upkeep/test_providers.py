@@ -13,7 +13,7 @@ from engine.store.database import Database
 from engine.store.events import EventTable
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
-from engine.upkeep.providers import ProviderSweep
+from engine.upkeep.sessions.providers import ProviderSweep
 from tests.workflows.session_paths import group_of
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.groups import ToolGroup, VerifyProbe

@@ -21,8 +21,8 @@ from engine.store.repair_tables import production_repairs
 from engine.store.routes import RouteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_alerts import ToolAlerts
-from engine.upkeep.maintenance import ServiceMaintenance
-from engine.upkeep.repairs import RepairPolicy, RepairsFromProduction, RepairTables, repair_task_id
+from engine.upkeep.tools.maintenance import ServiceMaintenance
+from engine.upkeep.tools.repairs import RepairPolicy, RepairsFromProduction, RepairTables, repair_task_id
 from tests.parts import tool_registry
 from toolagent.client.failures import MakingUnreachableError
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult

@@ -9,7 +9,7 @@ from engine.store.database import Database
 from engine.store.events import EventTable
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
-from engine.upkeep.sessions import SessionSweep
+from engine.upkeep.sessions.sweep import SessionSweep
 from tests.workflows.session_paths import group_of
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
 from toolagent_service.contracts.sessions import SessionLife, SessionStep

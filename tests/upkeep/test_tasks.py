@@ -24,7 +24,7 @@ from engine.store.evidence import EvidenceTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
-from engine.upkeep.tasks import TaskSweep, sweeping_tasks
+from engine.upkeep.removal.tasks import TaskSweep, sweeping_tasks
 from tests.making.workbench.conftest import bench_parts
 from toolagent.client import names
 from toolagent.contracts.catalog import ToolEntry
@@ -33,7 +33,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import BuildTool
 from toolagent.contracts.tasks import TaskState
 from workers.temporal.workflow_ends import WorkflowEnds
-from workflows.create_tool import CreateTool
+from workflows.making.create_tool import CreateTool
 
 SPEC = BuildTool(tool_name="word_counter", description="Count.")
 

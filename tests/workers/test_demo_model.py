@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 from rich.console import Console
 
-from workers.demo_making import modelled
+from workers.commands.demo_making import modelled
 from workers.settings.making import CodingSettings, ModelSettings
 from workers.settings.whole import Settings
 

@@ -1,27 +1,13 @@
-"""Front doors alone: their command line, what they refuse, and which tools they reach."""
+"""Front doors alone: their command line and what they refuse."""
 
 import pytest
 
-from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import SideEffectScope, ToolManifest
-from toolagent.contracts.sources import BuiltinSource, LocalSource, McpSource, RemoteSource, ToolSource
-from toolagent_service.contracts.lanes import LaneMode
-from workers.door_tools import is_taken
-from workers.doors import api_command, doors
+from workers.commands.doors import api_command, doors
+from workers.commands.up import api
 from workers.failures import CannotRun
 from workers.settings.kept import DatabaseSettings
 from workers.settings.temporal import TemporalSettings
 from workers.settings.whole import Settings
-from workers.up import api
-
-FAR = RemoteSource(remote_url="http://127.0.0.1:1")
-KEYED = RemoteSource(remote_url="http://127.0.0.1:1", remote_api_key="secret:KEY")
-MCP = McpSource(tool_name="act", url="http://127.0.0.1:1/mcp?key=secret:KEY")
-ECHO = BuiltinSource(handler="echo")
-
-
-def entry(*sources: ToolSource, scope: SideEffectScope = SideEffectScope.NONE) -> ToolEntry:
-    return ToolEntry(manifest=ToolManifest(tool_id="far", name="Far", side_effect_scope=scope), sources=sources)
 
 
 @pytest.mark.parametrize(
@@ -48,32 +34,3 @@ async def test_what_several_doors_lack_is_said_before_any_is_started(address: st
     settings = Settings(temporal=TemporalSettings(temporal_address=address), database=DatabaseSettings(database_url=url))
     with pytest.raises(CannotRun, match=named):
         await doors(settings, processes=2)
-
-
-@pytest.mark.parametrize(
-    ("sources", "taken"),
-    [
-        ((ECHO,), True),
-        ((FAR,), True),
-        ((KEYED,), True),
-        ((MCP,), True),
-        ((BuiltinSource(handler="execute_script"),), False),
-        ((LocalSource(host_dir="x"),), False),
-        ((FAR, LocalSource(host_dir="x")), False),
-        ((McpSource(tool_name="act", command=("python",)),), False),
-        ((), False),
-    ],
-)
-def test_a_door_takes_what_is_built_in_and_what_others_run(sources: tuple[ToolSource, ...], *, taken: bool) -> None:
-    assert is_taken(LaneMode.ALL, {"echo"}, {"KEY": "x"}.get, entry(*sources)) is taken
-
-
-@pytest.mark.parametrize("source", [KEYED, MCP])
-def test_a_key_that_only_hosts_have_is_left_to_them(source: ToolSource) -> None:
-    assert not is_taken(LaneMode.ALL, (), dict[str, str]().get, entry(source))
-
-
-@pytest.mark.parametrize(("mode", "taken"), [(LaneMode.OFF, []), (LaneMode.HARMLESS, ["none"]), (LaneMode.ALL, ["none", "network"])])
-def test_only_what_may_take_the_lane_is_taken(mode: LaneMode, taken: list[str]) -> None:
-    scopes = (SideEffectScope.NONE, SideEffectScope.NETWORK)
-    assert [scope.value for scope in scopes if is_taken(mode, (), dict[str, str]().get, entry(FAR, scope=scope))] == taken

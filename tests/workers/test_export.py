@@ -19,7 +19,7 @@ from engine.store.database import Database
 from tests.registry.importing import files_of
 from tests.system.service_process import ROOT, ServiceProcess, child_environment
 from workers.__main__ import main
-from workers.export import export_command
+from workers.commands.export import export_command
 from workers.failures import CannotRun
 from workers.settings.environment import environment
 from workers.settings.kept import StateSettings

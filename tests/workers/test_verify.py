@@ -13,13 +13,13 @@ from engine.store.tools import ToolTable
 from tests.registry.importing import write_catalog
 from toolagent.contracts.records import StoredFile
 from toolagent.contracts.sources import LocalSource
+from workers.commands.verify import verify
 from workers.failures import CannotRun
 from workers.parts import Store, catalog_of
 from workers.settings.kept import StateSettings
 from workers.settings.tools import CatalogSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
-from workers.verify import verify
 
 
 async def pieces(content: bytes) -> AsyncIterator[bytes]:

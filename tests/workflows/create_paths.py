@@ -11,7 +11,7 @@ from tests.workflows.making_steps import MOVED, WAITING, MakingSteps
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.making import Finding, FindingKind, Inspection
-from toolagent_service.contracts.making_steps import BuildOutcome, Inspected, Registered, Taker
+from toolagent_service.contracts.making_steps import BuildOutcome, ExistingTool, Inspected, Registered
 
 __all__ = ["PATHS"]
 
@@ -66,13 +66,13 @@ async def answered(stage: Stage) -> AnyHandle:
 
 async def passed_by_another(stage: Stage) -> AnyHandle:
     """Two tools that are there are tried with the example; the second one does what it says."""
-    takers = (Taker(tool_id="broken", version="1.0.0"), Taker(tool_id="echo", version="1.0.0"))
-    return await play_create(stage, WITH_AN_EXAMPLE, MakingSteps(inspected=Inspected(takers=takers)))
+    existing = (ExistingTool(tool_id="broken", version="1.0.0"), ExistingTool(tool_id="echo", version="1.0.0"))
+    return await play_create(stage, WITH_AN_EXAMPLE, MakingSteps(inspected=Inspected(takers=existing)))
 
 
 async def passed_by_no_other(stage: Stage) -> AnyHandle:
-    takers = (Taker(tool_id="broken", version="1.0.0"),)
-    return await play_create(stage, WITH_AN_EXAMPLE, MakingSteps(inspected=Inspected(takers=takers)))
+    existing = (ExistingTool(tool_id="broken", version="1.0.0"),)
+    return await play_create(stage, WITH_AN_EXAMPLE, MakingSteps(inspected=Inspected(takers=existing)))
 
 
 async def moved(stage: Stage) -> AnyHandle:

@@ -220,7 +220,7 @@ async def launch_told(caller: Alone) -> None:
 async def test_a_key_is_one_call_also_after_the_session_went_on_as_a_new_run(
     temporal: Client, temporal_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workflows.session._MOST_RUNS", 2)
+    monkeypatch.setattr("workflows.groups.session._MOST_RUNS", 2)
     provider, queue = Provider(), f"queue-{uuid.uuid4().hex}"
     unboxed = await Client.connect(temporal_address, plugins=[service_plugin(UnsandboxedWorkflowRunner())])
     async with Worker(unboxed, task_queue=queue, workflows=WORKFLOWS, activities=provider.steps):

@@ -14,8 +14,8 @@ from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy
 from toolagent.core.calls.results import failed
-from toolagent_service.contracts.making_steps import Inspected, Taker
-from workflows.answering import answered
+from toolagent_service.contracts.making_steps import ExistingTool, Inspected
+from workflows.making.answering import answered
 
 REQUEST = MakeRequest(task_id="create_00000001", spec=GithubDeploy(repo_url="https://host/notes", tool_name="notes"))
 ASKED = BuildTool(tool_name="slug", description="d", examples=(Example(input={"n": 1}, expected_output={"n": 1}),))
@@ -76,11 +76,11 @@ class Played:
 
 async def test_when_the_time_is_over_no_other_tool_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played()
-    for module in ("workflows.answering", "toolagent.client.child"):
+    for module in ("workflows.making.answering", "toolagent.client.child"):
         monkeypatch.setattr(f"{module}.workflow", played)
-    takers = tuple(Taker(tool_id=name, version="1.0.0") for name in "abc")
+    existing = tuple(ExistingTool(tool_id=name, version="1.0.0") for name in "abc")
     request = MakeRequest(task_id="create_00000001", spec=ASKED)
-    assert await answered(request, Inspected(takers=takers)) is None
+    assert await answered(request, Inspected(takers=existing)) is None
     async with asyncio.timeout(5):
         await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
     assert played.begun == ["call"]

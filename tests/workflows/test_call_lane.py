@@ -16,7 +16,7 @@ from toolagent_service import step_names
 from toolagent_service.calls.lanes import door_queue, lane_id
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 from toolagent_service.lane_workflow import LaneWorkflow
-from workflows.call_lane import CallLane
+from workflows.calls.call_lane import CallLane
 
 _MORE_THAN_A_RUN = 720
 """Batches of six events each; a server suggests a new run after 4,096 events."""

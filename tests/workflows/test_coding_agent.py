@@ -13,7 +13,7 @@ from toolagent.client import names
 from toolagent_service import step_names
 from toolagent_service.contracts.agent import AgentEnd, AgentLimits, AgentRequest, AgentResult, ToolUseNote
 from toolagent_service.contracts.making_steps import AgentStart, Slot
-from workflows.coding_agent import CodingAgent
+from workflows.making.coding_agent import CodingAgent
 
 LIFE = timedelta(seconds=60)
 OVER = "The time of 1 s is over. Give more with limits.wall_s."

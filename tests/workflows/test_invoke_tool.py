@@ -23,7 +23,7 @@ from toolagent_service import step_names, stubs
 from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement
 from workers.temporal.connection import connect
 from workflows import options
-from workflows.invoke_tool import InvokeTool
+from workflows.calls.invoke_tool import InvokeTool
 from workflows.options import LocalOptions, admit
 
 BEAT = timedelta(seconds=0.2)

@@ -15,7 +15,7 @@ from toolagent.contracts.task_specs import BuildTool, GithubDeploy
 from toolagent.contracts.tasks import TaskState
 from toolagent_service import step_names
 from toolagent_service.contracts.making_steps import Registered
-from workflows.create_tool import CreateTool
+from workflows.making.create_tool import CreateTool
 
 
 async def test_what_has_not_begun_to_be_written_begins_again_on_another_host(temporal: Client) -> None:

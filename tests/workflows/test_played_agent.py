@@ -8,7 +8,7 @@ import pytest
 
 from toolagent_service.contracts.agent import AgentRequest
 from toolagent_service.contracts.making_steps import Slot
-from workflows.agent_runs import AgentRuns
+from workflows.making.agent_runs import AgentRuns
 
 TASK_ID = "create_00000001"
 
@@ -50,7 +50,7 @@ class Played:
 
 async def test_a_cancellation_that_breaks_a_remark_off_ends_the_agent_before_the_task_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played()
-    for module in ("agent_runs", "cancelling"):
+    for module in ("making.agent_runs", "cancelling"):
         monkeypatch.setattr(f"workflows.{module}.workflow", played)
     runs = AgentRuns()
     await runs.hear([{"id": "said", "text": "Faster."}])

@@ -17,8 +17,8 @@ from toolagent.contracts.task_specs import RepairTool as RepairSpec
 from toolagent.contracts.tasks import TaskState
 from toolagent_service import step_names
 from toolagent_service.contracts.making_steps import Diagnosis, MakeEnd, Registered
-from workflows.coding_agent import CodingAgent
-from workflows.repair_tool import RepairTool
+from workflows.making.coding_agent import CodingAgent
+from workflows.making.repair_tool import RepairTool
 
 _PATIENCE_S = 30.0
 BROKEN = "recorded calls: 1 of 2 calls were answered as before."

@@ -30,8 +30,8 @@ from toolagent_service.contracts.making_steps import (
     StageStep,
     VerifyStep,
 )
-from workflows.coding_agent import CodingAgent
-from workflows.create_tool import CreateTool
+from workflows.making.coding_agent import CodingAgent
+from workflows.making.create_tool import CreateTool
 
 __all__ = ["AN_APP", "ONCE", "REPOSITORY", "WORDS", "Handle", "TwoHosts", "begun", "host", "working"]
 

@@ -24,13 +24,13 @@ from engine.runtimes.running.departures import Departures
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.containers import ContainerTable
 from engine.store.hosts import HostClaim, HostTable
-from engine.upkeep.containers import found_containers
-from engine.upkeep.departures import ending_after, ending_departed
-from engine.upkeep.draining import OwnDrain, draining
-from engine.upkeep.lease import HostLease, NotTheHostError, held_host
-from engine.upkeep.leftovers import sweeping_leftovers
-from engine.upkeep.maintenance import ServiceMaintenance, begun_maintenance
-from engine.upkeep.projects import sweep_projects
+from engine.upkeep.hosts.draining import OwnDrain, draining
+from engine.upkeep.hosts.lease import HostLease, NotTheHostError, held_host
+from engine.upkeep.removal.containers import found_containers
+from engine.upkeep.removal.departures import ending_after, ending_departed
+from engine.upkeep.removal.leftovers import sweeping_leftovers
+from engine.upkeep.removal.projects import sweep_projects
+from engine.upkeep.tools.maintenance import ServiceMaintenance, begun_maintenance
 from toolagent.contracts.records import CatalogFault
 from workers.failures import CannotRun
 from workers.grace import Grace

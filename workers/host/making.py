@@ -46,10 +46,10 @@ from engine.tasks.log import TaskLog
 from engine.tasks.states import TaskStates
 from engine.tasks.subjects import Subjects
 from engine.tasks.transcript import Transcript
-from engine.upkeep.providers import ProviderSweep, sweeping_providers
-from engine.upkeep.repairs import RepairPolicy, RepairsFromProduction, RepairTables
-from engine.upkeep.sessions import SessionSweep, sweeping_sessions
-from engine.upkeep.tasks import TaskSweep, sweeping_tasks
+from engine.upkeep.removal.tasks import TaskSweep, sweeping_tasks
+from engine.upkeep.sessions.providers import ProviderSweep, sweeping_providers
+from engine.upkeep.sessions.sweep import SessionSweep, sweeping_sessions
+from engine.upkeep.tools.repairs import RepairPolicy, RepairsFromProduction, RepairTables
 from toolagent.client.making import Making
 from toolagent_service.contracts.agent import AgentLimits
 from toolagent_service.making.repair_rule import RepairRules

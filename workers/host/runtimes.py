@@ -22,7 +22,7 @@ from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identity import Identity
-from engine.upkeep.environments import tidied
+from engine.upkeep.removal.environments import tidied
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.failures import CannotRun
 from workers.host.containers import closed_containers, docker_settings, lasting_names

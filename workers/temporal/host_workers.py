@@ -26,19 +26,19 @@ from workers.grace import Grace
 from workers.temporal.activities import Activities
 from workers.temporal.connection import shows_outcomes
 from workers.temporal.slots import tuner_of
-from workflows.call_lane import CallLane
-from workflows.coding_agent import CodingAgent
-from workflows.control_tool import ControlTool
-from workflows.create_tool import CreateTool
-from workflows.deliver_callback import DeliverCallback
-from workflows.invoke_tool import InvokeTool
+from workflows.calls.call_lane import CallLane
+from workflows.calls.control_tool import ControlTool
+from workflows.calls.deliver_callback import DeliverCallback
+from workflows.calls.invoke_tool import InvokeTool
+from workflows.calls.run_tools import RunTools
+from workflows.groups.tool_group import ToolGroup
+from workflows.groups.use_group import UseGroup
 from workflows.maintain import Maintain
+from workflows.making.coding_agent import CodingAgent
+from workflows.making.create_tool import CreateTool
+from workflows.making.repair_tool import RepairTool
 from workflows.outcome import OutcomeInterceptor
-from workflows.repair_tool import RepairTool
-from workflows.run_tools import RunTools
 from workflows.service_agent import ServiceAgent
-from workflows.tool_group import ToolGroup
-from workflows.use_group import UseGroup
 
 HOST_WORKFLOWS = (
     InvokeTool,

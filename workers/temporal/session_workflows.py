@@ -16,7 +16,7 @@ from toolagent_service.contracts.sessions import SessionLife
 
 
 class SessionWorkflows:
-    """See `engine.upkeep.sessions.SessionWorkflows`."""
+    """See `engine.upkeep.sessions.sweep.SessionWorkflows`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -27,7 +27,7 @@ class SessionWorkflows:
         return description is not None and description.status is WorkflowExecutionStatus.RUNNING
 
     async def listed(self, call: ToolCall) -> ToolResult:
-        """See `engine.upkeep.providers.Listing`."""
+        """See `engine.upkeep.sessions.providers.Listing`."""
         try:
             return await ToolAgentClient(self._client).run(call)
         except AnswerPendingError as error:

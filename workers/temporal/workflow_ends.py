@@ -4,7 +4,7 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.service import RPCError, RPCStatusCode
 
 from engine.store.tasks import Ending
-from engine.upkeep.tasks import UnreadableEndError
+from engine.upkeep.removal.tasks import UnreadableEndError
 from toolagent.client.patience import is_away
 from toolagent.contracts.tasks import TaskState
 
@@ -20,7 +20,7 @@ _REASONS: dict[WorkflowExecutionStatus, str] = {
 
 
 class WorkflowEnds:
-    """See `engine.upkeep.tasks.WorkflowEnd`."""
+    """See `engine.upkeep.removal.tasks.WorkflowEnd`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

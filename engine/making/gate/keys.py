@@ -1,12 +1,9 @@
 """Whose a key is: one that was set for another server is not sent to the one that a document names."""
 
-import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from toolagent.contracts.catalog import ToolEntry
-
-_NAMED = re.compile(r"\bsecret:([A-Z][A-Z0-9_]*)")
 
 
 def wants_key(entries: Iterable[ToolEntry]) -> bool:
@@ -39,4 +36,4 @@ def _servers(entries: Iterable[ToolEntry]) -> Iterator[tuple[str, str]]:
     """Each secret that is shown to a server, and to which."""
     for source in (source for entry in entries for source in entry.sources):
         for server in map(urlsplit, source.traits.servers):
-            yield from ((name, f"{server.scheme}://{server.netloc}") for text in source.traits.shown for name in _NAMED.findall(text))
+            yield from ((name, f"{server.scheme}://{server.netloc}") for name in source.traits.secrets)

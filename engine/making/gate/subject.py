@@ -140,8 +140,8 @@ class Subject:
             self.trial.tell(f"{check} {number}/{len(self.entries)}")
             yield entry
 
-    async def takers(self, example: Example) -> tuple[ToolEntry, ...]:
-        """Whom it can be meant for: where there is more than one tool, those whose input schema it fits."""
+    async def tools_for(self, example: Example) -> tuple[ToolEntry, ...]:
+        """Its tools whose input schema the example fits; a single tool in any case."""
         if len(self.entries) == 1:
             return self.entries
         return tuple([entry for entry in self.entries if not await find_issues(entry.manifest.input_schema, example.input)])

@@ -96,7 +96,7 @@ def _as_text(schema: JsonSchema, source: HttpSource) -> frozenset[str]:
 async def _base(subject: Subject, entry: ToolEntry) -> Params:
     """Good input, to be spoilt; the best there is."""
     for example in subject.given:
-        if entry in await subject.takers(example):
+        if entry in await subject.tools_for(example):
             return example.input
     cases = await subject.cases.of(as_probed(entry.manifest))
     return cases[0] if cases else {}

@@ -84,7 +84,7 @@ async def _asked(subject: Subject, entry: ToolEntry) -> _Seen | None:
     """What comes of one call, always the same; None where there is none that could be made without harm."""
     if not subject.may_be_probed(entry):
         return None  # the examples were asked for, but once
-    fitting = [one for one in subject.given if entry in await subject.takers(one)]
+    fitting = [one for one in subject.given if entry in await subject.tools_for(one)]
     example = fitting[0] if fitting else None
     params = example.input if example else next(iter(await subject.cases.of(as_probed(entry.manifest))), None)
     if params is None:

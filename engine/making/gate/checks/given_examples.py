@@ -22,7 +22,7 @@ async def check(subject: Subject) -> CheckResult:
 
 async def _fault(subject: Subject, example: Example) -> str | None:
     said: list[str] = []
-    for entry in await subject.takers(example):
+    for entry in await subject.tools_for(example):
         reply = await subject.trial.call(entry.manifest.tool_id, example.input)
         wrong = _wrong(example, reply)
         if wrong is None:

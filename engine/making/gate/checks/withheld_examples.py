@@ -31,7 +31,7 @@ async def check(subject: Subject) -> CheckResult:
 async def _came(subject: Subject, example: Example) -> str | None:
     """What was wrong; None when one of the tools that take the input was right."""
     seen = "fitted the input schema of no tool"
-    for entry in await subject.takers(example):
+    for entry in await subject.tools_for(example):
         reply = await subject.trial.call(entry.manifest.tool_id, example.input, withheld=True)
         if reply.came is Came.ANSWER and not any(True for _ in unexpected(example.expected_output, reply.output)):
             return None

@@ -45,7 +45,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("role", "the tool has a role in a group with a lifecycle", lambda facts: facts.has_role),
     Reason("files", "a parameter may name a file", lambda facts: facts.names_files),
     Reason("large", "the parameters are larger than 64 KiB", lambda facts: facts.params_bytes > MOST_BYTES),
-    Reason("not_ready", "the tool is not up in this process", lambda facts: not facts.is_ready),
+    Reason("not_ready", "this process has not started the tool, or has no connection to it", lambda facts: not facts.is_ready),
     Reason("slow", "nine in ten of its calls of the last minute took longer than 0.1 s", lambda facts: (facts.quick_s or 0.0) > SLOW_S),
 )
 """In the order of asking; a call for which none holds takes the lane."""

@@ -49,8 +49,8 @@ class StageStep(Contract):
     went_well: bool = True
 
 
-class Taker(Contract):
-    """A tool that may do already what is asked for, and which it does no harm to ask."""
+class ExistingTool(Contract):
+    """A tool that may already do what is asked for, and that can be tried without harm."""
 
     tool_id: str
     version: str
@@ -63,7 +63,7 @@ class Inspected(Contract):
     answered_by: str | None = None
     tool_ids: tuple[str, ...] = ()
     """The tools of that group."""
-    takers: tuple[Taker, ...] = ()
+    takers: tuple[ExistingTool, ...] = ()
     """Tools to be tried with the examples, the likeliest first."""
     refused: Blank = None
 

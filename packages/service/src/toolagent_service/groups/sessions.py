@@ -229,9 +229,9 @@ def pause_of(attempts: int) -> timedelta:
 
 
 def cost_usd(group: ToolGroup, view: SessionView, now: datetime) -> float:
-    """What has been spent since the launch, as far as the group says what an hour costs."""
+    """What has been spent since the launch, as far as the group says what an hour costs; never less than before, if a clock is set back."""
     since = (view.ended_at or now) - view.launched_at if view.launched_at else timedelta()
-    return round(group.limits.usd_per_hour * since.total_seconds() / 3600, 6)
+    return max(view.cost_usd, round(group.limits.usd_per_hour * since.total_seconds() / 3600, 6))
 
 
 def end_at(group: ToolGroup, view: SessionView, *, is_used: bool) -> tuple[datetime, SessionEnd] | None:

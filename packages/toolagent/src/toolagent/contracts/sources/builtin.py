@@ -17,7 +17,7 @@ class BuiltinSource(Source):
 
     @property
     def traits(self) -> Traits:
-        return Traits(BackendRuntime.LOCAL, of_engine=True)
+        return Traits(BackendRuntime.LOCAL, handler=self.handler)
 
     @property
     def remedy(self) -> str:

@@ -33,6 +33,7 @@ Environment = Annotated[
     dict[EnvironmentName, str], Field(description="Variables that it runs with: texts, or `secret:NAME`, also in the query of an address.")
 ]
 
+_SECRET = re.compile(r"\bsecret:([A-Z][A-Z0-9_]*)")
 _AUTHORITY = re.compile(r"[^:]*://([^/?#]*)")
 
 
@@ -71,8 +72,13 @@ class Traits:
     """What of it these servers see, where secrets are named."""
     only_public: bool = False
     """These may be reached at public addresses only."""
-    of_engine: bool = False
-    """It is a part of the service: it cannot be removed."""
+    handler: str | None = None
+    """The part of the service that it is, which cannot be removed; None for all others."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The names of the secrets that these servers are shown."""
+        return tuple(name for text in self.shown for name in _SECRET.findall(text))
 
     @property
     def elsewhere(self) -> bool:

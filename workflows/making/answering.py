@@ -11,7 +11,7 @@ from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.catalog.expectations import unexpected
-from toolagent_service.contracts.making_steps import EndStep, Inspected, Taker
+from toolagent_service.contracts.making_steps import EndStep, ExistingTool, Inspected
 from toolagent_service.making.task_reasons import there_already
 
 _CALL_S = 10.0
@@ -37,27 +37,25 @@ async def answered(request: MakeRequest, found: Inspected) -> EndStep | None:
     finally:
         # A tool that is still being installed may be long about ending. Its call is settled without us.
         trying.cancel()
-    taker = trying.result() if trying.done() else None
-    return _end(request, (taker.tool_id,), _reason(taker, len(request.spec.examples))) if taker else None
+    tool = trying.result() if trying.done() else None
+    return _end(request, (tool.tool_id,), _reason(tool, len(request.spec.examples))) if tool else None
 
 
-async def _first_that_passes(request: MakeRequest, takers: Sequence[Taker], until: datetime) -> Taker | None:
-    for taker in takers:
-        if await _passes(request, taker, until):
-            return taker
+async def _first_that_passes(request: MakeRequest, existing: Sequence[ExistingTool], until: datetime) -> ExistingTool | None:
+    for tool in existing:
+        if await _passes(request, tool, until):
+            return tool
     return None
 
 
-async def _passes(request: MakeRequest, taker: Taker, until: datetime) -> bool:
+async def _passes(request: MakeRequest, tool: ExistingTool, until: datetime) -> bool:
     """One that fails, hangs or dies does not, nor does one for which there is no time left."""
     caller = request.caller.model_copy(update={"workflow_id": request.task_id})
     for example in request.spec.examples:
         # That we are told to stop is lost when it comes while a call begins.
         if workflow.now() >= until:
             return False
-        call = ToolCall(
-            tool_id=taker.tool_id, version=taker.version, params=example.input, timeout_s=_CALL_S, priority=_LAST, caller=caller
-        )
+        call = ToolCall(tool_id=tool.tool_id, version=tool.version, params=example.input, timeout_s=_CALL_S, priority=_LAST, caller=caller)
         result = await call_tool(call)
         if result.status != "success" or result.is_reference or any(unexpected(example.expected_output, result.result)):
             return False
@@ -68,6 +66,6 @@ def _end(request: MakeRequest, tool_ids: tuple[str, ...], reason: str) -> EndSte
     return EndStep(request=request, status=TaskState.COMPLETED, reason=reason, tool_ids=tool_ids)
 
 
-def _reason(taker: Taker, examples: int) -> str:
+def _reason(tool: ExistingTool, examples: int) -> str:
     passed = "it passed the example" if examples == 1 else f"it passed {examples} of {examples} examples"
-    return f"{taker.tool_id!r} (version {taker.version}) does that already: {passed}. Nothing was built."
+    return f"{tool.tool_id!r} (version {tool.version}) does that already: {passed}. Nothing was built."

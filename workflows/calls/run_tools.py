@@ -17,7 +17,7 @@ from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT
 from toolagent_service import stubs
 from workflows import options
-from workflows.callbacks import announce
+from workflows.calls.callbacks import announce
 from workflows.inputs import input_of
 
 LANES = 16

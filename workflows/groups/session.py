@@ -21,8 +21,8 @@ from toolagent_service.groups.roles import names_session
 from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError, step_of, the_step
 from workflows import options
 from workflows.cancelling import ended, surely
+from workflows.groups.looks import is_unlisted, look
 from workflows.invoke import CANCELLED_BEFORE, adopted, invoke, tell
-from workflows.looks import is_unlisted, look
 
 _MOST_RUNS = 1_000
 """Of one run of the workflow."""

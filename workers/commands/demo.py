@@ -12,7 +12,7 @@ from rich.console import Console
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.records import StoredFile
 from toolagent.contracts.tasks import TaskState, TaskView
-from workers.demo_making import deploy_a_repository, modelled, write_a_tool
+from workers.commands.demo_making import deploy_a_repository, modelled, write_a_tool
 from workers.failures import CannotRun
 from workers.service import Running, running_service
 from workers.settings.whole import Settings

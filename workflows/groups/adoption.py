@@ -19,8 +19,8 @@ from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife, SessionUse
 from toolagent_service.contracts.steps import AdmitRequest, Finished, Grouped, OfSession
 from workflows.cancelling import surely
+from workflows.groups.tool_group import ToolGroup
 from workflows.invoke import CANCELLED_BEFORE, Decision, carried_out, decided, request_of
-from workflows.tool_group import ToolGroup
 
 _PAUSE, _LONGEST_PAUSE = timedelta(seconds=15), timedelta(minutes=5)
 """Before the record is looked at though no session has said anything; doubled each time."""

@@ -21,11 +21,11 @@ from toolagent_service.contracts.making_steps import EndStep, HostStep, MakeEnd,
 from toolagent_service.making import making
 from toolagent_service.making.stage_account import Entered, stage_account
 from workflows import making_options as options
-from workflows.agent_runs import AgentRuns
-from workflows.answering import answered
 from workflows.cancelling import heed_cancellation, surely
 from workflows.inputs import input_of
 from workflows.lost_hosts import HostLost, found_host, is_not_taken, on_host
+from workflows.making.agent_runs import AgentRuns
+from workflows.making.answering import answered
 
 _EVERY_WAY = "every-way-is-tried"
 _MOST_LOOKS = 4

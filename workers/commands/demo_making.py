@@ -24,7 +24,7 @@ from toolagent.testing.servers.scenario import load_scenario
 from workers.failures import CannotRun
 from workers.settings.whole import Settings
 
-_SCENARIO = Path(__file__).resolve().parents[1] / "data/demo/word_counter.yaml"
+_SCENARIO = Path(__file__).resolve().parents[2] / "data/demo/word_counter.yaml"
 _LONGEST = 150
 _DESCRIPTION = "Count the words of a text, whatever their case, and name the most common one; null where there is none."
 _EXAMPLES: list[JsonValue] = [

@@ -12,8 +12,8 @@ import structlog
 from engine.runtimes.running.keeping import Keeping, Kept
 from engine.runtimes.runtime import Vitals
 from engine.store.hosts import HostTable
-from engine.upkeep.hot_tools import HotTools
-from engine.upkeep.scheduling import KeepingLimits, Modes, idle_s_of
+from engine.upkeep.tools.hot_tools import HotTools
+from engine.upkeep.tools.scheduling import KeepingLimits, Modes, idle_s_of
 from toolagent.contracts.manifest import SchedulingMode
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.maintenance import HostRound, ServiceRound

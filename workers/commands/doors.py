@@ -18,13 +18,13 @@ from rich.console import Console
 
 from toolagent.validation.checkers import end_checks
 from workers.collector import spare_what_stays
+from workers.commands.up import api, stop_on_signals
 from workers.failures import CannotRun
 from workers.front.door import bound_socket
 from workers.logs import configure_logging
 from workers.ports import url_of
 from workers.service import named_address, named_database, running_api
 from workers.settings.whole import Settings
-from workers.up import api, stop_on_signals
 
 _PROCESSES = "--processes"
 _MOST = 64

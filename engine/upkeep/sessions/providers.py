@@ -17,7 +17,7 @@ from engine.store.events import EventTable
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
 from engine.upkeep.rounds import repeated
-from engine.upkeep.sessions import SessionWorkflows
+from engine.upkeep.sessions.sweep import SessionWorkflows
 from toolagent.contracts.calls import Caller, ToolCall, ToolResult
 from toolagent.contracts.groups import GroupRole, ToolGroup, VerifyProbe
 from toolagent.contracts.records import CallRecord, Event, EventType

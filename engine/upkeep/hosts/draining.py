@@ -11,7 +11,7 @@ from engine.calls.placements import FRESH_S
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
 from engine.store.tasks import TaskTable
-from engine.upkeep.residents import Residents
+from engine.upkeep.hosts.residents import Residents
 from engine.upkeep.rounds import repeated
 from toolagent.contracts.hosts import Host, HostDrain, HostListing
 from toolagent.core.failures import StoreUnavailableError

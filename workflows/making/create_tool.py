@@ -1,15 +1,15 @@
-"""One tool that does not do what it should, to a version that does, or to the reason why the old one stays."""
+"""One tool, from what is asked for to a version that may be called, or to the reason why there is none."""
 
 from pydantic import JsonValue
 from temporalio import workflow
 
 from toolagent.client import names
 from toolagent_service.contracts.making_steps import MakeEnd
-from workflows.making import Making
+from workflows.making.making import Making
 
 
-@workflow.defn(name=names.REPAIR_TOOL)
-class RepairTool:
+@workflow.defn(name=names.CREATE_TOOL)
+class CreateTool:
     def __init__(self) -> None:
         self._making = Making()
 

@@ -15,8 +15,8 @@ from toolagent_service import stubs
 from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.sessions import NoSuchStepError, step_of
 from workflows import options
+from workflows.groups.tool_group import ToolGroup
 from workflows.inputs import input_of
-from workflows.tool_group import ToolGroup
 
 
 @workflow.defn(name=names.USE_GROUP)

@@ -10,8 +10,8 @@ from toolagent.core.calls.idempotency import call_id_for_key, call_id_of_workflo
 from toolagent.core.calls.results import failed
 from toolagent.core.json_paths import json_path
 from toolagent_service import step_names
-from workflows.adoption import invoke_alone
-from workflows.callbacks import announce
+from workflows.calls.callbacks import announce
+from workflows.groups.adoption import invoke_alone
 
 _MOST_ISSUES = 50
 

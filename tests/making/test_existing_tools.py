@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from engine.making.existing_tools import takers_of, words_of
+from engine.making.existing_tools import existing_tools, words_of
 from engine.registry.registry import ToolRegistry
 from engine.store.database import Database
 from tests.parts import tool_registry
@@ -12,7 +12,7 @@ from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import NetworkAccess, PermissionClass, SecurityContext, SideEffectScope, ToolManifest, ToolStatus
 from toolagent.contracts.sources import LocalSource, RemoteSource, ToolSource
 from toolagent.contracts.task_specs import BuildTool, Example
-from toolagent_service.contracts.making_steps import Taker
+from toolagent_service.contracts.making_steps import ExistingTool
 
 TEXT: JsonSchema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"], "additionalProperties": False}
 HERE: tuple[ToolSource, ...] = (LocalSource(host_dir="counter"),)
@@ -34,13 +34,13 @@ async def registered(registry: ToolRegistry, tool_id: str = "word_counter", sour
 
 
 async def ids(registry: ToolRegistry, spec: BuildTool = WANTED) -> list[str]:
-    return [taker.tool_id for taker in await takers_of(spec, registry)]
+    return [tool.tool_id for tool in await existing_tools(spec, registry)]
 
 
 async def test_a_tool_like_it_that_takes_the_inputs_is_tried_in_its_active_version(registry: ToolRegistry) -> None:
     await registered(registry)
     await registered(registry, version="1.1.0")
-    assert await takers_of(WANTED, registry) == (Taker(tool_id="word_counter", version="1.1.0"),)
+    assert await existing_tools(WANTED, registry) == (ExistingTool(tool_id="word_counter", version="1.1.0"),)
 
 
 async def test_the_likeliest_three_are_tried(registry: ToolRegistry) -> None:

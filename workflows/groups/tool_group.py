@@ -17,8 +17,8 @@ from toolagent.core.catalog.lifecycles import lifecycle_fault
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife, SessionUse
 from toolagent_service.groups import sessions
+from workflows.groups.session import Session
 from workflows.inputs import input_of, told_of
-from workflows.session import Session
 
 _STOP_PATIENCE_S = 30.0
 

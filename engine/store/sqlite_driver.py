@@ -1,0 +1,86 @@
+"""SQLite through the driver's thread, with one visit there for each statement.
+
+SQLAlchemy makes a cursor, executes, fetches and closes, each by a visit of its own, which costs more than a short statement does.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVarTuple
+
+import aiosqlite
+
+Ts = TypeVarTuple("Ts")
+
+_Ended = tuple[Any, int, int | None, Sequence[Any]]
+"""A cursor's `description`, `rowcount` and `lastrowid`, and all its rows."""
+
+
+class _Connection(aiosqlite.Connection):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(partial(sqlite3.connect, *args, **options), iter_chunk_size=64)
+        self._thread.daemon = True  # as SQLAlchemy has it
+
+    def cursor(self) -> "_Cursor":  # pyright: ignore[reportIncompatibleMethodOverride] - the protocol of SQLAlchemy, not of aiosqlite
+        return _Cursor(self)
+
+    async def executed(self, method: str, statement: str, parameters: Iterable[Any]) -> _Ended:
+        return await self._execute(_executed, self._conn, method, statement, parameters)
+
+    async def rollback(self) -> None:
+        """It is asked for after each read too, when nothing has begun."""
+        if self.in_transaction:
+            await super().rollback()
+
+
+class _Cursor:
+    """Has been closed whenever it is looked at."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+        self._rows: Sequence[Any] = ()
+        self.description: Any = None
+        self.rowcount, self.arraysize = -1, 1
+        self.lastrowid: int | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> None:
+        self._take(await self._connection.executed("execute", statement, parameters))
+
+    async def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._take(await self._connection.executed("executemany", statement, rows))
+
+    async def fetchall(self) -> Sequence[Any]:
+        rows, self._rows = self._rows, ()
+        return rows
+
+    async def close(self) -> None:
+        self._rows = ()
+
+    def _take(self, ended: _Ended) -> None:
+        self.description, self.rowcount, self.lastrowid, self._rows = ended
+
+
+async def connect(*args: Any, **options: Any) -> _Connection:
+    """Takes what `sqlite3.connect` does. Raises sqlite3.Error."""
+    connection = _Connection(*args, **options)
+    await connection
+    return connection
+
+
+def _executed(connection: sqlite3.Connection, method: str, statement: str, parameters: Iterable[Any]) -> _Ended:
+    """In the driver's thread."""
+    cursor = connection.cursor()
+    try:
+        getattr(cursor, method)(statement, parameters)
+        # How many rows a statement has changed is known once all that it returns are read.
+        rows = cursor.fetchall() if cursor.description else ()
+        return cursor.description, cursor.rowcount, cursor.lastrowid, rows
+    finally:
+        cursor.close()

@@ -1,0 +1,1 @@
+"""Sessions of groups: those without a workflow, and what their providers still run."""

@@ -1,0 +1,1 @@
+"""What `python -m workers` does, a command each."""

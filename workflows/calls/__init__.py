@@ -1,0 +1,1 @@
+"""Calls: alone, many at once and in lanes; the notice of their end; orders to tools."""

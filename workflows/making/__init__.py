@@ -1,0 +1,1 @@
+"""Making and repairing tools, with the agent that writes them."""

@@ -49,6 +49,7 @@ async def test_the_list_has_the_specified_shape(stocked: House) -> None:
         "status": "active",
         "version": "1.0.0",
         "tags": ["图片"],
+        "external_source": None,
     }
 
 
@@ -155,6 +156,7 @@ async def test_a_search_has_the_specified_shape(stocked: House) -> None:
                 "pid": 12345,
                 "version": "1.0.0",
                 "endpoint": "http://127.0.0.1:52341",
+                "external_source": None,
             }
         ],
         "total": 1,

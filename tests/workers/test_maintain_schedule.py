@@ -78,7 +78,7 @@ async def test_a_run_that_is_not_over_keeps_later_ones_from_starting(client: Cli
     await client.get_workflow_handle(running[0]).terminate()
 
 
-async def test_a_trigger_starts_a_run_and_leaves_one_more_for_afterwards(client: Client) -> None:
+async def test_triggers_start_one_run_at_a_time(client: Client) -> None:
     """Nobody serves the workflows here."""
     await MaintainSchedule(client, SELDOM).upsert()
     schedule, handle = KnowHubSchedule(client, SELDOM), client.get_schedule_handle(names.KNOWHUB_SCHEDULE)
@@ -87,8 +87,8 @@ async def test_a_trigger_starts_a_run_and_leaves_one_more_for_afterwards(client:
         for _ in range(3):
             await schedule.trigger()
         async with asyncio.timeout(30):
-            while not (info := (await handle.describe()).info).running_actions:
+            while not (info := (await handle.describe()).info).running_actions:  # noqa: ASYNC110 - it happens on the server
                 await asyncio.sleep(0.2)
-        assert (info.num_actions, info.num_actions_skipped_overlap) == (1, 0)
+        assert info.num_actions == 1
     finally:
         await handle.delete()

@@ -65,7 +65,7 @@ class Service(MakingRequests):
         return httpx.Response(200, text=ENDED.model_dump_json(), request=httpx.Request(method, path))
 
     @contextmanager
-    def _streamed(self, path: str, headers: dict[str, str], *, method: str = "GET", body: object = None) -> Generator[httpx.Response]:
+    def _streamed(self, path: str, headers: dict[str, str], method: str = "GET", body: object = None) -> Generator[httpx.Response]:
         assert (method, path, body, headers["Accept"]) == ("GET", f"/tasks/{NOTE.task_id}/events", None, "text/event-stream")
         if not self._connections:
             yield httpx.Response(204)

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import JsonValue
 
 from engine.runtimes.failures import NotSent
-from engine.runtimes.http.public_servers import PublicServers
+from engine.runtimes.http.destination import Judge
 from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
 from engine.runtimes.mcp.pipes import Streams
 from toolagent.contracts.calls import ErrorType
@@ -41,7 +41,7 @@ class WebServer:
     is_sse: bool
     headers: Callable[[], Mapping[str, str]]
     tls: ssl.SSLContext
-    public: PublicServers | None
+    public: Judge | None
     most_bytes: int
     max_values: int
 

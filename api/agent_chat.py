@@ -1,18 +1,32 @@
 """From what an agent says to an answer, and to the task that it asks for."""
 
+import json
+import uuid
+
+from api import chats
 from api.making import submitted_task
 from api.ports import Dependencies
 from api.reading.bodies import AgentChatBody
+from api.reading.chat_bodies import ChatBody
+from engine.concierge.solutions import suggested
 from toolagent.contracts.agent_chat import AgentAnswer
 from toolagent.contracts.making import MakeRequest
+from toolagent.core.chats import message_id_for
 from toolagent.core.task_requests import request_key
+from toolagent_service.contracts.concierge import Language
+
+_MENTIONED: dict[Language, str] = {"en": "The answer names it.", "zh": "回答中提到了它。"}
+_GO_ON: dict[Language, str] = {
+    "en": "POST /chat with chat_id {chat_id} goes on from here",
+    "zh": "使用 POST /chat 和 chat_id {chat_id} 继续对话",
+}
 
 
 async def answered(dependencies: Dependencies, said: AgentChatBody, key: str | None) -> AgentAnswer:
-    """By rules; by a model what they do not decide, where there is one. Raises as `submitted_task`."""
+    """By rules; what they do not decide by a conversation with the model, where there is one. Raises as `submitted_task`, and Refusal."""
     reply = await dependencies.concierge.answer(said.message, said.context)
-    if not reply.is_decided and dependencies.adviser:
-        return await dependencies.adviser.advise(said.message, said.context)
+    if not reply.is_decided and dependencies.has_model:
+        return await _conversed(dependencies, said, key, reply.language)
     if reply.task is None:
         return reply.answer()
     request = MakeRequest(
@@ -24,3 +38,21 @@ async def answered(dependencies: Dependencies, said: AgentChatBody, key: str | N
     )
     task = await submitted_task(dependencies, request)
     return reply.about_task(task.task_id, task.status).answer()
+
+
+async def _conversed(dependencies: Dependencies, said: AgentChatBody, key: str | None, language: Language) -> AgentAnswer:
+    """The first message of a chat of its own. With a key it is the same chat again."""
+    key = key if key is not None else uuid.uuid4().hex
+    chat_id = f"agent-{message_id_for(said.caller.caller_id or '', key)}"
+    message = f"{said.message}\n\n{json.dumps(said.context, ensure_ascii=False)}" if said.context else said.message
+    reply = await chats.answered(dependencies, ChatBody(message=message, chat_id=chat_id), key)
+    tools = [tool for tool_id in reply.tools if (tool := await dependencies.registry.get(tool_id)) is not None]
+    task_id = next(iter(reply.task_ids), None)
+    return AgentAnswer(
+        reply=reply.response,
+        tools=tuple(suggested(tool, _MENTIONED[language]) for tool in tools),
+        task_id=task_id,
+        tracking=f"GET /tasks/{task_id}" if task_id else None,
+        next_steps=(_GO_ON[language].format(chat_id=chat_id),),
+        answered_by=reply.answered_by.value,
+    )

@@ -15,7 +15,6 @@ from engine.concierge.concierge import Concierge
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
 from toolagent.client.handles import BatchHandle, CallHandle
-from toolagent.contracts.agent_chat import AgentAnswer
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.callbacks import CallbackView
@@ -77,12 +76,6 @@ class Calls(Protocol):
     def batch(self, batch_id: str) -> BatchHandle: ...
     async def batch_end(self, batch_id: str) -> BatchEnd: ...
     async def control(self, control: ToolControl) -> ToolRoute: ...
-
-
-class Adviser(Protocol):
-    """Answers by a model what rules do not decide."""
-
-    async def advise(self, message: str, context: Mapping[str, JsonValue]) -> AgentAnswer: ...
 
 
 class Settled(Protocol):
@@ -262,7 +255,7 @@ class Limits:
 class Dependencies:
     """Everything behind the front door.
 
-    `adviser` answers what the rules of the concierge do not decide, where a model is set; `placements` knows where a tool is started that
+    With `has_model` a conversation answers what the rules of the concierge do not decide. `placements` knows where a tool is started that
     runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none; `longest_pause` how long the event loop has stood
     still; `lane_figures` what the lane of this door has done, if calls take it.
     """
@@ -292,7 +285,7 @@ class Dependencies:
     knowhub: KnowHub
     audit: AuditTrail
     callback_refusal: Callable[[str], Awaitable[str | None]]
-    adviser: Adviser | None = None
+    has_model: bool = False
     limits: Limits = field(default_factory=Limits)
     checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
     longest_pause: Callable[[], LoopPause | None] = lambda: None

@@ -339,6 +339,7 @@ def doors_of(
         tables=tables_of(store, settings, state),
         callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,
+        has_model=settings.model.model is not None,
         limits=Limits(
             max_params_bytes=sizes.max_params_bytes,
             max_values=sizes.max_values,

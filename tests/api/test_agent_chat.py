@@ -1,7 +1,6 @@
 """`POST /agent/chat`: what is asked for in plain words is answered by rules, and a clear wish becomes a task."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import pytest
 import pytest_asyncio
@@ -157,21 +156,15 @@ async def test_it_says_that_rules_answer(shop: House) -> None:
     assert "without a model" in (await said(shop, "The sky is blue.")).reply
 
 
-@dataclass
-class Advice:
-    asked: list[str] = field(default_factory=list[str])
-
-    async def advise(self, message: str, context: Mapping[str, JsonValue]) -> AgentAnswer:
-        self.asked.append(f"{message} {dict(context)}")
-        return AgentAnswer(reply="So it is.", answered_by="model")
-
-
 async def test_a_model_is_asked_for_what_rules_do_not_decide_and_for_nothing_else(shop: House) -> None:
-    advice = Advice()
-    async with browse(with_doors(shop, adviser=advice)) as http:
-        answers = [(await http.post("/agent/chat", json={"message": one})).json() for one in ("The sky is blue.", "list all tools")]
-    assert [answer["answered_by"] for answer in answers] == ["model", "rules"]
-    assert advice.asked == ["The sky is blue. {}"]
+    async with browse(with_doors(shop, has_model=True)) as http:
+        asked = [{"message": "The sky is blue.", "context": {"task": "weather"}}] * 2 + [{"message": "list all tools"}]
+        answers = [(await http.post("/agent/chat", json=one, headers={"Idempotency-Key": "k"})).json() for one in asked]
+    assert answers[0] == answers[1]
+    assert answers[0]["reply"] == 'You said: The sky is blue.\n\n{"task": "weather"}'
+    (message,) = shop.client.chats.said.values()
+    assert message.chat_id in answers[0]["next_steps"][0]
+    assert answers[2]["reply"].startswith("There are")
 
 
 @pytest.mark.parametrize(

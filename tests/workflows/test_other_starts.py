@@ -68,7 +68,7 @@ READY: JsonValue = {
 }
 """A session that waits to be used: nothing serves its local activities, and one that waits would keep updates back."""
 
-TOLD = {names.RUN_IN_SESSION}
+TOLD = {names.RUN_IN_SESSION, names.SAY}
 """Updates that take something, which may be an object without fields."""
 
 
@@ -80,6 +80,8 @@ def valid(name: str, workflow_id: str) -> JsonValue:
         names.REPAIR_TOOL: {"task_id": workflow_id, "spec": {"type": "repair_tool", "tool_id": "echo"}},
         names.CODING_AGENT: AGENT,
         names.TOOL_GROUP: READY,
+        # One that goes on asks no archive first.
+        names.SERVICE_AGENT: {"chat_id": workflow_id.removeprefix("chat/"), "runs": 1},
     }
     return inputs[name]
 
@@ -146,8 +148,8 @@ async def test_a_lane_that_is_told_nonsense_goes_on(temporal: Client, queue: str
 
 @pytest.mark.parametrize("name", [name for name in HANDLERS if name not in {step_names.CALL_LANE, names.INVOKE_TOOL}])
 async def test_a_workflow_that_is_told_nonsense_goes_on(temporal: Client, queue: str, name: str) -> None:
-    kind = {names.CREATE_TOOL: "create", names.REPAIR_TOOL: "repair"}.get(name, "other")
-    workflow_id = f"{kind}_{uuid.uuid4().hex[:8]}"
+    kind = {names.CREATE_TOOL: "create_", names.REPAIR_TOOL: "repair_", names.SERVICE_AGENT: "chat/"}.get(name, "other_")
+    workflow_id = f"{kind}{uuid.uuid4().hex[:8]}"
     handle: WorkflowHandle[object, object] = await temporal.start_workflow(
         name, valid(name, workflow_id), id=workflow_id, task_queue=queue, execution_timeout=LIFE
     )

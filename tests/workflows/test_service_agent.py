@@ -1,6 +1,7 @@
 """A conversation on a real server: its order, its runs, its limits."""
 
 import asyncio
+import gc
 import uuid
 from collections import Counter
 
@@ -10,6 +11,8 @@ from temporalio.exceptions import ApplicationError
 from tests.workflows.chat_paths import Archive, life_of, message, said
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
+from toolagent.client.chats import Chats
+from toolagent.contracts.chats import ChatMessage
 from toolagent_service.contracts.chats import ChatLife
 
 _CALLERS, _MESSAGES = 3, 24
@@ -65,3 +68,24 @@ async def test_more_messages_than_may_wait_are_refused_and_may_come_again(tempor
     assert isinstance(failure, WorkflowUpdateFailedError)
     assert isinstance(failure.cause, ApplicationError)
     assert failure.cause.type == names.CHAT_FULL
+
+
+async def test_whoever_leaves_before_the_answer_leaves_no_complaint_behind(temporal: Client) -> None:
+    """Nobody serves the queue of the front door here."""
+    chat_id, complaints = f"left-{uuid.uuid4().hex[:8]}", list[object]()
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: complaints.append(context))
+    asked = asyncio.create_task(Chats(temporal).say(ChatMessage(chat_id=chat_id, message="hello", message_id="msg-1")))
+    async with asyncio.timeout(_PATIENCE_S):
+        query = f"WorkflowId = '{names.chat_workflow(chat_id)}'"
+        while not [one async for one in temporal.list_workflows(query)]:  # noqa: ASYNC110 - it happens on the server
+            await asyncio.sleep(0.1)
+    asked.cancel()
+    await asyncio.wait((asked,))
+    is_cancelled = asked.cancelled()
+    del asked
+    await asyncio.sleep(0)
+    gc.collect()
+    loop.set_exception_handler(None)
+    await temporal.get_workflow_handle(names.chat_workflow(chat_id)).terminate()
+    assert (is_cancelled, complaints) == (True, [])

@@ -18,7 +18,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from toolagent.client.failures import ChatRefusedError, ChatUnreachableError
-from toolagent.client.patience import if_known, reached
+from toolagent.client.patience import if_known, reached, starting
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.chats import ChatMessage, ChatReply
 
@@ -54,7 +54,7 @@ class Chats:
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             )
             try:
-                with _reached():
+                with _reached(), starting(start):
                     return await self._client.execute_update_with_start_workflow(
                         names.SAY, message, start_workflow_operation=start, id=message.message_id, result_type=ChatReply
                     )

@@ -1,16 +1,17 @@
 """Patience with a Temporal server that is down; waiting for a healthy one does not count."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from temporalio.client import WorkflowExecutionDescription, WorkflowHandle
+from temporalio.client import WithStartWorkflowOperation, WorkflowExecutionDescription, WorkflowHandle
 from temporalio.service import RPCError, RPCStatusCode
 from tenacity import AsyncRetrying, RetryCallState, RetryError, retry_if_exception, wait_exponential
 
-__all__ = ["SilenceError", "described", "if_known", "is_away", "patiently", "reached"]
+__all__ = ["SilenceError", "described", "if_known", "is_away", "patiently", "reached", "starting"]
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -100,3 +101,13 @@ async def described(handle: WorkflowHandle[Any, Any]) -> WorkflowExecutionDescri
     with if_known():
         return await handle.describe(rpc_timeout=_DESCRIBE_TIMEOUT)
     return None
+
+
+@contextmanager
+def starting(operation: WithStartWorkflowOperation[Any, Any]) -> Generator[None]:
+    """An update with a start. The SDK keeps its failure for the handle of the start too, and complains if nobody asks for that."""
+    try:
+        yield
+    except BaseException:
+        asyncio.ensure_future(operation.workflow_handle()).add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        raise

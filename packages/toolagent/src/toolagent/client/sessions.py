@@ -12,7 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from toolagent.client.failures import SessionRefusedError, SessionUnreachableError
-from toolagent.client.patience import reached
+from toolagent.client.patience import reached, starting
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
@@ -47,7 +47,7 @@ class Sessions:
                 static_summary=request.group.group_id,
             )
             try:
-                with _reached():
+                with _reached(), starting(start):
                     return await self._client.execute_update_with_start_workflow(
                         names.SESSION, start_workflow_operation=start, result_type=SessionView
                     )

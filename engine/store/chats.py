@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TypeAlias
 
 from pydantic import JsonValue
@@ -32,7 +33,7 @@ _IS_OPEN = select(chats.c.is_open).where(chats.c.chat_id == bindparam("of"))
 _COUNTED = (
     update(chats)
     .where(chats.c.chat_id == bindparam("of"))
-    .values(turn_count=chats.c.turn_count + 1, updated_at=bindparam("spoken_at"))
+    .values(turn_count=chats.c.turn_count + bindparam("more"), updated_at=bindparam("spoken_at"))
     .returning(chats.c.turn_count)
 )
 _TURNS_OF = (
@@ -56,21 +57,29 @@ class ChatTable:
         """The turn of this message, and its answer if it has one. Opens the chat."""
         async with self._database.write(alone=_lock(chat_id)) as connection:
             await _open(connection, chat_id)
-            known = await _turns_of(connection, chat_id, message_id)
-            said = next((turn for turn in known if turn.role is ChatRole.USER), None)
-            answer = next((turn for turn in known if turn.role is ChatRole.ASSISTANT), None)
+            said, answer = await _exchanged(connection, chat_id, message_id)
             if said is None:
-                turn = ChatTurn(number=0, role=ChatRole.USER, text=text, at=now(), message_id=message_id)
-                said = await _append(connection, chat_id, turn)
+                (said,) = await _append(connection, chat_id, _saying(message_id, text, now()))
         return said, reply_of(chat_id, answer) if answer else None
+
+    async def exchange(self, chat_id: str, text: str, answer: ChatTurn) -> tuple[ChatTurn, ChatReply]:
+        """A message that is answered as it is said: the turn of it, and the answer that stands for it. Opens the chat."""
+        async with self._database.write(alone=_lock(chat_id)) as connection:
+            await _open(connection, chat_id)
+            said, stands = await _exchanged(connection, chat_id, answer.message_id)
+            then = _told(chat_id, answer)
+            if said is None:
+                said, stands = await _append(connection, chat_id, _saying(answer.message_id, text, answer.at), answer, then=then)
+            elif stands is None:
+                (stands,) = await _append(connection, chat_id, answer, then=then)
+        return said, reply_of(chat_id, stands or answer)
 
     async def answer(self, chat_id: str, answer: ChatTurn, *, ends: bool = True) -> ChatTurn:
         """The turn of the assistant that stands for this message. Its number follows. `ends`: somebody waits for it, who is told."""
         async with self._database.write(alone=_lock(chat_id)) as connection:
-            known = await _turns_of(connection, chat_id, answer.message_id)
-            stands = next((turn for turn in known if turn.role is ChatRole.ASSISTANT), None)
+            _, stands = await _exchanged(connection, chat_id, answer.message_id)
             if stands is None:
-                stands = await _append(connection, chat_id, answer, _told(chat_id, answer) if ends else ())
+                (stands,) = await _append(connection, chat_id, answer, then=_told(chat_id, answer) if ends else ())
         return stands
 
     async def add_chunks(self, conversation_id: str, chunks: Sequence[Chunk]) -> None:
@@ -182,6 +191,16 @@ async def _turns_of(connection: AsyncConnection, chat_id: str, message_id: str) 
     return tuple(turn_of(row) for row in (await connection.execute(_TURNS_OF, {"of": chat_id, "message": message_id})).mappings())
 
 
+async def _exchanged(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[ChatTurn | None, ChatTurn | None]:
+    """The message and its answer, as far as they are there."""
+    sides = {turn.role: turn for turn in await _turns_of(connection, chat_id, message_id)}
+    return sides.get(ChatRole.USER), sides.get(ChatRole.ASSISTANT)
+
+
+def _saying(message_id: str, text: str, at: datetime) -> ChatTurn:
+    return ChatTurn(number=0, role=ChatRole.USER, text=text, at=at, message_id=message_id)
+
+
 def _told(chat_id: str, answer: ChatTurn) -> list[_Happening]:
     """To who waits for it: its text, where that was not told as it was written, and that it is there."""
     return [*map(_chunk, _unheard(answer)), (ChatEventKind.DONE, reply_of(chat_id, answer).model_dump(mode="json"))]
@@ -199,20 +218,21 @@ def _chunk(chunk: Chunk) -> _Happening:
     return ChatEventKind.CHUNK, chunk.model_dump(mode="json")
 
 
-async def _append(connection: AsyncConnection, chat_id: str, turn: ChatTurn, then: Sequence[_Happening] = ()) -> ChatTurn:
-    """In a transaction that has the lock of the chat. The turn with its number; of a chat that was deleted nothing is written.
-
-    `then` happens after it.
+async def _append(connection: AsyncConnection, chat_id: str, *turns: ChatTurn, then: Sequence[_Happening] = ()) -> Sequence[ChatTurn]:
+    """In a transaction that has the lock of the chat. Turns about one message, with their numbers; of a chat that was deleted nothing is
+    written. `then` happens after them.
     """
-    number = (await connection.execute(_COUNTED, {"of": chat_id, "spoken_at": timestamp(turn.at)})).scalar_one_or_none()
+    told = {"of": chat_id, "more": len(turns), "spoken_at": timestamp(turns[-1].at)}
+    number = (await connection.execute(_COUNTED, told)).scalar_one_or_none()
     if number is None:
-        return turn
-    numbered = turn.model_copy(update={"number": number})
-    await connection.execute(_NEW_TURN, turn_row(chat_id, numbered))
-    said = (ChatEventKind.MESSAGE, numbered.model_dump(mode="json"))
-    last = await _happened(connection, chat_id, turn.message_id, (said, *then))
+        return turns
+    first = number - len(turns) + 1
+    numbered = [turn.model_copy(update={"number": at}) for at, turn in enumerate(turns, start=first)]
+    await connection.execute(_NEW_TURN, [turn_row(chat_id, turn) for turn in numbered])
+    said = [(ChatEventKind.MESSAGE, turn.model_dump(mode="json")) for turn in numbered]
+    last = await _happened(connection, chat_id, turns[-1].message_id, (*said, *then))
     # It looks at all old events.
-    if number % _FORGET_EVERY == 0:
+    if number // _FORGET_EVERY > (first - 1) // _FORGET_EVERY:
         old = (chat_events.c.position <= last - _KEPT_EVENTS, chat_events.c.event == ChatEventKind.CHUNK.value)
         await connection.execute(delete(chat_events).where(chat_events.c.chat_id == chat_id, *old))
     return numbered

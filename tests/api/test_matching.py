@@ -51,7 +51,7 @@ async def test_a_limit_keeps_the_best_and_the_total(shop: House) -> None:
 async def test_a_compact_answer_has_what_a_choice_needs(shop: House) -> None:
     answer = (await shop.http.post("/search_tools", json={"keyword": "image_compress_api", "limit": 1, "detail": "compact"})).json()
     (tool,) = answer["tools"]
-    assert {*tool} == {"tool_id", "name", "description", "category", "params"}
+    assert {*tool} == {"tool_id", "name", "description", "category", "params", "external_source"}
     assert (tool["tool_id"], tool["params"][0]) == ("image_compress_api", "image_path")
     assert all(param.endswith("?") for param in tool["params"][1:])
     assert (await shop.http.post("/search_tools", json={"detail": "tiny"})).json()["errors"][0]["field"] == "detail"

@@ -26,7 +26,8 @@ async def test_a_picture_goes_through_a_workflow(tools: Tools) -> None:
     assert tools.content(result) == {"2": PICTURE}
     assert Path(made.file).is_relative_to(tools.folder)
     assert "node 1 (LoadImage)" in tools.told
-    assert "node 2 (SaveImage): 3 of 3" in tools.told
+    # It is looked at now and then: how far the last node is may be over before.
+    assert any(told.startswith("node 2 (SaveImage)") for told in tools.told)
 
 
 async def test_a_server_that_was_found_before_it_is_ready_is_waited_for(tmp_path: Path) -> None:

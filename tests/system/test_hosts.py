@@ -224,7 +224,8 @@ def test_a_host_whose_clock_is_an_hour_off_is_alive_and_runs_tools(house: House,
     member.environment.update(LD_PRELOAD=str(faketime), FAKETIME=shift, FAKETIME_DONT_FAKE_MONOTONIC="1")
     member.start()
     member.wait_until_ready()
-    assert {host.host for host in cluster.hosts().values() if host.is_alive} >= {member.host, *house.hosts}
+    everybody = {member.host, *house.hosts}
+    wait_until(lambda: {host.host for host in cluster.hosts().values() if host.is_alive} >= everybody, "all are alive")
     tools = ("once", "again", "crowded")
     for tool_id in tools:
         assert cluster.http.post(f"/tools/{tool_id}/stop").is_success

@@ -111,7 +111,7 @@ class AskModel:
 
     def _affordable(self, ask: ModelAsk, provider: ModelProvider, lost: Lost) -> int:
         """How many tokens the answer may have. What broke off was paid for, and may have used up what there was for this turn."""
-        budget = next_attempt_budget(ask, self._models.prices.of(provider.model), lost)
+        budget = next_attempt_budget(ask, self._models.prices.of(provider.model), lost, self._roles[ask.role].rules.limits)
         if isinstance(budget, Exhausted):
             raise refusal(budget.reason, budget.end.value)
         return budget

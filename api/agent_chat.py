@@ -1,11 +1,12 @@
 """From what an agent says to an answer, and to the task that it asks for."""
 
-import json
 import uuid
 
 from api import chats
+from api.errors import bad_field
 from api.making import submitted_task
 from api.ports import Dependencies
+from api.problems import ProblemKind
 from api.reading.bodies import AgentChatBody
 from api.reading.chat_bodies import ChatBody
 from engine.concierge.solutions import suggested
@@ -20,6 +21,9 @@ _GO_ON: dict[Language, str] = {
     "en": "POST /chat with chat_id {chat_id} goes on from here",
     "zh": "使用 POST /chat 和 chat_id {chat_id} 继续对话",
 }
+
+_READ = ("task", "requirements")
+"""Of the context; the rules read the same."""
 
 
 async def answered(dependencies: Dependencies, said: AgentChatBody, key: str | None) -> AgentAnswer:
@@ -44,7 +48,7 @@ async def _conversed(dependencies: Dependencies, said: AgentChatBody, key: str |
     """The first message of a chat of its own. With a key it is the same chat again."""
     key = key if key is not None else uuid.uuid4().hex
     chat_id = f"agent-{message_id_for(said.caller.caller_id or '', key)}"
-    message = f"{said.message}\n\n{json.dumps(said.context, ensure_ascii=False)}" if said.context else said.message
+    message = _whole(dependencies, said)
     reply = await chats.answered(dependencies, ChatBody(message=message, chat_id=chat_id), key)
     tools = [tool for tool_id in reply.tools if (tool := await dependencies.registry.get(tool_id)) is not None]
     task_id = next(iter(reply.task_ids), None)
@@ -56,3 +60,14 @@ async def _conversed(dependencies: Dependencies, said: AgentChatBody, key: str |
         next_steps=(_GO_ON[language].format(chat_id=chat_id),),
         answered_by=reply.answered_by.value,
     )
+
+
+def _whole(dependencies: Dependencies, said: AgentChatBody) -> str:
+    """The message with what is read of its context. Raises Refusal where only that makes it too large."""
+    texts = [said.message, *(text for name in _READ if isinstance(text := said.context.get(name), str))]
+    whole = "\n\n".join(text.strip() for text in texts if text.strip())
+    most, size = dependencies.limits.max_message_bytes, len(whole.encode())
+    if len(said.message.encode()) <= most < size:
+        told = f"With `task` and `requirements` the message has {size} bytes; it may have at most {most} (TOOL_AGENT_CHAT_MESSAGE_BYTES)."
+        raise bad_field("context", told, ProblemKind.BODY_TOO_LARGE)
+    return whole

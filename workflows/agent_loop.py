@@ -43,7 +43,7 @@ class AgentLoop:
             if not self._whole and self._is_long():
                 await workflow.wait_condition(workflow.all_handlers_finished)
                 return self._request.model_copy(update={"resume_from": self.state})
-            match loop.next_step(self._request, self.state, workflow.now().timestamp()):
+            match loop.next_step(self._request, self.state, workflow.now().timestamp(), self._rules.limits):
                 case loop.AskModel(ask=ask):
                     await self._asked(ask)
                 case loop.RunTools(allowed=allowed, refused=refused):
@@ -83,7 +83,7 @@ class AgentLoop:
         said = cause.cause if isinstance(cause, TimeoutError) else cause
         told = said.message if isinstance(said, ApplicationError) else ""
         if _is_over(error):
-            return loop.out_of_time(self._request, self.state, told)
+            return loop.out_of_time(self._request, self.state, told, self._rules.limits)
         kind = next(iter(said.details), "") if isinstance(said, ApplicationError) else ""
         return loop.unanswered(self.state, told or f"The model could not be asked: {cause or error}", str(kind))
 

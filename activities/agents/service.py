@@ -41,5 +41,6 @@ class ServiceRole(AgentRole[Desk]):
 
     @asynccontextmanager
     async def listening(self, ask: ModelAsk, attempt: int) -> AsyncGenerator[Callable[[str], None]]:
-        async with written_down(self._chunks, ask.conversation_id, is_again=attempt > 1) as write:
+        # After a remark an answer is given again: what was cut off before does not count.
+        async with written_down(self._chunks, ask.conversation_id, is_again=attempt > 1 or bool(ask.remarks)) as write:
             yield write

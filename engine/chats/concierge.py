@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
+from toolagent_service.contracts.concierge import Reply
 
 NO_MODEL = (
     "No model is set, and nothing here answers by rules: I cannot answer. Set TOOL_AGENT_MODEL and TOOL_AGENT_MODEL_API_KEY (or "
@@ -10,16 +10,5 @@ NO_MODEL = (
 )
 
 
-class RuledReply(Protocol):
-    """`task`: what is to be begun for the message, if it asks for a tool to be made."""
-
-    @property
-    def reply(self) -> str: ...
-    @property
-    def tool_ids(self) -> tuple[str, ...]: ...
-    @property
-    def task(self) -> GithubDeploy | BuildTool | RepairTool | None: ...
-
-
 class Concierge(Protocol):
-    async def answer(self, message: str) -> RuledReply: ...
+    async def answer(self, message: str) -> Reply: ...

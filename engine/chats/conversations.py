@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from engine.chats.concierge import NO_MODEL, Concierge
+from engine.chats.spoken import not_begun, spoken
 from engine.chats.submissions import SubmissionRefused, Submissions
 from engine.store.chat_rows import reply_of
 from engine.store.chats import ChatTable
 from engine.store.messages import MessageTable
 from engine.store.tasks import TaskTable
 from toolagent.contracts.chats import AnsweredBy, ChatMessage, ChatReply, ChatRole, ChatTurn
+from toolagent.contracts.tasks import TaskState
 from toolagent.core.chats import conversation_of, task_message_id
 from toolagent.core.failures import ContentMissingError
 from toolagent.core.texts import well_formed
@@ -88,9 +90,11 @@ class Conversations:
         return reply_of(chat_id, await self._chats.answer(chat_id, answer))
 
     async def outcome(self, task_id: str) -> TaskOutcome | None:
-        """How a task has ended; None while it goes on."""
+        """How a task has ended; None while it goes on. One that is not known any more has ended: it was written down as it began."""
         task = await self._parts.tasks.get(task_id)
-        if task is None or task.ended_at is None:
+        if task is None:
+            return service.forgotten(task_id)
+        if task.ended_at is None:
             return None
         return TaskOutcome(task_id=task_id, tool_id=task.tool_id, status=task.status, tool_ids=task.tool_ids, reason=task.reason[:4_000])
 
@@ -119,14 +123,14 @@ class Conversations:
         text, tools, task_ids, error = NO_MODEL, (), (), "no model"
         if self._parts.concierge is not None:
             ruled = await self._parts.concierge.answer(message.message)
-            text, tools, error = ruled.reply, ruled.tool_ids, ""
+            text, tools, error = spoken(ruled), ruled.tool_ids, ""
             if ruled.task is not None:
                 await self._chats.say(message.chat_id, message.message_id, message.message)
                 try:
                     task_ids = (await self._parts.submissions.submit(message.chat_id, ruled.task, message.message_id),)
-                    text = f"{text}\n\n`{task_ids[0]}`: GET /tasks/{task_ids[0]}"
+                    text = spoken(ruled.about_task(task_ids[0], TaskState.PENDING))
                 except SubmissionRefused as refused:
-                    text, error = f"{text}\n\nThe task was not begun: {refused}", str(refused)
+                    text, error = not_begun(str(refused), ruled.language), str(refused)
         answer = ChatTurn(
             number=0,
             role=ChatRole.ASSISTANT,

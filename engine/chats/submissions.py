@@ -1,6 +1,5 @@
 """Beginning tasks for a conversation: the same request is the same task, however often it is made."""
 
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -10,7 +9,7 @@ from toolagent.contracts.calls import Caller
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.failures import StoreUnavailableError, TaskConflictError
+from toolagent.core.failures import TaskConflictError
 from toolagent.core.task_requests import request_key, task_id_for
 from toolagent_service.making.mendable import unmendable
 from toolagent_service.making.task_views import begun
@@ -52,9 +51,8 @@ class Submissions:
                     await self._making.start(request)
                 except TaskConflictError:
                     continue
-                # It goes on, and writes this down itself.
-                with suppress(StoreUnavailableError):
-                    await self._tasks.create(begun(request, datetime.now(UTC)))
+                # Before anybody hears of it: a task that is not known is taken for one that was forgotten.
+                await self._tasks.create(begun(request, datetime.now(UTC)))
             return request.task_id
         raise SubmissionRefused("No id is free for this task; ask again in other words.")
 

@@ -1,5 +1,6 @@
 """`POST /agent/chat`: what is asked for in plain words is answered by rules, and a clear wish becomes a task."""
 
+import dataclasses
 from collections.abc import Mapping
 
 import pytest
@@ -158,13 +159,25 @@ async def test_it_says_that_rules_answer(shop: House) -> None:
 
 async def test_a_model_is_asked_for_what_rules_do_not_decide_and_for_nothing_else(shop: House) -> None:
     async with browse(with_doors(shop, has_model=True)) as http:
-        asked = [{"message": "The sky is blue.", "context": {"task": "weather"}}] * 2 + [{"message": "list all tools"}]
+        asked = [{"message": "The sky is blue.", "context": {"task": "weather", "requirements": "short", "trace": "t-1"}}] * 2 + [
+            {"message": "list all tools"}
+        ]
         answers = [(await http.post("/agent/chat", json=one, headers={"Idempotency-Key": "k"})).json() for one in asked]
     assert answers[0] == answers[1]
-    assert answers[0]["reply"] == 'You said: The sky is blue.\n\n{"task": "weather"}'
+    assert answers[0]["reply"] == "You said: The sky is blue.\n\nweather\n\nshort"
     (message,) = shop.client.chats.said.values()
     assert message.chat_id in answers[0]["next_steps"][0]
     assert answers[2]["reply"].startswith("There are")
+
+
+@pytest.mark.parametrize(("message", "task", "named"), [("x" * 100, "y" * 100, "context"), ("x" * 200, "", "message")])
+async def test_what_is_too_large_for_a_model_names_what_makes_it_so(shop: House, message: str, task: str, named: str) -> None:
+    doors = with_doors(shop, has_model=True)
+    limits = dataclasses.replace(doors.limits, max_message_bytes=150)
+    async with browse(dataclasses.replace(doors, limits=limits)) as http:
+        answer = await http.post("/agent/chat", json={"message": f"The sky is {message}.", "context": {"task": task}})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (413, named)
+    assert shop.client.chats.said == {}
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from toolagent.contracts.chats import ChatRole, ChatTurn
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.agents import loop
 from toolagent_service.agents.service import MOST_SHOWN, MOST_TOOLS, RECENT_TURNS, SERVICE, announced, mentioned, opening, remembered
-from toolagent_service.contracts.agent import AgentEnd, AgentRequest, LoopState, ModelTurnNote
+from toolagent_service.contracts.agent import AgentEnd, AgentLimits, AgentRequest, LoopState, ModelTurnNote
 from toolagent_service.contracts.chats import TaskOutcome
-from toolagent_service.contracts.model import Usage
+from toolagent_service.contracts.model import Price, Usage
 
 AT = datetime(2026, 3, 26, tzinfo=UTC)
 
@@ -62,3 +62,37 @@ def test_text_ends_a_run_and_silence_does_not(note_said: str, end: AgentEnd | No
     assert isinstance(ask, loop.AskModel)
     note = ModelTurnNote(stop_reason="end_turn", model="m", usage=Usage(), said=note_said)
     assert loop.after_model(SERVICE, state, ask.ask, note).end is end
+
+
+def test_an_answer_that_is_cut_off_is_none() -> None:
+    request, state = AgentRequest(conversation_id="chat:0:1", prompt="service", role="service"), LoopState(started_s=0)
+    note = ModelTurnNote(stop_reason="max_tokens", model="m", usage=Usage(), said="It is s")
+    for times in range(loop.IDLE_TURNS + 1):
+        ask = loop.next_step(request, state, 0)
+        assert isinstance(ask, loop.AskModel)
+        assert len(ask.ask.remarks) == min(times, 1)
+        state = loop.after_model(SERVICE, state, ask.ask, note)
+        assert state.end is (AgentEnd.GAVE_UP if times == loop.IDLE_TURNS else None)
+    assert "was cut off" in state.reason
+
+
+@pytest.mark.parametrize(
+    ("limits", "used", "now_s", "setting"),
+    [
+        ({"turns": 1}, {"turns": 1}, 0, "TURNS"),
+        ({"wall_s": 1}, {}, 2, "WALL_S"),
+        ({"tokens": 10_000}, {"tokens": 9_999}, 0, "TOKENS"),
+        ({"cost_usd": 1}, {"cost_usd": 1}, 0, "LIMIT_USD"),
+        ({"known_usd": 1}, {"cost_usd": 1}, 0, "LIMIT_USD"),
+    ],
+)
+def test_a_limit_that_is_reached_is_named_as_the_service_sets_it(
+    limits: dict[str, float], used: dict[str, float], now_s: float, setting: str
+) -> None:
+    price = Price(input=3, output=15, cache_read=0.3, cache_write=3.75)
+    given = AgentLimits.model_validate({"cost_usd": None, **limits})
+    request = AgentRequest(conversation_id="chat:0:1", prompt="service", role="service", limits=given, price=price)
+    step = loop.next_step(request, LoopState.model_validate({"started_s": 0, **used}), now_s, SERVICE.limits)
+    assert isinstance(step, loop.Finish)
+    assert f"TOOL_AGENT_CHAT_{setting}" in step.result.reason
+    assert "limits." not in step.result.reason

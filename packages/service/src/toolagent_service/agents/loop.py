@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from toolagent.contracts.making import Guidance
-from toolagent_service.agents.model_cost import Exhausted, answer_budget
+from toolagent_service.agents.model_cost import OF_A_TASK, Exhausted, LimitNames, answer_budget
 from toolagent_service.contracts.agent import (
     AgentEnd,
     AgentRequest,
@@ -44,6 +44,7 @@ _CIRCLE = (
     "another way."
 )
 _CUT_OFF = "Your answer was cut off because it was too long, before any tool was used."
+_ALWAYS_CUT = "The answer was too long and was cut off each time. Ask for less at once."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,9 @@ class Rules:
     gave_up: str
     """Why it ended that used no tool, though it was asked to: for people."""
     answers: bool = False
-    """A turn that uses no tool and says something is what the agent was to make, and ends it."""
+    """A turn that uses no tool and says something whole is what the agent was to make, and ends it."""
+    limits: LimitNames = OF_A_TASK
+    """Told where one is reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +94,18 @@ def begin(request: AgentRequest, now_s: float) -> LoopState:
     return request.resume_from or LoopState(started_s=now_s, unread=request.opening)
 
 
-def next_step(request: AgentRequest, state: LoopState, now_s: float) -> AskModel | RunTools | Finish:
+def next_step(request: AgentRequest, state: LoopState, now_s: float, names: LimitNames = OF_A_TASK) -> AskModel | RunTools | Finish:
     """What is to be done now. Never changes the state: asked again, it says the same."""
     if state.end is not None:
         return _finish(state, state.end, state.reason)
     remaining_s = request.limits.wall_s - (now_s - state.started_s)
     if remaining_s <= 0:
-        return _finish(state, AgentEnd.WALL_TIME, _time_is_over(request))
+        return _finish(state, AgentEnd.WALL_TIME, _time_is_over(request, names))
     if state.pending:
         return _tools(request, state, remaining_s)
     if state.turns >= request.limits.turns:
-        return _finish(state, AgentEnd.TURNS, f"All {request.limits.turns} turns are used. Give more with limits.turns.")
-    match answer_budget(request.limits, request.price, state):
+        return _finish(state, AgentEnd.TURNS, f"All {request.limits.turns} turns are used. Give more with {names.turns}.")
+    match answer_budget(request.limits, request.price, state, names):
         case Exhausted(end=end, reason=reason):
             return _finish(state, end, reason)
         case int(max_tokens):
@@ -192,14 +195,14 @@ def unanswered(state: LoopState, reason: str, kind: str = "") -> LoopState:
     return ended(state, AgentEnd(kind) if kind in _BUDGETS else AgentEnd.MODEL, reason)
 
 
-def out_of_time(request: AgentRequest, state: LoopState, last: str = "") -> LoopState:
+def out_of_time(request: AgentRequest, state: LoopState, last: str = "", names: LimitNames = OF_A_TASK) -> LoopState:
     """The time was over before the model answered; `last` says why it did not the last time."""
     told = f" The model had not answered until then: {last}" if last else ""
-    return ended(state, AgentEnd.WALL_TIME, f"{_time_is_over(request)}{told}")
+    return ended(state, AgentEnd.WALL_TIME, f"{_time_is_over(request, names)}{told}")
 
 
-def _time_is_over(request: AgentRequest) -> str:
-    return f"The time of {request.limits.wall_s:g} s is over. Give more with limits.wall_s."
+def _time_is_over(request: AgentRequest, names: LimitNames) -> str:
+    return f"The time of {request.limits.wall_s:g} s is over. Give more with {names.wall_s}."
 
 
 def _finish(state: LoopState, end: AgentEnd, reason: str) -> Finish:
@@ -239,12 +242,15 @@ def _until_final(rules: Rules, uses: tuple[ToolUseNote, ...]) -> tuple[ToolUseNo
 
 
 def _idle(rules: Rules, state: LoopState, note: ModelTurnNote) -> LoopState:
-    if rules.answers and note.said:
+    is_cut = note.stop_reason == "max_tokens"
+    if rules.answers and note.said and not is_cut:
         return ended(state, AgentEnd.DONE, "It has answered.")
     if state.idle_turns >= IDLE_TURNS:
+        if rules.answers and is_cut:
+            return ended(state, AgentEnd.GAVE_UP, _ALWAYS_CUT)
         said = f" It said: {note.said}" if note.said else ""
         return ended(state, AgentEnd.GAVE_UP, f"{rules.gave_up}{said}")
-    remark = f"{_CUT_OFF} Go on in smaller steps: {rules.smaller_steps}" if note.stop_reason == "max_tokens" else rules.go_on
+    remark = f"{_CUT_OFF} Go on in smaller steps: {rules.smaller_steps}" if is_cut else rules.go_on
     return state.model_copy(update={"idle_turns": state.idle_turns + 1, "remarks": (*state.remarks, remark)})
 
 

@@ -17,6 +17,20 @@ _BYTES_OF_A_TOKEN = 3
 
 
 @dataclass(frozen=True, slots=True)
+class LimitNames:
+    """How whoever reads that a limit is reached gives more. `whose` they are: of what the limits are."""
+
+    whose: str = "the task"
+    turns: str = "limits.turns"
+    wall_s: str = "limits.wall_s"
+    tokens: str = "limits.tokens"
+    cost_usd: str = "limits.cost_usd"
+
+
+OF_A_TASK = LimitNames()
+
+
+@dataclass(frozen=True, slots=True)
 class Exhausted:
     """Nothing more can be asked for, and why."""
 
@@ -58,7 +72,7 @@ def limits_for(asked: MakeLimits, allowed: AgentLimits, price: Price | None) -> 
     )
 
 
-def answer_budget(limits: AgentLimits, price: Price | None, state: LoopState) -> int | Exhausted:
+def answer_budget(limits: AgentLimits, price: Price | None, state: LoopState, names: LimitNames = OF_A_TASK) -> int | Exhausted:
     """How many tokens the next turn may write to stay within tokens and money: at least `LEAST_ANSWER`, unless a turn's own limit is less.
 
     What it will read is taken to be what the last turn read and wrote, and what was written down for it since.
@@ -69,22 +83,22 @@ def answer_budget(limits: AgentLimits, price: Price | None, state: LoopState) ->
     tokens = limits.tokens - state.tokens - reads
     if tokens < least:
         used = f"{state.tokens:,} of {limits.tokens:,} tokens are used, and another turn takes at least {reads + least:,}."
-        return Exhausted(AgentEnd.TOKENS, f"{used} Give the task more with limits.tokens, or ask for less at once.")
+        return Exhausted(AgentEnd.TOKENS, f"{used} Give {names.whose} more with {names.tokens}, or ask for less at once.")
     if limits.cost_usd is None:
-        return _unpriced(limits, state) or min(tokens, limits.turn_tokens)
+        return _unpriced(limits, state, names) or min(tokens, limits.turn_tokens)
     if price is None:
         return Exhausted(
             AgentEnd.UNPRICED,
-            "The task has a limit in money (limits.cost_usd), but no price is known for the model: add one to the file of prices, or leave "
-            "the limit out.",
+            f"{names.whose.capitalize()} has a limit in money ({names.cost_usd}), but no price is known for the model: add one to the file "
+            "of prices, or leave the limit out.",
         )
     affordable = _affordable(limits.cost_usd - state.cost_usd, price, state.last_usage, new)
     if affordable < least:
-        return _spent(state.cost_usd, limits.cost_usd)
+        return _spent(state.cost_usd, limits.cost_usd, names)
     return min(tokens, limits.turn_tokens, affordable)
 
 
-def next_attempt_budget(ask: ModelAsk, price: Price | None, lost: Lost) -> int | Exhausted:
+def next_attempt_budget(ask: ModelAsk, price: Price | None, lost: Lost, names: LimitNames = OF_A_TASK) -> int | Exhausted:
     """How many tokens the answer may have in the next attempt, after those that broke off."""
     if ask.limits is None or not lost.attempts:
         return ask.max_tokens
@@ -92,7 +106,7 @@ def next_attempt_budget(ask: ModelAsk, price: Price | None, lost: Lost) -> int |
     read = {name: count // lost.attempts for name, count in lost.usage.model_dump(exclude={"output_tokens"}).items()}
     tokens, cost_usd = ask.tokens + lost.usage.total, ask.cost_usd + lost.cost_usd
     state = LoopState(started_s=0, tokens=tokens, cost_usd=cost_usd, last_usage=Usage.model_validate(read))
-    budget = answer_budget(ask.limits, price, state)
+    budget = answer_budget(ask.limits, price, state, names)
     if isinstance(budget, Exhausted):
         return Exhausted(budget.end, f"The model's answer broke off {lost.attempts} times, which is paid for. {budget.reason}")
     return min(budget, ask.max_tokens)
@@ -104,15 +118,15 @@ def _new_tokens(state: LoopState) -> int:
     return -(-size // _BYTES_OF_A_TOKEN)
 
 
-def _unpriced(limits: AgentLimits, state: LoopState) -> Exhausted | None:
+def _unpriced(limits: AgentLimits, state: LoopState, names: LimitNames) -> Exhausted | None:
     """What its turns will cost is not known of a model without a price, what they did cost may be."""
     over = limits.known_usd is not None and 0 < state.cost_usd >= limits.known_usd
-    return _spent(state.cost_usd, limits.known_usd or 0.0) if over else None
+    return _spent(state.cost_usd, limits.known_usd or 0.0, names) if over else None
 
 
-def _spent(cost_usd: float, limit_usd: float) -> Exhausted:
+def _spent(cost_usd: float, limit_usd: float, names: LimitNames) -> Exhausted:
     spent = f"${cost_usd:.4f} of ${limit_usd:.4f} are spent, which is not enough for another turn."
-    return Exhausted(AgentEnd.MONEY, f"{spent} Give the task more with limits.cost_usd.")
+    return Exhausted(AgentEnd.MONEY, f"{spent} Give {names.whose} more with {names.cost_usd}.")
 
 
 def _affordable(money: float, price: Price, last: Usage, new: int) -> int:

@@ -6,14 +6,22 @@ from collections.abc import Iterable, Sequence
 from toolagent.contracts.chats import ChatRole, ChatTurn
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.agents.loop import Rules
+from toolagent_service.agents.model_cost import LimitNames
 from toolagent_service.contracts.chats import TaskOutcome
 
 SERVICE = Rules(
     final_tool="",
     go_on="You said nothing. Answer the last message in plain words.",
-    smaller_steps="answer in fewer words.",
+    smaller_steps="give the whole answer again, in fewer words.",
     gave_up="The model said nothing.",
     answers=True,
+    limits=LimitNames(
+        whose="an answer",
+        turns="TOOL_AGENT_CHAT_TURNS",
+        wall_s="TOOL_AGENT_CHAT_WALL_S",
+        tokens="TOOL_AGENT_CHAT_TOKENS",
+        cost_usd="TOOL_AGENT_CHAT_LIMIT_USD",
+    ),
 )
 
 RECENT_TURNS = 40
@@ -60,8 +68,15 @@ def remembered(before: Sequence[str], *new: Iterable[str]) -> tuple[str, ...]:
     return tuple(order)[-MOST_TOOLS:]
 
 
+def forgotten(task_id: str) -> TaskOutcome:
+    """Of a task that nobody knows any more: whoever has ended is kept for a time only. It has no tool."""
+    return TaskOutcome(task_id=task_id, tool_id="", status=TaskState.CANCELLED)
+
+
 def announced(outcome: TaskOutcome) -> str:
     """What a chat says when a task has ended."""
+    if not outcome.tool_id:
+        return f"The task {outcome.task_id} is not known any more: it ended, and what was kept of it is gone. GET /tools lists all tools."
     match outcome.status:
         case TaskState.COMPLETED:
             named = ", ".join(f"`{tool_id}`" for tool_id in outcome.tool_ids or (outcome.tool_id,))

@@ -1,0 +1,45 @@
+"""An answer by rules as text: in a chat there is nothing else to read."""
+
+import json
+from collections.abc import Iterator
+
+from toolagent.contracts.agent_chat import CompositeWorkflow, Proposal, SingleCall, Solution
+from toolagent_service.contracts.concierge import Intent, Language, Reply
+
+_BY_RULES: dict[Language, str] = {"en": "(By rules, without a model.)", "zh": "(按规则回答,没有使用模型。)"}
+_NOT_BEGUN: dict[Language, str] = {"en": "This cannot be begun: ", "zh": "无法开始:"}
+_SAYS_SO = frozenset({Intent.HELP, Intent.UNDECIDED})
+"""Where the reply itself says that no model answers."""
+
+
+def spoken(reply: Reply) -> str:
+    """What is answered, the requests that do it, what to do then, and that rules say so."""
+    requests = "\n".join(_requests(reply.solution))
+    # A chat has no field `tracking`: what would be in it is said.
+    steps = (step for step in reply.next_steps if "`tracking`" not in step)
+    after = "\n".join(f"- {step}" for step in (reply.tracking, *steps) if step)
+    by_rules = "" if reply.intent in _SAYS_SO else _BY_RULES[reply.language]
+    return "\n\n".join(part for part in (reply.reply, requests, after, by_rules) if part)
+
+
+def not_begun(reason: str, language: Language) -> str:
+    """The task that was asked for cannot be."""
+    return f"{_NOT_BEGUN[language]}{reason}\n\n{_BY_RULES[language]}"
+
+
+def _requests(solution: Solution | None) -> Iterator[str]:
+    match solution:
+        case SingleCall(tool_id=tool_id, params=params):
+            yield f"POST /select_tool {_json({'tool_id': tool_id, 'params': params})}"
+        case Proposal(method=method, path=path, body=body):
+            yield f"solution: {method} {path} {_json(body)}"
+        case CompositeWorkflow(steps=steps):
+            for step in steps:
+                returns = f" → {step.returns}" if step.returns else ""
+                yield f"{step.step}. {step.tool} {_json(step.params)}{returns}"
+        case _:
+            pass
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

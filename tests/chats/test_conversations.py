@@ -1,0 +1,122 @@
+"""What a chat is answered by rules, and what it tells of tasks, on real tables."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from engine.chats.conversations import ChatParts, Conversations
+from engine.chats.submissions import Submissions
+from engine.concierge.concierge import Concierge
+from engine.registry.matching.matching import Matching
+from engine.registry.registry import ToolRegistry
+from engine.store.catalog_state import CatalogState
+from engine.store.chats import ChatTable
+from engine.store.content.folder import FolderContent
+from engine.store.database import Database
+from engine.store.files import FileStore
+from engine.store.groups import GroupTable
+from engine.store.messages import MessageTable
+from engine.store.routes import RouteTable
+from engine.store.tasks import TaskTable
+from engine.store.tools import ToolTable
+from toolagent.contracts.chats import ChatMessage, ChatReply
+from toolagent.contracts.making import MakeRequest, MakeTask
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import LocalSource
+from toolagent.contracts.task_specs import BuildTool, RepairTool
+from toolagent.core.failures import StoreUnavailableError
+from toolagent.testing.fake_making import FakeMaking
+from toolagent_service.agents.service import announced
+from toolagent_service.contracts.chats import AnsweredTurn
+from toolagent_service.making.task_views import begun
+
+BROKEN = ToolManifest(tool_id="broken_one", name="Broken", description="Compress pictures.")
+
+
+@dataclass
+class Desk:
+    conversations: Conversations
+    registry: ToolRegistry
+    tasks: TaskTable
+    making: FakeMaking
+
+    async def said(self, message: str, message_id: str = "msg-1") -> ChatReply:
+        turn = await self.conversations.begin(ChatMessage(chat_id="w1", message=message, message_id=message_id))
+        assert isinstance(turn, AnsweredTurn)
+        return turn.reply
+
+
+def desk_of(database: Database, files: FileStore, tasks: TaskTable) -> Desk:
+    tools, routes, groups, making = ToolTable(database), RouteTable(database), GroupTable(database), FakeMaking()
+    registry = ToolRegistry(tools, routes)
+    concierge = Concierge(Matching(tools, groups, CatalogState(database)), tools, groups, tasks)
+    parts = ChatParts(ChatTable(database), MessageTable(database, files), tasks, Submissions(making, tasks, registry), concierge)
+    return Desk(Conversations(parts, None, 60), registry, tasks, making)
+
+
+@pytest.fixture
+def files(database: Database, tmp_path: Path) -> FileStore:
+    return FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 10_000_000)
+
+
+@pytest.fixture
+async def desk(database: Database, files: FileStore) -> Desk:
+    desk = desk_of(database, files, TaskTable(database))
+    await desk.registry.register(BROKEN, (LocalSource(host_dir="tools/b", content="file_1"),))
+    return desk
+
+
+async def test_an_answer_by_rules_says_the_request_what_to_do_then_and_that_rules_say_so(desk: Desk) -> None:
+    reply = await desk.said("what does broken_one do?")
+    lines = reply.response.splitlines()
+    assert 'POST /select_tool {"tool_id": "broken_one", "params": {}}' in lines
+    assert "- POST /select_tool calls broken_one" in lines
+    assert lines[-1] == "(By rules, without a model.)"
+    assert (await desk.said("broken_one 怎么用", "msg-2")).response.endswith("(按规则回答,没有使用模型。)")
+    assert (await desk.said("Hello!", "msg-3")).response.count("without a model") == 1
+
+
+async def test_a_task_that_is_begun_is_told_with_its_address_and_one_that_is_not_with_why_alone(desk: Desk) -> None:
+    wish = "broken_one answers HTTP 503, please fix it"
+    first = await desk.said(wish)
+    (task_id,) = first.task_ids
+    assert f"- GET /tasks/{task_id} says how far it is" in first.response.splitlines()
+    assert "`tracking`" not in first.response
+    again = await desk.said(wish, "msg-2")
+    why = f"'broken_one' is being repaired already, by {task_id}."
+    assert (again.response, again.error) == (f"This cannot be begun: {why}\n\n(By rules, without a model.)", why)
+    assert again.task_ids == ()
+
+
+async def test_a_task_that_nobody_knows_any_more_has_ended(desk: Desk) -> None:
+    outcome = await desk.conversations.outcome("create_0a1b2c3d")
+    assert outcome is not None
+    assert "create_0a1b2c3d is not known any more" in announced(outcome)
+    running = MakeRequest(task_id="create_0a1b2c3e", spec=RepairTool(tool_id="broken_one", error="503"))
+    await desk.tasks.create(begun(running, datetime.now(UTC)))
+    assert await desk.conversations.outcome("create_0a1b2c3e") is None
+
+
+async def test_a_task_is_named_only_when_it_is_written_down(database: Database, files: FileStore) -> None:
+    """Or its chat would take it for forgotten."""
+
+    class Away(TaskTable):
+        is_away = True
+
+        async def create(self, task: MakeTask) -> MakeTask:
+            if self.is_away:
+                raise StoreUnavailableError("The database is away.")
+            return await super().create(task)
+
+    tasks = Away(database)
+    desk = desk_of(database, files, tasks)
+    spec = BuildTool(tool_name="tally", description="Count words.")
+    submissions = Submissions(desk.making, tasks, desk.registry)
+    with pytest.raises(StoreUnavailableError):
+        await submissions.submit("w1", spec, "k")
+    tasks.is_away = False
+    task_id = await submissions.submit("w1", spec, "k")
+    assert [*desk.making.started] == [task_id]
+    assert await tasks.get(task_id) is not None

@@ -73,6 +73,19 @@ def test_what_is_planned_and_written_leaves_nothing_to_plan() -> None:
     assert merged(after_it, change) is None
 
 
+def test_a_resource_that_names_our_tool_already_is_lit_up_once() -> None:
+    said: dict[str, JsonValue] = {
+        "id": "tools/image_gen/comfyui",
+        "metadata": {"status": "未接入", "toolhub_items": [{"run_comfyui": "Run"}]},
+    }
+    first = resource_of(said)
+    assert first is not None
+    [change] = plan_of([tool("run_comfyui", "Run")], [], [first]).theirs
+    metadata = merged(said, change)
+    assert metadata == {"status": "已接入", "toolhub_items": [{"run_comfyui": "Run"}]}
+    assert merged({**said, "metadata": metadata}, change) is None
+
+
 def test_a_status_that_a_person_has_set_stays() -> None:
     [change] = plan_of([tool("run_comfyui")], [], [resource(status="测试中")]).theirs
     assert change.status is None

@@ -26,11 +26,14 @@ def plan_of(tools: Sequence[ToolManifest], groups: Sequence[ToolGroup], resource
 def merged(said: Mapping[str, JsonValue], change: ResourceChange) -> dict[str, JsonValue] | None:
     """The metadata of a resource as it is now, with the change; None where there is nothing left to change."""
     resource = resource_of(said)
-    left = _change(resource, change.add) if resource is not None else None
-    if resource is None or left is None:
+    if resource is None:
         return None
-    items: list[JsonValue] = [*items_of(resource.metadata), *({name: title} for name, title in left.add.items())]
-    return {**resource.metadata, "toolhub_items": items, **({"status": left.status} if left.status else {})}
+    new = {name: title for name, title in change.add.items() if name not in resource.items}
+    status = change.status if resource.status in {"", NOT_CONNECTED} else None
+    if not new and status is None:
+        return None
+    items: list[JsonValue] = [*items_of(resource.metadata), *({name: title} for name, title in new.items())]
+    return {**resource.metadata, "toolhub_items": items, **({"status": status} if status else {})}
 
 
 def _slugs(tool: ToolManifest, links: Sequence[KnowHubLink]) -> ToolSlugs:

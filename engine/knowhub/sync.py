@@ -7,7 +7,7 @@ from engine.knowhub.client import SETTING, KnowHubClient, KnowHubError, Resource
 from engine.store.groups import GroupTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.knowhub import KnowHubPlan, KnowHubSync, ResourceChange, ResourceFailure, SyncRequest, SyncStatus
-from toolagent_service.knowhub.planning import merged, plan_of
+from toolagent_service.knowhub.planning import NotMergeableError, merged, plan_of
 from toolagent_service.knowhub.resources import resource_of
 
 _ATTEMPTS = 3
@@ -48,7 +48,7 @@ async def _written(client: KnowHubClient, changes: Sequence[ResourceChange]) -> 
         async with slots:
             try:
                 await _change(client, change)
-            except KnowHubError as error:
+            except (KnowHubError, NotMergeableError) as error:
                 return ResourceFailure(resource_id=change.resource_id, reason=str(error))
             return None
 

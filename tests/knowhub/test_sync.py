@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
+from pydantic import JsonValue
 
 from engine.knowhub.client import KnowHubClient, KnowHubError
 from engine.knowhub.sync import KnowHubSyncing
@@ -80,6 +81,22 @@ async def test_a_resource_that_cannot_be_changed_keeps_no_other_from_it(database
         assert done.status is SyncStatus.PARTLY
         assert all(said in failure.reason for failure in done.failed)
         assert (later.status, len(later.plan.theirs)) == (SyncStatus.DONE, len(done.failed))
+
+
+async def test_one_that_cannot_be_merged_or_read_is_told_of(database: Database) -> None:
+    odd: list[dict[str, JsonValue]] = [
+        {"id": "tools/a/image_stitcher", "metadata": {"toolhub_items": "old"}},
+        {"id": "tools/a/../image_stitcher", "metadata": {}},  # its own answer is that of another
+        {"id": "tools/image_stitcher", "metadata": {"status": "测试中", "toolhub_items": [{"image_stitcher": ""}]}},
+    ]
+    with KnowHubServer(resources=odd) as server:
+        async with syncing(database, server.url) as both:
+            done = await both.run(GO)
+        assert (done.status, server.patches) == (SyncStatus.PARTLY, ())
+    assert [said in failure.reason for said, failure in zip(("no list", "answers with no resource"), done.failed, strict=True)] == [
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(

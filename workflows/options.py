@@ -232,11 +232,15 @@ def maintain_service() -> ActivityOptions:
 
 
 def sync_knowhub() -> ActivityOptions:
-    """Three attempts: whoever asked for it waits. The schedule comes again anyhow."""
+    """Three attempts: whoever asked for it waits, for five minutes at most. The schedule comes again anyhow.
+
+    The activity stops by itself before its time is over (`engine.knowhub.sync`); a worker that was killed is noticed by its heartbeat.
+    """
     return {
         "task_queue": step_names.MAINTAIN_QUEUE,
         "schedule_to_start_timeout": HOST_PATIENCE,
-        "start_to_close_timeout": timedelta(minutes=1),
+        "start_to_close_timeout": timedelta(minutes=4),
+        "schedule_to_close_timeout": timedelta(minutes=4, seconds=45),
         "heartbeat_timeout": _HEARTBEAT,
         "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=2), maximum_attempts=3),
         "summary": "synchronise with KnowHub",

@@ -71,7 +71,7 @@ class KnowHubClient:
         """Raises ResourceGoneError."""
         answer, body = await self._ask("GET", resource_id)
         said = _parsed(_there(answer, resource_id), body)
-        if not isinstance(said, dict):
+        if not isinstance(said, dict) or said.get("id") != resource_id:
             raise KnowHubError(f"KnowHub answers with no resource for {resource_id!r}.")
         return Read(said, answer.headers.get("etag"))
 

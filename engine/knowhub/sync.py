@@ -7,25 +7,28 @@ from engine.knowhub.client import SETTING, KnowHubClient, KnowHubError, Resource
 from engine.store.groups import GroupTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.knowhub import KnowHubPlan, KnowHubSync, ResourceChange, ResourceFailure, SyncRequest, SyncStatus
-from toolagent_service.knowhub.planning import merged, plan_of
+from toolagent_service.knowhub.planning import NotMergeableError, merged, plan_of
 from toolagent_service.knowhub.resources import resource_of
 
 _ATTEMPTS = 3
 _AT_ONCE = 4
+_LONGEST_S = 200.0
+"""From its start on. Below the time-out of the activity (`workflows.options`): what was changed is to be told of."""
 _OFF = f"KnowHub is off: set {SETTING} to its URL, on every host."
 
 
 class KnowHubSyncing:
-    """May be repeated: what is there already is left alone. Without a client, it is off."""
+    """May be repeated: what is there already is left alone. Without a client, it is off. It writes for `longest_s` seconds at most."""
 
-    def __init__(self, tools: ToolTable, groups: GroupTable, client: KnowHubClient | None) -> None:
-        self._tools, self._groups, self._client = tools, groups, client
+    def __init__(self, tools: ToolTable, groups: GroupTable, client: KnowHubClient | None, *, longest_s: float = _LONGEST_S) -> None:
+        self._tools, self._groups, self._client, self._longest_s = tools, groups, client, longest_s
 
     async def run(self, request: SyncRequest) -> KnowHubSync:
         """Raises KnowHubError where KnowHub cannot be read, StoreUnavailableError."""
         client = self._client
         if client is None:
             return KnowHubSync(status=SyncStatus.OFF, said=_OFF)
+        deadline = asyncio.get_running_loop().time() + self._longest_s
         listed = await client.list_all()
         resources = [resource for one in listed if (resource := resource_of(one)) is not None]
         tools = [entry.manifest for entry in await self._tools.list_active_versions()]
@@ -35,20 +38,23 @@ class KnowHubSyncing:
             return KnowHubSync(status=SyncStatus.PLANNED, said=_told(plan, len(resources), "would change"), plan=plan)
         for slugs in plan.ours:
             await self._tools.add_slugs(slugs.tool_id, slugs.version, slugs.add)
-        failed = await _written(client, plan.theirs)
+        failed = await _written(client, plan.theirs, deadline)
         status = SyncStatus.PARTLY if failed else SyncStatus.DONE
         return KnowHubSync(status=status, said=_told(plan, len(resources), "changed"), plan=plan, failed=failed)
 
 
-async def _written(client: KnowHubClient, changes: Sequence[ResourceChange]) -> tuple[ResourceFailure, ...]:
-    """One that cannot be changed keeps no other from its change."""
+async def _written(client: KnowHubClient, changes: Sequence[ResourceChange], deadline: float) -> tuple[ResourceFailure, ...]:
+    """One that cannot be changed keeps no other from its change. After the deadline, a time of the loop, none is changed any more."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def one(change: ResourceChange) -> ResourceFailure | None:
         async with slots:
             try:
-                await _change(client, change)
-            except KnowHubError as error:
+                async with asyncio.timeout_at(deadline):
+                    await _change(client, change)
+            except TimeoutError:
+                return ResourceFailure(resource_id=change.resource_id, reason="There was no time left for it; the next one tries it again.")
+            except (KnowHubError, NotMergeableError) as error:
                 return ResourceFailure(resource_id=change.resource_id, reason=str(error))
             return None
 

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 from toolagent.contracts.knowhub import KnowHubPlan, ResourceChange
 from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
 from toolagent_service.knowhub.matching import LEAST, link_of
-from toolagent_service.knowhub.planning import merged, plan_of
+from toolagent_service.knowhub.planning import NotMergeableError, merged, plan_of
 from toolagent_service.knowhub.resources import Resource, resource_of
 
 
@@ -71,6 +71,32 @@ def test_what_is_planned_and_written_leaves_nothing_to_plan() -> None:
     after = plan_of([ours.model_copy(update={"tool_slug_ids": ("comfyui",)})], [], [written])
     assert after == KnowHubPlan(links=after.links)
     assert merged(after_it, change) is None
+
+
+def test_a_resource_that_names_our_tool_already_is_lit_up_once() -> None:
+    said: dict[str, JsonValue] = {
+        "id": "tools/image_gen/comfyui",
+        "metadata": {"status": "未接入", "toolhub_items": [{"run_comfyui": "Run"}]},
+    }
+    first = resource_of(said)
+    assert first is not None
+    [change] = plan_of([tool("run_comfyui", "Run")], [], [first]).theirs
+    metadata = merged(said, change)
+    assert metadata == {"status": "已接入", "toolhub_items": [{"run_comfyui": "Run"}]}
+    assert merged({**said, "metadata": metadata}, change) is None
+
+
+def test_items_that_are_no_objects_stay() -> None:
+    metadata = merged(
+        {"id": "tools/a/b", "metadata": {"toolhub_items": ["old", {"x": "y"}]}}, ResourceChange(resource_id="", add={"z": "Z"})
+    )
+    assert metadata == {"toolhub_items": ["old", {"x": "y"}, {"z": "Z"}]}
+
+
+@pytest.mark.parametrize("metadata", [{"toolhub_items": "old"}, {"toolhub_items": {"x": "y"}}, ["old"]])
+def test_what_would_be_lost_is_not_changed(metadata: JsonValue) -> None:
+    with pytest.raises(NotMergeableError, match="tools/a/b"):
+        merged({"id": "tools/a/b", "metadata": metadata}, ResourceChange(resource_id="", add={"z": "Z"}))
 
 
 def test_a_status_that_a_person_has_set_stays() -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
+from pydantic import JsonValue
 
 from engine.knowhub.client import KnowHubClient, KnowHubError
 from engine.knowhub.sync import KnowHubSyncing
@@ -24,14 +25,16 @@ GO = SyncRequest()
 
 
 @asynccontextmanager
-async def syncing(database: Database, url: str, key: str | None = None, timeout_s: float = 10) -> AsyncGenerator[KnowHubSyncing]:
+async def syncing(
+    database: Database, url: str, key: str | None = None, timeout_s: float = 10, longest_s: float = 60
+) -> AsyncGenerator[KnowHubSyncing]:
     tools = ToolTable(database)
     for tool_id in ("image_stitcher", "run_comfyui"):
         if await tools.get(tool_id) is None:
             await tools.put(ToolEntry(manifest=ToolManifest(tool_id=tool_id, name=tool_id)), "registered")
     client = KnowHubClient(url, lambda: key, timeout_s=timeout_s)
     try:
-        yield KnowHubSyncing(tools, GroupTable(database), client)
+        yield KnowHubSyncing(tools, GroupTable(database), client, longest_s=longest_s)
     finally:
         await client.aclose()
 
@@ -80,6 +83,31 @@ async def test_a_resource_that_cannot_be_changed_keeps_no_other_from_it(database
         assert done.status is SyncStatus.PARTLY
         assert all(said in failure.reason for failure in done.failed)
         assert (later.status, len(later.plan.theirs)) == (SyncStatus.DONE, len(done.failed))
+
+
+async def test_one_that_cannot_be_merged_or_read_is_told_of(database: Database) -> None:
+    odd: list[dict[str, JsonValue]] = [
+        {"id": "tools/a/image_stitcher", "metadata": {"toolhub_items": "old"}},
+        {"id": "tools/a/../image_stitcher", "metadata": {}},  # its own answer is that of another
+        {"id": "tools/image_stitcher", "metadata": {"status": "测试中", "toolhub_items": [{"image_stitcher": ""}]}},
+    ]
+    with KnowHubServer(resources=odd) as server:
+        async with syncing(database, server.url) as both:
+            done = await both.run(GO)
+        assert (done.status, server.patches) == (SyncStatus.PARTLY, ())
+    assert [said in failure.reason for said, failure in zip(("no list", "answers with no resource"), done.failed, strict=True)] == [
+        True,
+        True,
+    ]
+
+
+async def test_what_there_is_no_time_for_is_told_of(database: Database) -> None:
+    with KnowHubServer(faults=[KnowHubFault(kind="slow", method="PATCH")]) as server:
+        async with syncing(database, server.url, longest_s=3) as both:
+            done, later = await both.run(GO), await both.run(GO)
+        assert (done.status, [failure.resource_id in server.patches for failure in done.failed]) == (SyncStatus.PARTLY, [True])
+    assert "no time left" in done.failed[0].reason
+    assert (later.status, len(later.plan.theirs)) == (SyncStatus.DONE, 1)
 
 
 @pytest.mark.parametrize(

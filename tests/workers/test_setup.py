@@ -114,11 +114,16 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
         ("IM_URL", "http://localhost:8000"),
         ("IM_URL", "ws://me:mine@localhost:8000"),
         ("IM_URL", "localhost"),
+        ("KNOWHUB_URL", "https://me:mine@localhost:8000"),
+        ("KNOWHUB_URL", "https://localhost?key=mine"),
+        ("KNOWHUB_URL", "localhost:8000"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(f"TOOL_AGENT_{name}", value)
-    assert [problem.partition(":")[0] for problem in unusable()] == [f"TOOL_AGENT_{name}"]
+    problems = list(unusable())
+    assert [problem.partition(":")[0] for problem in problems] == [f"TOOL_AGENT_{name}"]
+    assert "mine" not in problems[0]
 
 
 def test_a_heartbeat_that_is_too_rare_for_the_lease_is_named_with_both_settings(monkeypatch: pytest.MonkeyPatch) -> None:

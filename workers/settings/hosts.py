@@ -2,6 +2,7 @@
 
 import re
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -109,6 +110,19 @@ class TableSettings(Part):
 
     knowhub_interval_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
     """Seconds between two synchronisations with KnowHub; one follows each change of the catalog in addition."""
+
+    @field_validator("knowhub_url")
+    @classmethod
+    def _check_url(cls, value: str | None) -> str | None:
+        """It is in answers and histories, so that no secret may be in it."""
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("a user or password has no place in it; set the secret KNOWHUB (TOOL_AGENT_SECRET_KNOWHUB)")
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("it begins with http:// or https://, names a host, and has neither ? nor #")
+        return value
 
 
 class RunningSettings(Part):

@@ -7,7 +7,11 @@ from pydantic import JsonValue
 from toolagent.contracts.knowhub import KnowHubLink, KnowHubPlan, ResourceChange, ToolSlugs
 from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
 from toolagent_service.knowhub.matching import best_links
-from toolagent_service.knowhub.resources import CONNECTED, NOT_CONNECTED, Resource, items_of, resource_of
+from toolagent_service.knowhub.resources import CONNECTED, NOT_CONNECTED, Resource, resource_of
+
+
+class NotMergeableError(Exception):
+    """What stands in the resource would be lost."""
 
 
 def plan_of(tools: Sequence[ToolManifest], groups: Sequence[ToolGroup], resources: Sequence[Resource]) -> KnowHubPlan:
@@ -24,13 +28,24 @@ def plan_of(tools: Sequence[ToolManifest], groups: Sequence[ToolGroup], resource
 
 
 def merged(said: Mapping[str, JsonValue], change: ResourceChange) -> dict[str, JsonValue] | None:
-    """The metadata of a resource as it is now, with the change; None where there is nothing left to change."""
+    """The metadata of a resource as it is now, with the change; None where there is nothing left to change.
+
+    Raises NotMergeableError.
+    """
     resource = resource_of(said)
-    left = _change(resource, change.add) if resource is not None else None
-    if resource is None or left is None:
+    if resource is None:
         return None
-    items: list[JsonValue] = [*items_of(resource.metadata), *({name: title} for name, title in left.add.items())]
-    return {**resource.metadata, "toolhub_items": items, **({"status": left.status} if left.status else {})}
+    new = {name: title for name, title in change.add.items() if name not in resource.items}
+    status = change.status if resource.status in {"", NOT_CONNECTED} else None
+    if not new and status is None:
+        return None
+    named = resource.metadata.get("toolhub_items")
+    if not isinstance(named, list | None):
+        raise NotMergeableError(f"{resource.resource_id!r} has toolhub_items that are no list. Make them one in KnowHub.")
+    if not isinstance(said.get("metadata"), dict | None):
+        raise NotMergeableError(f"{resource.resource_id!r} has metadata that is no object. Make it one in KnowHub.")
+    items: list[JsonValue] = [*(named or ()), *({name: title} for name, title in new.items())]
+    return {**resource.metadata, "toolhub_items": items, **({"status": status} if status else {})}
 
 
 def _slugs(tool: ToolManifest, links: Sequence[KnowHubLink]) -> ToolSlugs:

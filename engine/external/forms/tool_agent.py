@@ -38,6 +38,9 @@ def read(document: JsonValue, table: Table) -> Listing:
     entries = list[ToolEntry]()
     for one in _tools(document):
         named = str(one["tool_id"])
+        if one.get("external_source"):
+            left_out.append(LeftOutTool(entry=named[:128], reason="It is a tool of another table; register that one."))
+            continue
         call = RemoteSource(
             remote_url=service,
             endpoint_path="/run_tool",

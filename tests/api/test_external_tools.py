@@ -123,6 +123,20 @@ async def test_another_tool_agent_is_asked_for_its_schemas_and_called_by_its_own
     assert (source.endpoint_path, source.envelope.fixed) == ("/run_tool", {"tool_id": "acme:echo"})
 
 
+async def test_a_tool_agent_whose_search_fails_for_a_while_keeps_its_schemas(house: House, site: Site) -> None:
+    site.answers["/tools"] = {"tools": [{"tool_id": "echo"}]}
+    site.answers["/search_tools"] = {"tools": [{"tool_id": "echo", "input_schema": TEXT}]}
+    await register(house, "far", f"{site.url}/tools")
+    schemas: list[JsonValue] = []
+    for status in (503, 405):
+        site.answers["/search_tools"] = lambda status=status: Response("", status)
+        error = (await house.http.post("/external_tools/far/refresh")).json()["error"]
+        entry = await house.registry.entry("far:echo")
+        assert entry is not None
+        schemas += [error, entry.manifest.input_schema]
+    assert schemas == ["Its schemas, from /search_tools: It answered 503.", TEXT, "", {}]
+
+
 async def test_an_openapi_document_shows_its_operations_the_key_of_the_table(house: House, site: Site) -> None:
     assert (await register(house, "greet", f"{site.url}/openapi.json", "the-key")).json()["tools"] == 1
     entry = await house.registry.entry("greet:say_hello")

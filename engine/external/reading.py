@@ -7,7 +7,7 @@ from http import HTTPStatus
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from engine.external.entries import MOST_TOOLS, Listing, Table
+from engine.external.entries import Listing, Table, require_few
 from engine.external.fetching import Fetched, OtherStatusError, TableFetch
 from engine.external.forms import FORMS, tool_agent
 from engine.making.openapi.documents.document import DocumentRefused, parsed
@@ -43,10 +43,7 @@ class TableReader:
             document = tool_agent.merged(document, await self._schemas(fetched.url, key))
         table = Table(source, fetched.url, secret)
         listing = await asyncio.to_thread(FORMS[form][1], document, table)
-        if len(listing.entries) > MOST_TOOLS:
-            raise TableRefusedError(
-                _URL, f"It lists {len(listing.entries)} tools; at most {MOST_TOOLS} are taken. Give the URL of a part of it."
-            )
+        require_few(len(listing.entries))
         return ReadTable(form, listing)
 
     async def _schemas(self, url: str, key: str | None) -> JsonValue:

@@ -14,6 +14,7 @@ from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.contracts.manifest import PermissionClass, SemVer, SideEffectScope, ToolManifest, ToolStatus
 from toolagent.contracts.sources import RemoteSource
+from toolagent.core.failures import TableRefusedError
 from toolagent.core.texts import well_formed
 from toolagent.validation.schemas import schema_faults
 
@@ -96,6 +97,12 @@ def owned(table: Table, entry: ToolEntry) -> ToolEntry:
         if isinstance(source, RemoteSource)
     )
     return ToolEntry(manifest=manifest, sources=sources)
+
+
+def require_few(count: int) -> None:
+    """Raises TableRefusedError."""
+    if count > MOST_TOOLS:
+        raise TableRefusedError("tools_url", f"It lists {count} tools; at most {MOST_TOOLS} are taken. Give the URL of a part of it.")
 
 
 def once_each(found: list[ToolEntry], left_out: list[LeftOutTool]) -> Listing:

@@ -28,6 +28,14 @@ class Fetched:
     body: bytes
 
 
+class OtherStatusError(TableRefusedError):
+    """It answered another status than 200."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(_URL, f"It answered {status}{_remedy(status)}.")
+        self.status = status
+
+
 class TableFetch:
     """One request at a time to one table; each hop goes to a judged address. `max_bytes` bounds an answer, `timeout_s` all of it."""
 
@@ -74,7 +82,7 @@ class TableFetch:
             client.stream(method, url, content=body, headers=headers) as answer,
         ):
             if answer.status_code != HTTPStatus.OK:
-                raise TableRefusedError(_URL, f"It answered {answer.status_code}{_remedy(answer.status_code)}.")
+                raise OtherStatusError(answer.status_code)
             content, is_whole = await read_at_most(answer, self._max_bytes)
             if not is_whole:
                 raise TableRefusedError(_URL, f"It answers with more than {self._max_bytes >> 20} MiB. Give the URL of a part of it.")

@@ -1,14 +1,14 @@
 """From a table's URL to the tools that it lists."""
 
 import asyncio
-import contextlib
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from engine.external.entries import MOST_TOOLS, Listing, Table
-from engine.external.fetching import Fetched, TableFetch
+from engine.external.entries import Listing, Table, require_few
+from engine.external.fetching import Fetched, OtherStatusError, TableFetch
 from engine.external.forms import FORMS, tool_agent
 from engine.making.openapi.documents.document import DocumentRefused, parsed
 from engine.making.openapi.documents.reading import SMALL_BYTES
@@ -16,6 +16,7 @@ from toolagent.contracts.external_tables import TableForm
 from toolagent.core.failures import TableRefusedError
 
 _URL = "tools_url"
+_NO_SEARCH = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
 _FORMS = "the list of a Tool Agent (`GET /tools`), KnowHub's resources (`GET /api/resource`), or an OpenAPI document"
 
 
@@ -42,18 +43,18 @@ class TableReader:
             document = tool_agent.merged(document, await self._schemas(fetched.url, key))
         table = Table(source, fetched.url, secret)
         listing = await asyncio.to_thread(FORMS[form][1], document, table)
-        if len(listing.entries) > MOST_TOOLS:
-            raise TableRefusedError(
-                _URL, f"It lists {len(listing.entries)} tools; at most {MOST_TOOLS} are taken. Give the URL of a part of it."
-            )
+        require_few(len(listing.entries))
         return ReadTable(form, listing)
 
     async def _schemas(self, url: str, key: str | None) -> JsonValue:
-        """All tools as its search shows them; an older one may have none."""
-        with contextlib.suppress(TableRefusedError):
+        """All tools as its search shows them; an older one may have none. Raises TableRefusedError for any other failure."""
+        try:
             found = await self._fetch.post(f"{tool_agent.service_of(url)}/search_tools", key, to_json({}))
             return await asyncio.to_thread(_document, found)
-        return None
+        except TableRefusedError as refusal:
+            if isinstance(refusal, OtherStatusError) and refusal.status in _NO_SEARCH:
+                return None
+            raise TableRefusedError(_URL, f"Its schemas, from /search_tools: {refusal}", is_private=refusal.is_private) from refusal
 
 
 def _document(fetched: Fetched) -> JsonValue:

@@ -107,9 +107,19 @@ class Tables:
                     table = await self.refresh(source)
                 except NoSuchTableError:
                     return f"external table {source}: removed"
+                except Exception as error:  # noqa: BLE001 - what one table holds must not keep the others from their turn
+                    return f"external table {source}: {await self._failed(source, error)}"
             return f"external table {source}: {table.error or f'{table.tools} tools'}"
 
         return tuple(await asyncio.gather(*map(one, due)))
+
+    async def _failed(self, source: str, error: Exception) -> str:
+        """Keep in words that an error of ours came of a refresh, so that the table is not tried again before it is due."""
+        said = f"It could not be read: {type(error).__name__}. The log of the worker says more."
+        _log.error("external_table_not_refreshed", source=source, exc_info=error, then="its tools stay as they were")
+        if table := await self._rows.get(source):
+            await self._rows.renew(table.model_copy(update={"attempted_at": datetime.now(UTC), "error": said}))
+        return said
 
     async def _fetched(self, table: ExternalTable) -> tuple[ExternalTable, tuple[ToolEntry, ...] | None]:
         """What is known of it now, and its tools, if they could be had."""

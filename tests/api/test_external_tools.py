@@ -15,7 +15,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from engine.external.fetching import ALLOW_SETTING, TableFetch
+from engine.external.reading import TableReader
+from engine.external.tables import Tables
+from engine.runtimes.http.destination import Destinations
 from engine.store.database import Database
+from engine.store.external_tables import ExternalTableRows
 from tests.api.conftest import ECHO, House, external_tables
 from toolagent.contracts.external_tables import ExternalTable
 from toolagent.contracts.manifest import PermissionClass, ToolStatus
@@ -118,6 +123,20 @@ async def test_another_tool_agent_is_asked_for_its_schemas_and_called_by_its_own
     assert (source.endpoint_path, source.envelope.fixed) == ("/run_tool", {"tool_id": "acme:echo"})
 
 
+async def test_a_tool_agent_whose_search_fails_for_a_while_keeps_its_schemas(house: House, site: Site) -> None:
+    site.answers["/tools"] = {"tools": [{"tool_id": "echo"}]}
+    site.answers["/search_tools"] = {"tools": [{"tool_id": "echo", "input_schema": TEXT}]}
+    await register(house, "far", f"{site.url}/tools")
+    schemas: list[JsonValue] = []
+    for status in (503, 405):
+        site.answers["/search_tools"] = lambda status=status: Response("", status)
+        error = (await house.http.post("/external_tools/far/refresh")).json()["error"]
+        entry = await house.registry.entry("far:echo")
+        assert entry is not None
+        schemas += [error, entry.manifest.input_schema]
+    assert schemas == ["Its schemas, from /search_tools: It answered 503.", TEXT, "", {}]
+
+
 async def test_an_openapi_document_shows_its_operations_the_key_of_the_table(house: House, site: Site) -> None:
     assert (await register(house, "greet", f"{site.url}/openapi.json", "the-key")).json()["tools"] == 1
     entry = await house.registry.entry("greet:say_hello")
@@ -218,6 +237,39 @@ async def test_a_refresh_that_fails_keeps_the_tools_and_says_so(house: House, si
     after = (await house.http.post("/external_tools/hub/refresh")).json()
     assert (after["error"], after["tools"], after["refreshed_at"]) == ("It answered 404.", 2, before["refreshed_at"])
     assert await house.registry.get("hub:upper") is not None
+
+
+@pytest.mark.parametrize(
+    "said", [{"openapi": "3.1.0", "servers": [{"url": "http://[bad"}]}, {"swagger": "2.0", "host": "a.example", "basePath": [None]}]
+)
+async def test_a_document_whose_server_is_no_url_is_422(house: House, site: Site, said: dict[str, JsonValue]) -> None:
+    site.answers["/openapi.json"] = {"paths": {}, **said}
+    assert refused(await register(house, "x", f"{site.url}/openapi.json")) == (422, "invalid_request", "tools_url")
+
+
+class _LostKeys:
+    """Where keys lie cannot be read."""
+
+    def resolve(self, name: str) -> str | None:
+        raise PermissionError(name)
+
+    def replace(self, name: str, value: str) -> None:
+        """Never asked for."""
+
+    def forget(self, name: str) -> None:
+        """Never asked for."""
+
+
+async def test_an_error_of_ours_keeps_no_other_table_from_its_turn(house: House, site: Site, database: Database) -> None:
+    await register(house, "broken", f"{site.url}/openapi.json", "the-key")
+    await register(house, "hub", f"{site.url}/api/resource")
+    reader = TableReader(TableFetch(Destinations(("127.0.0.1",), setting=ALLOW_SETTING)))
+    said = await Tables(ExternalTableRows(database), reader, _LostKeys(), every_s=0).refresh_due()
+    assert said[0].startswith("external table broken: It could not be read: PermissionError.")
+    assert said[1] == "external table hub: 2 tools"
+    broken = (await house.http.get("/external_tools")).json()["tables"][0]
+    assert "PermissionError" in broken["error"]
+    assert broken["attempted_at"] > broken["refreshed_at"]
 
 
 async def test_tables_are_fetched_again_when_they_are_due(house: House, site: Site, database: Database, tmp_path: Path) -> None:

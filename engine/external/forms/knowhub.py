@@ -5,7 +5,7 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import JsonValue
 
-from engine.external.entries import Listing, NoTool, Table, listed_tool, once_each
+from engine.external.entries import Listing, NoTool, Table, listed_tool, once_each, require_few
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.contracts.sources import HttpMethod, RemoteSource
@@ -21,13 +21,16 @@ def is_one(document: JsonValue) -> bool:
 
 
 def read(document: JsonValue, table: Table) -> Listing:
-    """A resource is called where its metadata names an `endpoint`; another one is found, and says where it is described."""
+    """A resource is called where its metadata names an `endpoint`; another one is found, and says where it is described.
+
+    Raises TableRefusedError.
+    """
+    listed = [(str(one.get("id")), one) for one in listed_resources(document) or ()]
+    tools = [(identifier, one) for identifier, one in listed if identifier.startswith(_PREFIX)]
+    require_few(len(tools))
     left_out = list[LeftOutTool]()
     entries = list[ToolEntry]()
-    for one in listed_resources(document) or ():
-        identifier = str(one.get("id"))
-        if not identifier.startswith(_PREFIX):
-            continue
+    for identifier, one in tools:
         try:
             entries.append(_tool(identifier, one, table))
         except (NoTool, ValueError) as reason:

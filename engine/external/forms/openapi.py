@@ -6,9 +6,9 @@ from urllib.parse import urljoin
 
 from pydantic import JsonValue
 
-from engine.external.entries import Listing, NoTool, Table, once_each, owned, tool_id
+from engine.external.entries import Listing, Table, once_each, owned, tool_id
 from engine.making.failures import BuildFailed, LeftOut
-from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part
+from engine.making.openapi.documents.document import OpenApiDocument, Part, part
 from engine.making.openapi.sources import remote_sources
 from engine.making.openapi.tools import Described, draft
 from toolagent.contracts.external_tables import LeftOutTool
@@ -37,7 +37,7 @@ def read(document: JsonValue, table: Table) -> Listing:
         drafted = draft(
             described, _OfTable(secret_stem(table.source), source=table.source), remote_sources(described, secret_stem(table.source))
         )
-    except (DocumentRefused, BuildFailed, NoTool) as refusal:
+    except (ValueError, BuildFailed) as refusal:
         raise TableRefusedError("tools_url", f"Its OpenAPI document has no tools: {str(refusal)[:500]}") from refusal
     entries = [owned(table, entry) for entry in drafted.candidate.entries]
     return once_each(entries, list(map(_left_out, drafted.left_out)))

@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from engine.external.entries import Listing, NoTool, Table, listed_tool, once_each
+from engine.external.entries import Listing, NoTool, Table, listed_tool, once_each, require_few
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.contracts.sources import Envelope, RemoteSource
@@ -32,12 +32,17 @@ def merged(document: JsonValue, found: JsonValue) -> JsonValue:
 
 
 def read(document: JsonValue, table: Table) -> Listing:
-    """Each is called by `POST /run_tool` there."""
+    """Each is called by `POST /run_tool` there. Raises TableRefusedError."""
+    tools = _tools(document)
+    require_few(len(tools))
     service = service_of(table.url)
     left_out = list[LeftOutTool]()
     entries = list[ToolEntry]()
-    for one in _tools(document):
+    for one in tools:
         named = str(one["tool_id"])
+        if one.get("external_source"):
+            left_out.append(LeftOutTool(entry=named[:128], reason="It is a tool of another table; register that one."))
+            continue
         call = RemoteSource(
             remote_url=service,
             endpoint_path="/run_tool",

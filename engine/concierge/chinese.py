@@ -6,9 +6,13 @@ from engine.concierge.patterns import patterns
 from toolagent_service.contracts.concierge import Intent
 
 _PLEASE = r"你好|您好|请问|请|麻烦|帮我|帮忙|帮|给我|为我|能不能|能否|可以|可不可以|需要"
-_COURTESY = rf"(?:{_PLEASE}|我们想|我们要|我们|我想要|我要|我想|想要|想|要|让|新|你|,|,|\s)*"
+_COURTESY = rf"(?:{_PLEASE}|我们想|我们要|我们|我想要|我要|我想|想要|想|要|让|新(?!建)|你|,|,|\s)*+"
 _MAKE = r"(?:创建|制作|开发|编写|生成|实现|构建|搭建|新建|做|写|造)"
 _THING = r"(?:工具|接口|服务|程序|脚本|器|API)"
+_MEND = r"(?:修复|修一下|修好|修理|修一修|修修)"
+_DO_NOT = r"(?:不要|(?<![识类分特性级区个])别(?!人|的)|不用|不必|无需|不需要|不想|请勿)"
+_SO = r"(?:一下|下|好|吧|它|这个|工具|谢谢|\s)*+(?![\u3400-\u9fff])"
+_CLAUSE = r"(?:^|[,。;:!?,.;:!?\s]|(?<=[a-z0-9_]))"
 
 PATTERNS = patterns(
     (
@@ -18,8 +22,22 @@ PATTERNS = patterns(
             r"你(?:都)?(?:能|会|可以)(?:做|干)?(?:些)?什么|你是谁|怎么(?:跟|和)你说|有帮助吗|这是什么服务",
         ),
     ),
-    (Intent.MAKE, (rf"^{_COURTESY}{_MAKE}(?:一个|一款|一下|个|一|出)*(?P<about>.*{_THING}.*)$",)),
-    (Intent.REPAIR, (r"修复|修一下|修好|修理|修一修|修修",)),
+    (
+        Intent.UNDECIDED,
+        (
+            rf"(?P<about>){_DO_NOT}[^,。;!?,;!?]{{0,40}}?{_MEND}",
+            rf"(?P<about>)^(?:先|暂时|现在|{_COURTESY}){_DO_NOT}(?:再|先|去|{_COURTESY}){_MAKE}.*{_THING}",
+        ),
+    ),
+    (Intent.STATUS, (rf"(?:{_MEND}|{_MAKE}).*[了好完](?:吗|么|没有?)\W*$|(?:什么时候|何时|几时).*(?:{_MEND}|{_MAKE})",)),
+    (Intent.MAKE, (rf"^{_COURTESY}{_MAKE}(?![了过完好的])(?:一个|一款|一下|个|一|出)*(?P<about>.*{_THING}.*)$",)),
+    (
+        Intent.REPAIR,
+        (
+            rf"{_CLAUSE}{_COURTESY}(?:[把将]\s*[a-z0-9_:-]+\s*(?:这个)?(?:工具)?\s*)?{_MEND}{_SO}"
+            rf"(?<!怎么)(?!.*的{_THING}\W*$)(?![^,。,;;]*(?:失败|成功|完成)了)",
+        ),
+    ),
     (Intent.GROUPS, (r"工具组|[a-z0-9_-] ?组|一套|成套|这个组|哪些组|有什么组", r"配合使用|一起使用|一起用|使用顺序|调用顺序")),
     (Intent.RUNTIMES, (r"运行时|运行环境|执行环境|后端环境|在哪里?运行|(?:跑|运行)在什么|本地跑|docker ?里跑",)),
     (
@@ -63,6 +81,10 @@ PATTERNS = patterns(
 
 CATEGORY = re.compile(r"(?:类别|分类|类目)(?:是|为|:|:)?\s*(?P<category>[a-z][a-z0-9_-]*)", re.IGNORECASE)
 DEPLOYS = re.compile(r"部署|封装|接入|接进来|接过来|包装|做成|变成|转成|创建|生成|集成|导入|注册|做一?个")
+DECLINES = re.compile(rf"{_DO_NOT}.{{0,20}}?(?:{DEPLOYS.pattern})")
+QUESTION = re.compile(r"(?:[??]|吗|么|没有?)\W*$")
+ASKS = re.compile(r"能|可以|可不可以|请(?!问)|麻烦|帮|给我|为我|好吗|行吗")
+"""A question with one of these is a wish all the same."""
 
 _ENDING = re.compile(r"的?(?:小|新)?(?:工具|接口|服务|程序|脚本|API)[\s吧吗]*$", re.IGNORECASE)
 _BEGINNING = re.compile(r"^(?:能够|可以|用来|用于|能|会|专门|小)+")

@@ -79,7 +79,10 @@ class Concierge:
                 return await self._status(wish, answers)
 
     async def _discover(self, wish: Wish, answers: Answers, message: str, context: "_Context") -> Reply:
-        """By an id or a name, else by a group that is named, else by words and meanings."""
+        """By an id or a name, else by a group that is named, else by words and meanings.
+
+        What was undecided stays so where no id or name decides it: a word in common is not a wish.
+        """
         if tool := await self._named(message[:_LONGEST], ids=_ids_in(message, sure=True)):
             return await self._explained(tool, Answers(Intent.DETAILS, wish.language))
         if reply := await self._composite(message, answers):
@@ -89,7 +92,7 @@ class Concierge:
             return answers.help()
         found = await self._found(need if need != wish.category else "", wish.category)
         if wish.intent is Intent.DISCOVER or any(words_in_common(need, tool) for tool in found):
-            return Answers(Intent.DISCOVER, wish.language).tools_found(need, found, context.description(message))
+            return answers.tools_found(need, found, context.description(message))
         return answers.help(found[:_OTHERS])
 
     async def _details(self, wish: Wish, answers: Answers, message: str) -> Reply:

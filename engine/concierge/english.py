@@ -9,8 +9,12 @@ _KIND = r"(?:tool|api|service|endpoint|function|script|program|utility|something
 _MAKER = r"generator|converter|parser|checker|validator|counter|calculator|translator|extractor|scraper|server|wrapper"
 _THING = rf"(?:{_KIND}|{_MAKER})"
 _ASKED = r"can you|could you|would you|will you|(?:i|we) (?:want|need) you to|i'd like you to|let's"
-_COURTESY = rf"(?:(?:hi|hello|hey|please|kindly|{_ASKED})[ ,]*)*"
+_COURTESY = rf"(?:(?:hi|hello|hey|please|kindly|{_ASKED})[ ,]*+)*+"
 _MAKE = r"(?:make|build|create|write|develop|implement|code|generate|produce)"
+_MADE = r"(?:made|built|created|written|developed|implemented|coded|generated|produced|deployed)"
+_MEND = r"(?:repair|fix|mend)"
+_MENDED = r"(?:repaired|fixed|mended)"
+_DO_NOT = r"(?:don['’]?t|do not|never|no need to|not|shouldn['’]?t|needn['’]?t)"
 _FOR_US = r"(?: me| us| for (?:me|us))?"
 _PARAMS = r"(?:params|parameters|arguments|inputs?)"
 _PART = rf"(?:schema|{_PARAMS}|outputs?|usage|details?|documentation|docs|example(?: calls?)?)"
@@ -27,13 +31,36 @@ PATTERNS = patterns(
         ),
     ),
     (
+        Intent.UNDECIDED,
+        (
+            rf"(?P<about>)\b{_DO_NOT}(?: \w+){{0,3}}? {_MEND}\b",
+            rf"(?P<about>)^(?:{_COURTESY}|(?:i|we) ){_DO_NOT}(?: \w+){{0,3}}? {_MAKE}\b.*\b{_THING}\b",
+        ),
+    ),
+    (
+        Intent.STATUS,
+        (
+            rf"\b(?:did|when (?:will|do|did|can|could|would)) (?:you|it|they|somebody|anybody)\b.*\b{_MEND}\b",
+            rf"\b(?:have you|has (?:it|\S+) been|have \S+ been|(?:is|was|were|are) (?!there\b)\S+)(?: \w+)? {_MENDED}\b",
+            rf"\b(?:did|when (?:will|do|did|can|could|would)) you {_MAKE}\b.*\b{_THING}\b|\bhave you (?:\w+ )?{_MADE}\b.*\b{_THING}\b",
+        ),
+    ),
+    (
         Intent.MAKE,
         (
             rf"^{_COURTESY}{_MAKE}\b{_FOR_US},? (?:an? |the |some )?(?P<about>.*\b{_THING}\b.*)$",
-            rf"\b(?:want|need|like|have) (?:an? )?(?:new )?{_THING} (?:made|built|written|created|developed)\b\W*(?P<about>.*)$",
+            rf"^{_COURTESY}(?:(?:i|we)(?:['’]d| would)? (?:want|need|like)|have) "
+            rf"(?:an? )?(?:new )?{_THING} (?:made|built|written|created|developed)\b\W*(?P<about>.*)$",
         ),
     ),
-    (Intent.REPAIR, (rf"^{_COURTESY}(?:repair|fix|mend)\b(?P<about>.*)$", r"(?P<about>.+)\b(?:repair|fix|mend) (?:it|that|this)\b")),
+    (
+        Intent.REPAIR,
+        (
+            rf"^{_COURTESY}{_MEND}\b(?! (?:of|for|status|progress|task|is|was|has|failed|done)\b)(?P<about>.*)$",
+            rf"^(?P<about>.+)(?<!why )(?<!how )(?<!when )(?<!who )\b(?:please|kindly|{_ASKED}) (?:please )?{_MEND} (?:it|that|this)\b",
+            rf"^(?=.*\b(?:please|kindly|{_ASKED})\b)(?P<about>.+)[;,.:!] ?(?:and |then )?{_MEND} (?:it|that|this)\b",
+        ),
+    ),
     (
         Intent.GROUPS,
         (
@@ -92,6 +119,12 @@ PATTERNS = patterns(
 
 CATEGORY = re.compile(r"\bcategory (?P<category>[a-z][a-z0-9_-]*)", re.IGNORECASE)
 DEPLOYS = re.compile(r"\b(?:deploy|wrap|turn|make|build|create|convert|integrate|import|add|onboard|register)\b", re.IGNORECASE)
+DECLINES = re.compile(
+    rf"\b{_DO_NOT}(?: \w+){{0,3}}? (?:{DEPLOYS.pattern})|^\W*(?:did|have|has|was|were|when|why|who|is|are|should)\b", re.IGNORECASE
+)
+QUESTION = re.compile(r"\?\W*$")
+ASKS = re.compile(rf"\b(?:please|kindly|{_ASKED}|we need you to)\b", re.IGNORECASE)
+"""A question with one of these is a wish all the same."""
 
 _THAT = re.compile(
     rf"^(?:(?:small|simple|new|little|python|http|rest|web) )*{_KIND}(?: (?:that|which|to|for|can))+ (?P<what>.+)$", re.IGNORECASE

@@ -7,7 +7,7 @@ from engine.concierge.patterns import first_found
 from engine.concierge.wish import Wish
 from toolagent_service.contracts.concierge import Intent, Language
 
-_MOST_READ = 2_000
+_MOST_READ = 500
 """Characters: what somebody wants stands at the beginning."""
 
 _HAN = re.compile(r"[\u3400-\u9fff]")
@@ -26,9 +26,13 @@ def recognised(message: str) -> Wish:
     spoken = chinese if language == "zh" else english
     if task := _TASK.search(said):
         return Wish(Intent.STATUS, language, task[0])
+    asked = spoken.QUESTION.search(said) and not spoken.ASKS.search(said)
     if (repository := _REPOSITORY.search(said)) and spoken.DEPLOYS.search(said):
-        return Wish(Intent.MAKE, language, repository[0])
+        is_wished = not asked and not spoken.DECLINES.search(said)
+        return Wish(Intent.MAKE, language, repository[0]) if is_wished else Wish(Intent.UNDECIDED, language)
     intent, about = first_found(said, spoken.PATTERNS)
+    if asked and intent in {Intent.MAKE, Intent.REPAIR}:
+        intent, about = Intent.UNDECIDED, ""
     about, named = _AROUND.sub("", about), _ID.search(said)
     match intent:
         case Intent.MAKE:
@@ -36,7 +40,7 @@ def recognised(message: str) -> Wish:
         case Intent.DISCOVER:
             category = spoken.CATEGORY.search(said)
             return Wish(intent, language, about, category["category"] if category else None)
-        case Intent.UNDECIDED if named:
+        case Intent.UNDECIDED if named and about:
             return Wish(Intent.DETAILS, language, named[0])
         case _:
             return Wish(intent, language, named[0] if named else spoken.plain(about))

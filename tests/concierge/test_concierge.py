@@ -1,0 +1,39 @@
+"""What the rules leave undecided is said to be so: a model decides it, where there is one."""
+
+import pytest
+import pytest_asyncio
+
+from engine.concierge.concierge import Concierge
+from engine.registry.matching.matching import Matching
+from engine.store.catalog_state import CatalogState
+from engine.store.database import Database
+from engine.store.groups import GroupTable
+from engine.store.tasks import TaskTable
+from engine.store.tools import ToolTable
+from tests.parts import tool_registry
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import LocalSource
+from toolagent_service.contracts.concierge import Intent
+
+
+@pytest_asyncio.fixture
+async def concierge(database: Database) -> Concierge:
+    tool = ToolManifest(tool_id="sky_painter", name="Sky painter", description="Paints the sky blue. 画出蓝色的天空。")
+    await tool_registry(database).register(tool, (LocalSource(host_dir="tools/x"),))
+    tools, groups = ToolTable(database), GroupTable(database)
+    return Concierge(Matching(tools, groups, CatalogState(database)), tools, groups, TaskTable(database))
+
+
+@pytest.mark.parametrize(
+    ("message", "intent"),
+    [
+        ("The sky is blue.", Intent.UNDECIDED),
+        ("蓝色的天空", Intent.UNDECIDED),
+        ("I need something for a blue sky", Intent.DISCOVER),
+        ("sky_painter", Intent.DETAILS),
+        ("Sky painter", Intent.DETAILS),
+    ],
+)
+async def test_words_in_common_with_a_tool_decide_nothing(concierge: Concierge, message: str, intent: Intent) -> None:
+    reply = await concierge.answer(message)
+    assert (reply.intent, reply.tool_ids) == (intent, ("sky_painter",))

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from bench.against import NoSuchCommitError, checked_out, judge_against
 from bench.bounds import judge
+from bench.chats.checking import Amount, check_chats
 from bench.cold_start import measure_cold_starts
 from bench.generator import Generator, WrongAnswersError
 from bench.isolation import EngineMissingError, measure_commands, measure_launches, measure_scripts
@@ -40,7 +41,7 @@ from bench.service import ROOT, Tree
 from bench.stage import OURS, PEERS, THEN, Stage, side_by_side
 from bench.starts import measure_starts
 
-PIECES = ("calls", "lanes", "cold", "isolation", "making", "starts", "scale", "memory", "keeping", "profile", "search")
+PIECES = ("calls", "lanes", "cold", "isolation", "making", "starts", "scale", "memory", "keeping", "profile", "search", "chats")
 _WITH_IT = {"lanes": ("scale", "memory")}
 """What a piece is not whole without."""
 
@@ -69,14 +70,15 @@ class Extent:
     lane_rounds: int
     profile_s: float
     keeping_s: float
+    chats: Amount
 
     @property
     def plan_of_lanes(self) -> Plan:
         return replace(self.plan, rounds=self.lane_rounds)
 
 
-_FULL = Extent(Plan(5, 3.0, _CALLERS, 0.5), 9, 100, 3, 200, Sizes(10_000, 1_000_000), 100_000, 10.0, 3, 3, 10.0, 120.0)
-_QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, 10, 1, 20, Sizes(1_000, 50_000), 4_000, 2.0, 1, 1, 3.0, 30.0)
+_FULL = Extent(Plan(5, 3.0, _CALLERS, 0.5), 9, 100, 3, 200, Sizes(10_000, 1_000_000), 100_000, 10.0, 3, 3, 10.0, 120.0, Amount())
+_QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, 10, 1, 20, Sizes(1_000, 50_000), 4_000, 2.0, 1, 1, 3.0, 30.0, Amount(chats=100, long=200))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -153,6 +155,7 @@ class Run:
             ("keeping", self._keeping),
             ("profile", self._profile),
             ("search", self._search),
+            ("chats", self._chats),
         ):
             if piece in pieces:
                 with self._telling(piece):
@@ -223,6 +226,11 @@ class Run:
     def _search(self) -> None:
         full = self.extent.sizes.tools == _FULL.sizes.tools
         self.results.singles += measure_search(self.extent.sizes.tools, *(_SEARCHES if full else (1, 1)))
+
+    def _chats(self) -> None:
+        checked = check_chats(self.folder / "chats", self.extent.chats)
+        self.results.singles += checked.singles()
+        self.results.remarks += [f"- BROKEN {fault}" for fault in checked.faults]
 
     def _take(self, made: Measurements) -> None:
         self.results.rows += made.rows

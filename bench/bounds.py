@@ -43,6 +43,14 @@ def _single(name: str) -> Value:
     return lambda results: results.single(name)
 
 
+def _without(whole: Value, part: Value) -> Value:
+    def value(results: Results) -> float | None:
+        of, less = whole(results), part(results)
+        return None if of is None or less is None else of - less
+
+    return value
+
+
 def _times_or_more(name: str, times: float, more: float) -> Value:
     """What is allowed where either is: so many times as much, or so much more."""
     return lambda results: max(value * times, value + more) if (value := results.single(name)) is not None else None
@@ -118,6 +126,19 @@ _BOUNDS = (
     ),
     Bound("calculator in a session of a group: p50 over bare update", _AT_MOST, 1.4, _p50("ours.session"), _p50("bare.own")),
     Bound("64 sessions: calls/s at 64 over as many bare workflows", _AT_LEAST, 0.6, _rate("ours.session", 64), _rate("bare.own", 64)),
+    Bound("message of a chat, answered by rules: p50 over bare update-with-start", _AT_MOST, 2.5, _p50("ours.chat"), _p50("bare.own")),
+    Bound(
+        "message of a chat, answered by a model: p50 over bare update-with-start and activity, both without the model's time",
+        _AT_MOST,
+        1.8,
+        _without(_p50("model.chat"), _p50("model.alone")),
+        _without(_p50("bare.asked"), _p50("model.alone")),
+    ),
+    Bound("the same, both with the model's time", "", None, _p50("model.chat"), _p50("bare.asked")),
+    Bound("the same: calls/s at 16", _AT_LEAST, 0.5, _rate("model.chat", 16), _rate("bare.asked", 16)),
+    Bound("many chats at 64 callers: turns lost, repeated or out of order", _AT_MOST, 0, _single("chats.faults"), unit=""),
+    Bound("a long chat: events of its longest run", _AT_MOST, 10_000, _single("chats.long.events"), unit=""),
+    Bound("a long chat: its largest run", _AT_MOST, 5, _single("chats.long.bytes"), unit="MB"),
     Bound("echo: p50 with many tools and records over few and none", _AT_MOST, 1.1, _p50("scale.many"), _p50("scale.few")),
     Bound(
         "echo: calls/s at 64 with many tools and records over few and none", _AT_LEAST, 0.9, _rate("scale.many", 64), _rate("scale.few", 64)

@@ -21,7 +21,8 @@ from uv import find_uv_bin
 from bench.conversations import BUILD, BUILD_COMMANDS, BUILD_TURNS, TALK, TURN_S, conversations
 from bench.processes import Child, bare_environment
 from bench.results import Single
-from bench.service import ROOT, OurService, make_catalog, python_path
+from bench.scripted import ScriptedModel
+from bench.service import ROOT, OurService, make_catalog
 from engine.disk.removal import remove
 from engine.network.ports import free_port
 from toolagent.client import names
@@ -34,7 +35,6 @@ from toolagent_service.contracts.agent import LoopState
 _DEPLOYED = "bench_deployed"
 _FILES = ROOT / "bench/deployed"
 _WHO = ("-c", "user.name=bench", "-c", "user.email=bench@example.com", "-c", "commit.gpgSign=false")
-_READY = "ready "
 _DATA = "data: "
 _BOUND_S = 300.0
 _TALK_S = 1800.0
@@ -98,15 +98,10 @@ class Workshop:
 def workshop(folder: Path, calls: int) -> Generator[Workshop]:
     """`calls` is how many tools the longest conversation uses."""
     folder.mkdir(parents=True)
-    script = folder / "scenario.json"
-    script.write_text(conversations(calls).model_dump_json(exclude_defaults=True), "utf-8")
-    command = [sys.executable, "-m", "toolagent.testing.servers", "model", "--port", "0", "--scenario", str(script)]
     with ExitStack() as stack:
-        model = Child(command, folder, "model", {"PYTHONPATH": python_path()})
-        stack.callback(model.stop)
-        model.ready(lambda: _READY in model.output)
-        url = model.output.partition(_READY)[2].split()[0]
-        settings = {"MODEL": "scripted", "MODEL_API_KEY": "any", "MODEL_BASE_URL": url, "REPO_SCHEMES": "https,file"}
+        model = ScriptedModel(folder, conversations(calls))
+        stack.callback(model.child.stop)
+        settings = {**model.settings, "REPO_SCHEMES": "https,file"}
         settings |= {"CODING_TURNS": str(calls + BUILD_TURNS), "CODING_TOKENS": str(_TOKENS)}
         service = OurService(folder / "service", make_catalog(folder / "data"), settings)
         stack.callback(service.stop)

@@ -187,6 +187,10 @@ class OurService:
     def has_sessions(self) -> bool:
         return self.http.get(f"/groups/{GROUP}/sessions").is_success
 
+    @property
+    def has_chats(self) -> bool:
+        return self.http.get("/chats").is_success
+
     def open_sessions(self, number: int) -> tuple[str, ...]:
         """Their ids."""
         path, body = f"/groups/{GROUP}/sessions", {"params": {"message": "launch"}}

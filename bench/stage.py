@@ -13,10 +13,12 @@ from pydantic import JsonValue
 
 from bench.environments import python_of
 from bench.load import NEW_KEY, OWN
+from bench.peers.model import HEADERS
 from bench.postgres import Postgres, postgres_binaries
 from bench.processes import Child, bare_environment
 from bench.results import Single
 from bench.rounds import Target
+from bench.scripted import ANSWER, AT_ONCE, ScriptedModel, body_of_a_turn
 from bench.service import (
     ACTING,
     CONTAINER,
@@ -42,8 +44,13 @@ OURS, THEN = "ours", "then"
 ALL_LANES = "all"
 """Our service with `TOOL_AGENT_LANES=all`; the other one has the default, `harmless`."""
 
-PEERS = (ALL_LANES, "bare", "default", "fastmcp", "dbos")
+MODEL = "model"
+"""Our service with a model that answers at once."""
+
+PEERS = (ALL_LANES, MODEL, "bare", "default", "fastmcp", "dbos")
 _SESSIONS = 64
+_CHATS = tuple(f"bench {number}" for number in range(64))
+_CHAT = json.dumps({"message": "list all tools", "chat_id": OWN})
 _BODY = json.dumps({"message": "hello"})
 _MCP = {"Accept": "application/json, text/event-stream"}
 _MCP_CLIENT: dict[str, JsonValue] = {
@@ -74,6 +81,7 @@ class Stage:
         self.targets: list[Target] = []
         self.remarks: list[str] = []
         self.all_lanes: OurService | None = None
+        self._question: tuple[str, ...] = ()
 
     def __enter__(self) -> "Stage":
         with ExitStack() as stack:
@@ -96,6 +104,8 @@ class Stage:
             self._ours(self._started(OurService(self._folder / "then", data, HARMLESS, self._other)), THEN)
         if ALL_LANES in self._peers:
             self._all_lanes()
+        if MODEL in self._peers:
+            self._model()
         if "bare" in self._peers:
             self._bare()
         if "default" in self._peers:
@@ -174,7 +184,31 @@ class Stage:
             headers=key,
         )
         self._sessions(service, whose)
+        if service.has_chats:
+            self._chats(f"{whose}.chat", f"{whose}: a message of a chat, answered by rules", service, "rules")
         self._container(service, whose)
+
+    def _chats(self, name: str, label: str, service: OurService, answers: str, more: Parts | None = None) -> None:
+        """Each caller has its own."""
+        parts = service.parts()
+        used = {"our Python": parts["python"], "Temporal": parts["temporal"], **(more or {})}
+        expect = f'"answered_by":"{answers}","error":""'
+        self._add(name, label, f"{service.url}/chat", used, body=_CHAT, expect=expect, own=_CHATS)
+
+    def _model(self) -> None:
+        """The service that asks a model, and the model by itself, asked for what a chat asks it."""
+        model = ScriptedModel(self._folder, AT_ONCE)
+        self._stack.callback(model.child.stop)
+        parts = {"model": model.child.tree()}
+        question = self._folder / "question.json"
+        question.write_text(body_of_a_turn("list all tools", (self._data / "prompts/service.md").read_text("utf-8")), "utf-8")
+        self._question = (model.messages_url, str(question))
+        label = "the model itself, asked for a turn of a chat"
+        body = question.read_text("utf-8")
+        self._add("model.alone", label, model.messages_url, parts, body=body, expect='"message_stop"', headers=HEADERS)
+        service = OurService(self._folder / "model", self._data, {**HARMLESS, **model.settings})
+        self._stack.callback(service.stop)
+        self._chats("model.chat", "ours: a message of a chat, answered by a model", service, "model", parts)
 
     def _sessions(self, service: OurService, whose: str) -> None:
         """Each caller has its own. A service of before sessions has none."""
@@ -201,7 +235,7 @@ class Stage:
 
     def _bare(self) -> None:
         port = free_port()
-        command = [sys.executable, "-m", "bench.peers.bare", str(port), self.service.temporal, self._tool_url]
+        command = [sys.executable, "-m", "bench.peers.bare", str(port), self.service.temporal, self._tool_url, *self._question]
         url, python = f"http://127.0.0.1:{port}", self._child("bare", command, port).tree()
         parts = {"bare Python": python, "Temporal": self.service.parts()["temporal"]}
         self._add("bare.local", "bare: eager workflow, one local activity", f"{url}/local", parts)
@@ -209,6 +243,9 @@ class Stage:
         self._add("bare.update", "bare: update on a living workflow, local activity", f"{url}/update", parts)
         own, body = tuple(map(str, range(_SESSIONS))), json.dumps({"message": "hello", "own": OWN})
         self._add("bare.own", "the same, each caller with a workflow of its own", f"{url}/update", parts, body=body, own=own)
+        if self._question:
+            label = "the same with a regular activity that asks the model"
+            self._add("bare.asked", label, f"{url}/ask", parts, body=body, expect=f'"{ANSWER}"', own=own)
 
     def _default(self) -> None:
         """Temporal as it comes: nothing set, nothing kept on disk, and a worker with the SDK's defaults."""

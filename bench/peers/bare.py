@@ -1,6 +1,7 @@
 """The bare thing: Temporal workflows behind minimal routes, worker and server in one process.
 
-`python -m bench.peers.bare PORT TEMPORAL_ADDRESS TOOL_URL`. It keeps no records, checks nothing and knows one tool.
+`python -m bench.peers.bare PORT TEMPORAL_ADDRESS TOOL_URL [MODEL_URL QUESTION]`. It keeps no records, checks nothing and
+knows one tool, and one question to a model, which is in the file `QUESTION`.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 
 import httpx
 import uvloop
@@ -20,6 +22,7 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from bench.peers.echo import Body, echo
+from bench.peers.model import Model
 from bench.peers.route import Run, serve
 
 _QUEUE = "bare"
@@ -66,6 +69,10 @@ class Living:
     async def say(self, body: Body) -> Body:
         return await workflow.execute_local_activity(echo, body, start_to_close_timeout=_STEP)
 
+    @workflow.update
+    async def ask(self, body: Body) -> Body:
+        return await workflow.execute_activity_method(Model.ask_model, body, start_to_close_timeout=_STEP)
+
 
 def _starting(client: Client, kind: Callable[..., Awaitable[Body]]) -> Run:
     async def run(body: Body) -> Body:
@@ -74,7 +81,7 @@ def _starting(client: Client, kind: Callable[..., Awaitable[Body]]) -> Run:
     return run
 
 
-def _updating(client: Client) -> Run:
+def _updating(client: Client, update: workflow.UpdateMethodMultiParam[[Living, Body], Body]) -> Run:
     """Of one workflow, or of the one that the body names as its `own`."""
     born, numbers = uuid.uuid4().hex, defaultdict[object, Iterator[int]](itertools.count)
 
@@ -86,24 +93,26 @@ def _updating(client: Client) -> Run:
             task_queue=_QUEUE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
         )
-        return await client.execute_update_with_start_workflow(Living.say, body, start_workflow_operation=start)
+        return await client.execute_update_with_start_workflow(update, body, start_workflow_operation=start)
 
     return run
 
 
-async def _serve(port: int, address: str, tool_url: str) -> None:
+async def _serve(port: int, address: str, tool_url: str, *question: str) -> None:
     client = await Client.connect(address)
     tool = HttpTool(tool_url)
+    asking = [Model(question[0], Path(question[1])).ask_model] if question else []
     runs = {
         "/local": _starting(client, LocalEcho.run),
         "/http": _starting(client, RegularHttp.run),
-        "/update": _updating(client),
+        "/update": _updating(client, Living.say),
+        "/ask": _updating(client, Living.ask),
     }
     worker = Worker(
         client,
         task_queue=_QUEUE,
         workflows=[LocalEcho, RegularHttp, Living],
-        activities=[echo, tool.call_http],
+        activities=[echo, tool.call_http, *asking],
         workflow_runner=UnsandboxedWorkflowRunner(),
         workflow_task_executor=ThreadPoolExecutor(2),
     )
@@ -113,4 +122,4 @@ async def _serve(port: int, address: str, tool_url: str) -> None:
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(int(sys.argv[1]), sys.argv[2], sys.argv[3]))
+        runner.run(_serve(int(sys.argv[1]), *sys.argv[2:]))

@@ -60,11 +60,11 @@ class Conversations:
 
     async def begin(self, message: ChatMessage) -> TurnBegun:
         """Written down once; answered here where rules do."""
+        if self._open is None:
+            return await self._by_rules(message)
         said, reply = await self._chats.say(message.chat_id, message.message_id, message.message)
         if reply is not None:
             return AnsweredTurn(number=said.number, reply=reply)
-        if self._open is None:
-            return AnsweredTurn(number=said.number, reply=await self._by_rules(message.chat_id, said))
         earlier = [turn for turn in await self._chats.turns(message.chat_id, before=said.number, limit=_READ) if turn.text]
         told = service.opening(said.text, earlier, older=max(said.number - 1 - _READ, 0))
         return AskedTurn(number=said.number, request=await self._open(conversation_of(message.chat_id, said.number), told))
@@ -111,14 +111,19 @@ class Conversations:
     async def rest(self, chat_id: str) -> None:
         await self._chats.rest(chat_id)
 
-    async def _by_rules(self, chat_id: str, said: ChatTurn) -> ChatReply:
+    async def _by_rules(self, message: ChatMessage) -> AnsweredTurn:
+        """What is answered at once is written down with its answer; what begins a task, before that is begun."""
+        known = {turn.role: turn for turn in await self._chats.of_message(message.chat_id, message.message_id)}
+        if ChatRole.ASSISTANT in known:
+            return AnsweredTurn(number=known[ChatRole.USER].number, reply=reply_of(message.chat_id, known[ChatRole.ASSISTANT]))
         text, tools, task_ids, error = NO_MODEL, (), (), "no model"
         if self._parts.concierge is not None:
-            ruled = await self._parts.concierge.answer(said.text)
+            ruled = await self._parts.concierge.answer(message.message)
             text, tools, error = ruled.reply, ruled.tool_ids, ""
             if ruled.task is not None:
+                await self._chats.say(message.chat_id, message.message_id, message.message)
                 try:
-                    task_ids = (await self._parts.submissions.submit(chat_id, ruled.task, said.message_id),)
+                    task_ids = (await self._parts.submissions.submit(message.chat_id, ruled.task, message.message_id),)
                     text = f"{text}\n\n`{task_ids[0]}`: GET /tasks/{task_ids[0]}"
                 except SubmissionRefused as refused:
                     text, error = f"{text}\n\nThe task was not begun: {refused}", str(refused)
@@ -127,13 +132,14 @@ class Conversations:
             role=ChatRole.ASSISTANT,
             text=well_formed(text),
             at=datetime.now(UTC),
-            message_id=said.message_id,
+            message_id=message.message_id,
             tools=tools,
             task_ids=task_ids,
             answered_by=AnsweredBy.RULES,
             error=well_formed(error),
         )
-        return reply_of(chat_id, await self._chats.answer(chat_id, answer))
+        said, reply = await self._chats.exchange(message.chat_id, message.message, answer)
+        return AnsweredTurn(number=said.number, reply=reply)
 
     async def _said(self, conversation_id: str, position: int) -> str:
         with suppress(ContentMissingError):

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeAlias
 
 from pydantic import JsonValue
-from sqlalchemy import Select, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.chat_rows import event_of, event_row, listed_of, reply_of, turn_of, turn_row
@@ -13,14 +15,35 @@ from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.file_references import holder_of_conversation, release_files
 from engine.store.tables import messages, model_turns, task_notes, tool_outcomes
-from engine.store.upserts import insert_new
 from toolagent.contracts.chats import AnsweredBy, ChatEvent, ChatEventKind, ChatReply, ChatRole, ChatTurn, Chunk, ListedChat
 from toolagent.core.chats import chat_key, conversation_of, task_message_id
 
 _KEPT_EVENTS = 1_000
-"""Of one chat: chunks before these go, when a message is answered."""
+"""Of one chat: chunks before these go."""
+
+_FORGET_EVERY = 20
+"""Turns, after which that is done."""
+
+_Happening: TypeAlias = tuple[ChatEventKind, JsonValue]
 
 _AT_ONCE = 500
+
+# Building a statement costs more than sending it.
+_IS_OPEN = select(chats.c.is_open).where(chats.c.chat_id == bindparam("of"))
+_COUNTED = (
+    update(chats)
+    .where(chats.c.chat_id == bindparam("of"))
+    .values(turn_count=chats.c.turn_count + bindparam("more"), updated_at=bindparam("spoken_at"))
+    .returning(chats.c.turn_count)
+)
+_TURNS_OF = (
+    select(chat_turns)
+    .where(chat_turns.c.chat_id == bindparam("of"), chat_turns.c.message_id == bindparam("message"))
+    .order_by(chat_turns.c.number)
+)
+_LAST_POSITION = select(func.max(chat_events.c.position)).where(chat_events.c.chat_id == bindparam("of"))
+_NEW_TURN, _NEW_EVENTS = insert(chat_turns), insert(chat_events)
+
 _OF_A_CONVERSATION = (task_notes.c.task_id, messages.c.conversation_id, tool_outcomes.c.conversation_id, model_turns.c.conversation_id)
 
 
@@ -34,35 +57,36 @@ class ChatTable:
         """The turn of this message, and its answer if it has one. Opens the chat."""
         async with self._database.write(alone=_lock(chat_id)) as connection:
             await _open(connection, chat_id)
-            known = await _turns_of(connection, chat_id, message_id)
-            said = next((turn for turn in known if turn.role is ChatRole.USER), None)
-            answer = next((turn for turn in known if turn.role is ChatRole.ASSISTANT), None)
+            said, answer = await _exchanged(connection, chat_id, message_id)
             if said is None:
-                turn = ChatTurn(number=0, role=ChatRole.USER, text=text, at=now(), message_id=message_id)
-                said = await _append(connection, chat_id, turn)
+                (said,) = await _append(connection, chat_id, _saying(message_id, text, now()))
         return said, reply_of(chat_id, answer) if answer else None
+
+    async def exchange(self, chat_id: str, text: str, answer: ChatTurn) -> tuple[ChatTurn, ChatReply]:
+        """A message that is answered as it is said: the turn of it, and the answer that stands for it. Opens the chat."""
+        async with self._database.write(alone=_lock(chat_id)) as connection:
+            await _open(connection, chat_id)
+            said, stands = await _exchanged(connection, chat_id, answer.message_id)
+            then = _told(chat_id, answer)
+            if said is None:
+                said, stands = await _append(connection, chat_id, _saying(answer.message_id, text, answer.at), answer, then=then)
+            elif stands is None:
+                (stands,) = await _append(connection, chat_id, answer, then=then)
+        return said, reply_of(chat_id, stands or answer)
 
     async def answer(self, chat_id: str, answer: ChatTurn, *, ends: bool = True) -> ChatTurn:
         """The turn of the assistant that stands for this message. Its number follows. `ends`: somebody waits for it, who is told."""
         async with self._database.write(alone=_lock(chat_id)) as connection:
-            known = await _turns_of(connection, chat_id, answer.message_id)
-            stands = next((turn for turn in known if turn.role is ChatRole.ASSISTANT), None)
+            _, stands = await _exchanged(connection, chat_id, answer.message_id)
             if stands is None:
-                stands = await _append(connection, chat_id, answer)
-                if ends and stands.number:
-                    if unheard := _unheard(stands):
-                        await _happened(connection, chat_id, ChatEventKind.CHUNK, answer.message_id, unheard)
-                    reply = reply_of(chat_id, stands).model_dump(mode="json")
-                    await _happened(connection, chat_id, ChatEventKind.DONE, answer.message_id, [reply])
-                await _forget_chunks(connection, chat_id)
+                (stands,) = await _append(connection, chat_id, answer, then=_told(chat_id, answer) if ends else ())
         return stands
 
     async def add_chunks(self, conversation_id: str, chunks: Sequence[Chunk]) -> None:
         """Parts of the answer that is made in this conversation with a model. Of a chat that was deleted they go nowhere."""
         for chat_id, message_id in await self._message_of(conversation_id):
             async with self._database.write(alone=_lock(chat_id)) as connection:
-                data: list[JsonValue] = [chunk.model_dump(mode="json") for chunk in chunks]
-                await _happened(connection, chat_id, ChatEventKind.CHUNK, message_id, data)
+                await _happened(connection, chat_id, message_id, [_chunk(chunk) for chunk in chunks])
 
     async def chat_of(self, conversation_id: str) -> str | None:
         """The chat that a conversation with a model is about; None where it was deleted."""
@@ -75,7 +99,7 @@ class ChatTable:
 
     async def last_position(self, chat_id: str) -> int:
         """Of its events; 0 where there are none."""
-        return await self._database.scalar(_last_position(chat_id)) or 0
+        return await self._database.scalar(_LAST_POSITION.params(of=chat_id)) or 0
 
     async def position_before(self, chat_id: str, message_id: str) -> int:
         """The position before the first event of this message; the last one where there is none yet."""
@@ -153,55 +177,71 @@ def _lock(chat_id: str) -> str:
 
 
 async def _open(connection: AsyncConnection, chat_id: str) -> None:
-    at = timestamp(now())
-    row = {"chat_id": chat_id, "key": chat_key(chat_id), "turn_count": 0, "is_open": True, "created_at": at, "updated_at": at}
-    await insert_new(connection, chats, [row])
-    await connection.execute(update(chats).where(chats.c.chat_id == chat_id, chats.c.is_open.is_(False)).values(is_open=True))
+    """In a transaction that has the lock of the chat."""
+    is_open = (await connection.execute(_IS_OPEN, {"of": chat_id})).scalar_one_or_none()
+    if is_open is None:
+        at = timestamp(now())
+        row = {"chat_id": chat_id, "key": chat_key(chat_id), "turn_count": 0, "is_open": True, "created_at": at, "updated_at": at}
+        await connection.execute(insert(chats), row)
+    elif not is_open:
+        await connection.execute(update(chats).where(chats.c.chat_id == chat_id).values(is_open=True))
 
 
 async def _turns_of(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]:
-    query = select(chat_turns).where(chat_turns.c.chat_id == chat_id, chat_turns.c.message_id == message_id).order_by(chat_turns.c.number)
-    return tuple(turn_of(row) for row in (await connection.execute(query)).mappings())
+    return tuple(turn_of(row) for row in (await connection.execute(_TURNS_OF, {"of": chat_id, "message": message_id})).mappings())
 
 
-def _unheard(answer: ChatTurn) -> list[JsonValue]:
-    """Its text as chunks, where that was not told as it was written: what a model wrote before it failed does not count."""
+async def _exchanged(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[ChatTurn | None, ChatTurn | None]:
+    """The message and its answer, as far as they are there."""
+    sides = {turn.role: turn for turn in await _turns_of(connection, chat_id, message_id)}
+    return sides.get(ChatRole.USER), sides.get(ChatRole.ASSISTANT)
+
+
+def _saying(message_id: str, text: str, at: datetime) -> ChatTurn:
+    return ChatTurn(number=0, role=ChatRole.USER, text=text, at=at, message_id=message_id)
+
+
+def _told(chat_id: str, answer: ChatTurn) -> list[_Happening]:
+    """To who waits for it: its text, where that was not told as it was written, and that it is there."""
+    return [*map(_chunk, _unheard(answer)), (ChatEventKind.DONE, reply_of(chat_id, answer).model_dump(mode="json"))]
+
+
+def _unheard(answer: ChatTurn) -> tuple[Chunk, ...]:
+    """What a model wrote before it failed does not count."""
     if answer.answered_by is AnsweredBy.MODEL and not answer.error:
-        return []
-    restart = [Chunk(type="restart")] if answer.error else []
-    return [chunk.model_dump(mode="json") for chunk in (*restart, Chunk(type="text", data=answer.text))]
+        return ()
+    text = Chunk(type="text", data=answer.text)
+    return (Chunk(type="restart"), text) if answer.error else (text,)
 
 
-async def _append(connection: AsyncConnection, chat_id: str, turn: ChatTurn) -> ChatTurn:
-    """In a transaction that has the lock of the chat. The turn with its number; of a chat that was deleted nothing is written."""
-    count = update(chats).where(chats.c.chat_id == chat_id)
-    count = count.values(turn_count=chats.c.turn_count + 1, updated_at=timestamp(turn.at)).returning(chats.c.turn_count)
-    number = (await connection.execute(count)).scalar_one_or_none()
+def _chunk(chunk: Chunk) -> _Happening:
+    return ChatEventKind.CHUNK, chunk.model_dump(mode="json")
+
+
+async def _append(connection: AsyncConnection, chat_id: str, *turns: ChatTurn, then: Sequence[_Happening] = ()) -> Sequence[ChatTurn]:
+    """In a transaction that has the lock of the chat. Turns about one message, with their numbers; of a chat that was deleted nothing is
+    written. `then` happens after them.
+    """
+    told = {"of": chat_id, "more": len(turns), "spoken_at": timestamp(turns[-1].at)}
+    number = (await connection.execute(_COUNTED, told)).scalar_one_or_none()
     if number is None:
-        return turn
-    numbered = turn.model_copy(update={"number": number})
-    await connection.execute(insert(chat_turns).values(**turn_row(chat_id, numbered)))
-    await _happened(connection, chat_id, ChatEventKind.MESSAGE, turn.message_id, [numbered.model_dump(mode="json")])
+        return turns
+    first = number - len(turns) + 1
+    numbered = [turn.model_copy(update={"number": at}) for at, turn in enumerate(turns, start=first)]
+    await connection.execute(_NEW_TURN, [turn_row(chat_id, turn) for turn in numbered])
+    said = [(ChatEventKind.MESSAGE, turn.model_dump(mode="json")) for turn in numbered]
+    last = await _happened(connection, chat_id, turns[-1].message_id, (*said, *then))
+    # It looks at all old events.
+    if number // _FORGET_EVERY > (first - 1) // _FORGET_EVERY:
+        old = (chat_events.c.position <= last - _KEPT_EVENTS, chat_events.c.event == ChatEventKind.CHUNK.value)
+        await connection.execute(delete(chat_events).where(chat_events.c.chat_id == chat_id, *old))
     return numbered
 
 
-async def _happened(connection: AsyncConnection, chat_id: str, event: ChatEventKind, message_id: str, data: Sequence[JsonValue]) -> None:
-    """In a transaction that has the lock of the chat."""
-    last = (await connection.execute(_last_position(chat_id))).scalar() or 0
+async def _happened(connection: AsyncConnection, chat_id: str, message_id: str, events: Sequence[_Happening]) -> int:
+    """In a transaction that has the lock of the chat. The position of the last of them."""
+    last = (await connection.execute(_LAST_POSITION, {"of": chat_id})).scalar() or 0
     at = now()
-    rows = [event_row(chat_id, position, at, event, message_id, one) for position, one in enumerate(data, start=last + 1)]
-    await connection.execute(insert(chat_events), rows)
-
-
-async def _forget_chunks(connection: AsyncConnection, chat_id: str) -> None:
-    last = (await connection.execute(_last_position(chat_id))).scalar() or 0
-    old = (
-        chat_events.c.chat_id == chat_id,
-        chat_events.c.position <= last - _KEPT_EVENTS,
-        chat_events.c.event == ChatEventKind.CHUNK.value,
-    )
-    await connection.execute(delete(chat_events).where(*old))
-
-
-def _last_position(chat_id: str) -> Select[int]:
-    return select(func.max(chat_events.c.position)).where(chat_events.c.chat_id == chat_id)
+    rows = [event_row(chat_id, position, at, event, message_id, data) for position, (event, data) in enumerate(events, start=last + 1)]
+    await connection.execute(_NEW_EVENTS, rows)
+    return last + len(rows)

@@ -33,6 +33,26 @@ async def test_a_turn_is_written_once_however_often_it_is_said(database: Databas
     ]
 
 
+async def test_a_message_and_its_answer_are_written_together_once(database: Database) -> None:
+    chats = ChatTable(database)
+    answer = answer_to("msg-1", answered_by="rules")
+    said, reply = await chats.exchange("a", "Hello.", answer)
+    assert (said.number, said.text, reply.response) == (1, "Hello.", "Yes.")
+    assert await chats.exchange("a", "Hello.", answer_to("msg-1", "No.")) == (said, reply)
+    await chats.say("a", "msg-2", "Said before.")
+    later, _ = await chats.exchange("a", "Said before.", answer_to("msg-2", answered_by="rules"))
+    turns = await chats.turns("a")
+    assert [(turn.number, turn.role, turn.message_id) for turn in turns] == [
+        (1, ChatRole.USER, "msg-1"),
+        (2, ChatRole.ASSISTANT, "msg-1"),
+        (3, ChatRole.USER, "msg-2"),
+        (4, ChatRole.ASSISTANT, "msg-2"),
+    ]
+    assert later.number == 3
+    message, chunk, done = ChatEventKind.MESSAGE, ChatEventKind.CHUNK, ChatEventKind.DONE
+    assert [event.event for event in await chats.events_after("a", 0)] == [message, message, chunk, done] * 2
+
+
 async def test_chats_have_numbers_and_positions_of_their_own(database: Database) -> None:
     chats = ChatTable(database)
     await asyncio.gather(*(chats.say(chat_id, f"msg-{number}", "Hello.") for number in range(4) for chat_id in ("a", "b")))
@@ -48,13 +68,13 @@ async def test_chunks_are_told_under_their_message_and_forgotten_later(database:
     await chats.add_chunks(conversation, [Chunk(type="text", data="x\0")] * 1_100)
     await chats.add_chunks(conversation_of("nobody", 1), [Chunk(type="text", data="x")])
     assert await chats.chat_of(conversation) == "a"
+    # Old ones go with every twentieth turn.
+    for number in range(2, 20):
+        await chats.say("a", f"msg-{number}", "Hello?")
     await chats.answer("a", answer_to("msg-1"))
     events = await chats.events_after("a", 0, limit=2_000)
-    assert [event.event for event in events if event.event is not ChatEventKind.CHUNK] == [
-        ChatEventKind.MESSAGE,
-        ChatEventKind.MESSAGE,
-        ChatEventKind.DONE,
-    ]
+    kept = [event.event for event in events if event.event is not ChatEventKind.CHUNK]
+    assert kept == [*[ChatEventKind.MESSAGE] * 20, ChatEventKind.DONE]
     assert len(events) == 1_001
     assert await chats.position_before("a", "msg-1") == 0
 

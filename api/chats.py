@@ -24,6 +24,9 @@ from toolagent.core.chats import message_id_for
 from toolagent.core.failures import StoreUnavailableError
 
 _LOOK_S = 0.1
+_IDLE_LOOK_S = 1.0
+"""Each look is two queries: who follows a chat in which nothing happens looks less and less often, down to this."""
+
 _HEARTBEAT_S = 5.0
 _RETRY = {"Retry-After": "1"}
 
@@ -43,6 +46,8 @@ async def streamed(dependencies: Dependencies, body: ChatBody, key: str | None, 
     try:
         while not answer.done() and not await dependencies.chats.of_message(message.chat_id, message.message_id):
             await asyncio.wait((answer,), timeout=_LOOK_S)
+        # Its turn may be of other words that came with the key, earlier or at this moment.
+        await _require_same(dependencies, message)
     except BaseException:
         answer.cancel()
         raise
@@ -115,7 +120,7 @@ async def _written(
     """`chunk` for each part, then `done`; where there is no answer, `error` with what a plain request would be refused with."""
     yield format_sse_event(retry=RETRY_MS)
     try:
-        async for event in _events(dependencies, message.chat_id, position, stopping, answer.done):
+        async for event in _events(dependencies, message.chat_id, position, stopping, _LOOK_S, answer.done):
             if event is None:
                 yield KEEPALIVE_COMMENT
             elif event.message_id == message.message_id and event.event is not ChatEventKind.MESSAGE:
@@ -130,15 +135,15 @@ async def _written(
 
 async def _happening(dependencies: Dependencies, chat_id: str, position: int, stopping: asyncio.Event) -> AsyncIterator[bytes]:
     yield format_sse_event(retry=RETRY_MS)
-    async for event in _events(dependencies, chat_id, position, stopping, lambda: False):
+    async for event in _events(dependencies, chat_id, position, stopping, _IDLE_LOOK_S, lambda: False):
         yield KEEPALIVE_COMMENT if event is None else _sent(event)
 
 
 async def _events(
-    dependencies: Dependencies, chat_id: str, position: int, stopping: asyncio.Event, is_over: Callable[[], bool]
+    dependencies: Dependencies, chat_id: str, position: int, stopping: asyncio.Event, longest_s: float, is_over: Callable[[], bool]
 ) -> AsyncIterator[ChatEvent | None]:
-    """Until it `is_over`, and what came before that was given; None now and then, where nothing happens."""
-    spoken = time.monotonic()
+    """Until it `is_over`, and what came before that was given; None now and then, where nothing happens. `longest_s`: between looks."""
+    spoken, pause_s = time.monotonic(), _LOOK_S
     while not stopping.is_set():
         was_over = is_over()
         try:
@@ -148,14 +153,15 @@ async def _events(
         except StoreUnavailableError:
             return  # whoever follows asks again: by the key, or by the id of the last event that arrived
         for event in events:
-            position, spoken = event.position, time.monotonic()
+            position, spoken, pause_s = event.position, time.monotonic(), _LOOK_S
             yield event
         if not events:
             if time.monotonic() - spoken >= _HEARTBEAT_S:
                 spoken = time.monotonic()
                 yield None
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), _LOOK_S)
+                await asyncio.wait_for(stopping.wait(), pause_s)
+            pause_s = min(2 * pause_s, longest_s)
 
 
 def _sent(event: ChatEvent) -> bytes:

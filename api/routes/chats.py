@@ -65,7 +65,9 @@ async def get_chat(
     chat_id: ChatInPath,
     dependencies: Injected,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    before: Annotated[int | None, Query(ge=1, description="Only turns before this number: `before` of the page before.")] = None,
+    before: Annotated[
+        int | None, Query(ge=1, le=2_147_483_647, description="Only turns before this number: `before` of the page before.")
+    ] = None,
 ) -> ChatView:
     """The last turns, in order."""
     return await shown(dependencies, chat_id, limit, before)

@@ -14,7 +14,7 @@ from engine.store.messages import MessageTable
 from engine.store.tasks import TaskTable
 from toolagent.contracts.chats import AnsweredBy, ChatMessage, ChatReply, ChatRole, ChatTurn
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.chats import conversation_of, task_message_id
+from toolagent.core.chats import task_message_id
 from toolagent.core.failures import ContentMissingError
 from toolagent.core.texts import well_formed
 from toolagent_service.agents import service
@@ -69,11 +69,11 @@ class Conversations:
             return AnsweredTurn(number=said.number, reply=reply)
         earlier = [turn for turn in await self._chats.turns(message.chat_id, before=said.number, limit=_READ) if turn.text]
         told = service.opening(said.text, earlier, older=max(said.number - 1 - _READ, 0))
-        return AskedTurn(number=said.number, request=await self._open(conversation_of(message.chat_id, said.number), told))
+        return AskedTurn(number=said.number, request=await self._open(await self._chats.conversation(message.chat_id, said.number), told))
 
     async def end(self, ended: TurnEnded) -> ChatReply:
         chat_id = ended.said.chat_id
-        text = await self._said(conversation_of(chat_id, ended.number), ended.position) if not ended.error else ""
+        text = "" if ended.error else await self._said(await self._chats.conversation(chat_id, ended.number), ended.position)
         if ended.error or not text:
             text = f"I could not answer this: {ended.error or 'the model said nothing.'}"
         answer = ChatTurn(

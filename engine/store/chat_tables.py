@@ -11,7 +11,7 @@ chats = Table(
     "chats",
     METADATA,
     Column("chat_id", _CHAT_ID, primary_key=True),
-    # What conversations with the model are named by: see `toolagent.core.chats`.
+    # Random; what its conversations with the model are named by: see `toolagent.core.chats`.
     Column("key", String(32), nullable=False),
     # Turns of both sides. The number of the last one.
     Column("turn_count", Integer, nullable=False),

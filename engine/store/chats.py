@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeAlias
+from uuid import uuid4
 
 from pydantic import JsonValue
 from sqlalchemy import bindparam, delete, func, insert, select, update
@@ -41,6 +42,7 @@ _TURNS_OF = (
     .where(chat_turns.c.chat_id == bindparam("of"), chat_turns.c.message_id == bindparam("message"))
     .order_by(chat_turns.c.number)
 )
+_KEY = select(chats.c.key).where(chats.c.chat_id == bindparam("of"))
 _LAST_POSITION = select(func.max(chat_events.c.position)).where(chat_events.c.chat_id == bindparam("of"))
 _NEW_TURN, _NEW_EVENTS = insert(chat_turns), insert(chat_events)
 
@@ -87,6 +89,10 @@ class ChatTable:
         for chat_id, message_id in await self._message_of(conversation_id):
             async with self._database.write(alone=_lock(chat_id)) as connection:
                 await _happened(connection, chat_id, message_id, [_chunk(chunk) for chunk in chunks])
+
+    async def conversation(self, chat_id: str, number: int) -> str:
+        """What the model says and does about the message with this number; of a chat that was deleted, one that nobody else has."""
+        return conversation_of(await self._database.scalar(_KEY.params(of=chat_id)) or uuid4().hex, number)
 
     async def chat_of(self, conversation_id: str) -> str | None:
         """The chat that a conversation with a model is about; None where it was deleted."""
@@ -153,16 +159,19 @@ class ChatTable:
     async def forget(self, chat_id: str) -> bool:
         """The chat with all that was said and done in it, but for tasks that it began; False where there is none."""
         async with self._database.write(alone=_lock(chat_id)) as connection:
+            key = (await connection.execute(_KEY, {"of": chat_id})).scalar_one_or_none()
+            if key is None:
+                return False
             own = select(chat_turns.c.number).where(chat_turns.c.chat_id == chat_id, chat_turns.c.role == ChatRole.USER.value)
             for (number,) in (await connection.execute(own)).all():
-                conversation = conversation_of(chat_id, number)
+                conversation = conversation_of(key, number)
                 for named in _OF_A_CONVERSATION:
                     await connection.execute(delete(named.table).where(named == conversation))
                 await release_files(connection, holder_of_conversation(conversation))
             await connection.execute(delete(chat_turns).where(chat_turns.c.chat_id == chat_id))
             await connection.execute(delete(chat_events).where(chat_events.c.chat_id == chat_id))
-            gone = await connection.execute(delete(chats).where(chats.c.chat_id == chat_id))
-        return gone.rowcount > 0
+            await connection.execute(delete(chats).where(chats.c.chat_id == chat_id))
+        return True
 
     async def _message_of(self, conversation_id: str) -> Sequence[tuple[str, str]]:
         _, key, number = conversation_id.split(":")
@@ -181,7 +190,8 @@ async def _open(connection: AsyncConnection, chat_id: str) -> None:
     is_open = (await connection.execute(_IS_OPEN, {"of": chat_id})).scalar_one_or_none()
     if is_open is None:
         at = timestamp(now())
-        row = {"chat_id": chat_id, "key": chat_key(chat_id), "turn_count": 0, "is_open": True, "created_at": at, "updated_at": at}
+        # Of this opening: numbers begin again when it was deleted, and what a model said before is to answer nothing later.
+        row = {"chat_id": chat_id, "key": uuid4().hex, "turn_count": 0, "is_open": True, "created_at": at, "updated_at": at}
         await connection.execute(insert(chats), row)
     elif not is_open:
         await connection.execute(update(chats).where(chats.c.chat_id == chat_id).values(is_open=True))

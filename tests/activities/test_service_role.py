@@ -24,7 +24,6 @@ from engine.store.tools import ToolTable
 from toolagent.contracts.chats import Chunk
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import BuiltinSource
-from toolagent.core.chats import conversation_of
 from toolagent.testing.fake_making import FakeMaking
 from toolagent.validation.schemas import schema_faults
 from toolagent_service.contracts.agent import ToolRun
@@ -49,7 +48,13 @@ class Role:
     async def use(self, name: str, given: dict[str, JsonValue] | None = None, key: str = "use-1") -> Used:
         given = given or {}
         run = ToolRun(
-            conversation_id=conversation_of("a/b", 1), position=2, tool_use_id=key, name=name, summary=name, remaining_s=60, role="service"
+            conversation_id=await self.chats.conversation("a/b", 1),
+            position=2,
+            tool_use_id=key,
+            name=name,
+            summary=name,
+            remaining_s=60,
+            role="service",
         )
         fault = self.role.fault_in(ToolUse(id=key, name=name, input=given))
         if fault:

@@ -1,15 +1,21 @@
 """Messages to conversations: what is refused, and what is shown of them."""
 
+import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import quote
 
 import pytest
 from pydantic import JsonValue
+from starlette.responses import StreamingResponse
 
+from api.chats import followed
+from engine.store.chats import ChatTable
+from engine.store.database import Database
 from tests.api.conftest import House
 from toolagent.client import names
 from toolagent.client.failures import ChatRefusedError, ChatUnreachableError
-from toolagent.contracts.chats import AnsweredBy, ChatRole, ChatTurn
+from toolagent.contracts.chats import AnsweredBy, ChatEvent, ChatRole, ChatTurn
 from toolagent.core.chats import message_id_for
 
 BAD: dict[str, tuple[JsonValue, int, str]] = {
@@ -64,14 +70,15 @@ async def test_a_message_that_is_not_taken_has_its_status(house: House, failure:
     assert (answer.status_code, answer.json()["type"], answer.headers["Retry-After"]) == (status, kind, "1")
 
 
-async def test_the_same_key_is_the_same_message_and_not_other_words(house: House) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_same_key_is_the_same_message_and_not_other_words(house: House, stream: bool) -> None:
     answers = [
         await house.http.post("/chat", json={"message": "Hello.", "chat_id": "a"}, headers={"Idempotency-Key": "k"}) for _ in range(2)
     ]
     assert answers[0].json() == answers[1].json()
     assert len(house.client.chats.said) == 1
     await answered(house, "a", "Hello.", "k")
-    other = await house.http.post("/chat", json={"message": "Bye.", "chat_id": "a"}, headers={"Idempotency-Key": "k"})
+    other = await house.http.post("/chat", json={"message": "Bye.", "chat_id": "a", "stream": stream}, headers={"Idempotency-Key": "k"})
     assert (other.status_code, other.json()["type"]) == (409, "idempotency_conflict")
 
 
@@ -104,6 +111,7 @@ async def test_turns_and_chats_come_in_pages(house: House) -> None:
     assert ([chat["chat_id"] for chat in newest["chats"]], newest["next"]) == (["b"], "b")
     assert [chat["chat_id"] for chat in (await house.http.get("/chats?before=b")).json()["chats"]] == ["a"]
     assert (await house.http.get("/chats?before=c")).status_code == 422
+    assert (await house.http.get("/chats/a?before=9223372036854775808")).status_code == 422
 
 
 async def test_events_are_gone_on_with_from_where_they_were(house: House) -> None:
@@ -117,6 +125,27 @@ async def test_events_are_gone_on_with_from_where_they_were(house: House) -> Non
         "event: done",
         "id: 4",
     ]
+
+
+class Looks(ChatTable):
+    """Counts them."""
+
+    count = 0
+
+    async def events_after(self, chat_id: str, position: int, *, limit: int = 1) -> tuple[ChatEvent, ...]:
+        self.count += 1
+        return await super().events_after(chat_id, position, limit=limit)
+
+
+async def test_a_chat_in_which_nothing_happens_is_looked_at_less_and_less_often(house: House, database: Database) -> None:
+    await answered(house, "a", "Hello.", "k")
+    chats, stopping = Looks(database), asyncio.Event()
+    stream = await followed(replace(house.dependencies, chats=chats), "a", "4", stopping)
+    assert isinstance(stream, StreamingResponse)
+    asyncio.get_running_loop().call_later(1.5, stopping.set)
+    async for _ in stream.body_iterator:
+        pass
+    assert chats.count <= 6
 
 
 async def test_the_service_at_a_glance_shows_the_chats_that_are_open(house: House) -> None:

@@ -13,7 +13,7 @@ from tests.cli.front_door import FrontDoor, front_door
 from toolagent.cli.app import app
 from toolagent.client.failures import ChatUnreachableError
 from toolagent.contracts.chats import AnsweredBy, ChatRole, ChatTurn, Chunk
-from toolagent.core.chats import conversation_of, message_id_for
+from toolagent.core.chats import message_id_for
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ async def written(database: Database) -> None:
         Chunk(type="text", data="It is "),
         Chunk(type="text", data="begun."),
     )
-    await chats.add_chunks(conversation_of("work", 1), parts)
+    await chats.add_chunks(await chats.conversation("work", 1), parts)
     answer = ChatTurn(
         number=0,
         role=ChatRole.ASSISTANT,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from engine.store.chats import ChatTable
 from engine.store.database import Database
 from toolagent.contracts.chats import ChatEventKind, ChatReply, ChatRole, ChatTurn, Chunk
-from toolagent.core.chats import conversation_of, task_message_id
+from toolagent.core.chats import task_message_id
 
 AT = datetime(2026, 3, 26, tzinfo=UTC)
 
@@ -64,9 +64,9 @@ async def test_chats_have_numbers_and_positions_of_their_own(database: Database)
 async def test_chunks_are_told_under_their_message_and_forgotten_later(database: Database) -> None:
     chats = ChatTable(database)
     await chats.say("a", "msg-1", "Hello.")
-    conversation = conversation_of("a", 1)
+    conversation = await chats.conversation("a", 1)
     await chats.add_chunks(conversation, [Chunk(type="text", data="x\0")] * 1_100)
-    await chats.add_chunks(conversation_of("nobody", 1), [Chunk(type="text", data="x")])
+    await chats.add_chunks(await chats.conversation("nobody", 1), [Chunk(type="text", data="x")])
     assert await chats.chat_of(conversation) == "a"
     # Old ones go with every twentieth turn.
     for number in range(2, 20):
@@ -99,3 +99,12 @@ async def test_a_chat_rests_is_opened_again_and_is_forgotten(database: Database)
     # What is still under way for it is written nowhere.
     await chats.answer("a", answer_to("msg-2"))
     assert (await chats.turns("a"), await chats.events_after("a", 0), await chats.get("a")) == ((), (), None)
+
+
+async def test_what_was_begun_in_a_deleted_chat_is_not_of_the_one_that_is_called_so_later(database: Database) -> None:
+    chats = ChatTable(database)
+    await chats.say("a", "msg-1", "Hello.")
+    before = await chats.conversation("a", 1)
+    await chats.forget("a")
+    await chats.say("a", "msg-2", "Hello?")
+    assert (await chats.chat_of(before), await chats.chat_of(await chats.conversation("a", 1))) == (None, "a")

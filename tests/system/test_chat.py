@@ -182,5 +182,5 @@ def test_a_deleted_chat_begins_anew(talking: tuple[ServiceProcess, ModelServer])
     windows = service.http.get("/system/status").json()["service_agent"]["windows"]
     assert {"chat_id": "anew", "sdk_session_id": "chat/anew", "has_im_window": False} in windows
     service.http.delete("/chats/anew").raise_for_status()
-    say(service, "anew", "Two?", "another key")
+    say(service, "anew", "Two?", "key")
     assert [turn.text for turn in chat(service, "anew").turns] == ["Two?", "Yes."]

@@ -5,6 +5,7 @@ import gc
 import uuid
 from collections import Counter
 
+import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
@@ -12,6 +13,7 @@ from tests.workflows.chat_paths import Archive, life_of, message, said
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.client.chats import Chats
+from toolagent.client.failures import ChatRefusedError
 from toolagent.contracts.chats import ChatMessage
 from toolagent_service.contracts.chats import ChatLife
 
@@ -89,3 +91,38 @@ async def test_whoever_leaves_before_the_answer_leaves_no_complaint_behind(tempo
     loop.set_exception_handler(None)
     await temporal.get_workflow_handle(names.chat_workflow(chat_id)).terminate()
     assert (is_cancelled, complaints) == (True, [])
+
+
+async def test_the_same_message_twice_at_once_is_answered_once_and_anew_when_it_was_forgotten(temporal: Client) -> None:
+    stage, archive, chats = stage_of(temporal), Archive(), Chats(temporal)
+    archive.may_answer.clear()
+    async with stage.workers(archive.steps):
+        handle = await begun(stage, life_of(stage))
+        both = [asyncio.create_task(chats.say(message(stage, "Hello."))) for _ in range(2)]
+        await asyncio.wait_for(archive.reached.wait(), _PATIENCE_S)
+        archive.may_answer.set()
+        first, second = await asyncio.gather(*both)
+        told_once = archive.order.copy()
+        archive.said.clear()
+        await chats.say(message(stage, "Bye."))
+        await handle.cancel()
+        await handle.result()
+    assert (first, told_once, archive.order) == (second, ["Hello."], ["Hello.", "Bye."])
+
+
+async def test_a_chat_whose_id_is_as_long_as_may_be_is_answered(temporal: Client) -> None:
+    stage, name = stage_of(temporal), uuid.uuid4().hex[:8]
+    chat_id = "😀" * (200 - len(name)) + name
+    async with stage.workers(Archive().steps):
+        handle = await stage.start(names.SERVICE_AGENT, ChatLife(chat_id=chat_id), workflow_id=names.chat_workflow(chat_id))
+        reply = await Chats(temporal).say(ChatMessage(chat_id=chat_id, message="Hello.", message_id="msg-1"))
+        await handle.cancel()
+        await handle.result()
+    assert reply.chat_id == chat_id
+
+
+async def test_what_temporal_does_not_take_is_refused_and_says_why(temporal: Client) -> None:
+    too_long = ChatMessage.model_construct(chat_id="x" * 2_000, message="Hello.", message_id="msg-1")
+    with pytest.raises(ChatRefusedError) as refused:
+        await Chats(temporal).say(too_long)
+    assert refused.value.type == "validation_error"

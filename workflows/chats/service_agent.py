@@ -38,6 +38,9 @@ _MOST_UPDATES = 1_000
 _MOST_WAITING = 8
 """Messages of one chat; some servers take no more than ten updates of a workflow at once."""
 
+_MOST_SEARCHED = 160
+"""Characters. A value has at most 2,048 bytes as JSON, in which a character may take 12."""
+
 _CLOSED = "The chat was closed before the answer was made."
 
 
@@ -63,7 +66,7 @@ class ServiceAgent:
     async def run(self, _given: JsonValue = None, *_surplus: JsonValue) -> ChatLife:
         if self._fault is not None:
             raise self._fault
-        workflow.upsert_search_attributes([names.CHAT_ID.value_set(self._life.chat_id), names.TASK_TYPE.value_set("chat")])
+        workflow.upsert_search_attributes([names.CHAT_ID.value_set(self._life.chat_id[:_MOST_SEARCHED]), names.TASK_TYPE.value_set("chat")])
         try:
             await self._recalled()
             await self._lived()

@@ -1,9 +1,11 @@
 """Conversations over Temporal: say something, and close one."""
 
 import asyncio
-from contextlib import AbstractContextManager
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from temporalio.client import (
     Client,
@@ -33,6 +35,12 @@ _CUT_OFF = frozenset({names.CHAT_DRAINS, "AcceptedUpdateCompletedWorkflow"})
 """Error types of a message whose answer another run has to give."""
 
 
+_REFUSED = {
+    RPCStatusCode.INVALID_ARGUMENT: ErrorType.VALIDATION_ERROR,
+    RPCStatusCode.FAILED_PRECONDITION: ErrorType.EXECUTION_ERROR,
+}
+
+
 class Chats:
     """Both methods raise ChatUnreachableError."""
 
@@ -44,6 +52,8 @@ class Chats:
 
         Raises ChatRefusedError.
         """
+        # The archive knows the message. An update with its id would be answered by Temporal, also when the chat was deleted.
+        update_id = f"{message.message_id}:{uuid4().hex[:8]}"
         for _ in range(_ASKED):
             start: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
                 names.SERVICE_AGENT,
@@ -54,9 +64,9 @@ class Chats:
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             )
             try:
-                with _reached(), starting(start):
+                with _taken(), _reached(), starting(start):
                     return await self._client.execute_update_with_start_workflow(
-                        names.SAY, message, start_workflow_operation=start, id=message.message_id, result_type=ChatReply
+                        names.SAY, message, start_workflow_operation=start, id=update_id, result_type=ChatReply
                     )
             except WorkflowUpdateFailedError as error:
                 if not _is_cut_off(error):
@@ -83,6 +93,17 @@ class Chats:
                 return
             except TimeoutError:
                 await handle.terminate("The chat was deleted.", rpc_timeout=_RPC_TIMEOUT)
+
+
+@contextmanager
+def _taken() -> Generator[None]:
+    """Raises ChatRefusedError of what the server does not take."""
+    try:
+        yield
+    except RPCError as error:
+        if error.status not in _REFUSED:
+            raise
+        raise ChatRefusedError(_REFUSED[error.status].value, f"Temporal refuses it: {error.message}") from error
 
 
 def _is_cut_off(error: WorkflowUpdateFailedError) -> bool:

@@ -7,7 +7,7 @@ __all__ = ["chat_key", "conversation_of", "message_id_for", "task_message_id"]
 
 
 def message_id_for(chat_id: str, key: str) -> str:
-    """Of the message with this idempotency key: also the id of its update on Temporal."""
+    """Of the message with this idempotency key."""
     return f"msg-{hashlib.sha256(json.dumps([chat_id, key]).encode()).hexdigest()[:32]}"
 
 
@@ -17,10 +17,10 @@ def task_message_id(task_id: str) -> str:
 
 
 def chat_key(chat_id: str) -> str:
-    """What stands for a chat in names that are short and plain. 32 hex digits."""
+    """What stands for the id of a chat in names that are short and plain. 32 hex digits."""
     return hashlib.sha256(chat_id.encode()).hexdigest()[:32]
 
 
-def conversation_of(chat_id: str, number: int) -> str:
-    """What the model says and does about the message with this number."""
-    return f"chat:{chat_key(chat_id)}:{number}"
+def conversation_of(key: str, number: int) -> str:
+    """What the model says and does about the message with this number. `key`: that of the row of the chat."""
+    return f"chat:{key}:{number}"

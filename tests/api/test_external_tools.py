@@ -143,6 +143,27 @@ async def test_a_key_is_shown_to_the_tables_own_server_only(house: House, site: 
     assert [getattr(source, "remote_api_key", "") for source in entry.sources] == [None]
 
 
+async def test_a_key_goes_neither_to_where_a_list_redirects_nor_to_servers_that_a_document_names(house: House, site: Site) -> None:
+    """Neither with the request for the schemas, nor with calls of the tools."""
+    site.answers["/tools"] = {"tools": [{"tool_id": "echo"}]}
+    site.answers["/search_tools"] = {"tools": []}
+
+    async def answer(request: Request) -> Response:
+        if request.url.path == "/tools":
+            return RedirectResponse(f"{site.url}/tools")
+        assert isinstance(OPENAPI, dict)
+        return JSONResponse({**OPENAPI, "servers": [{"url": "https://elsewhere.example"}]})
+
+    async with ServerThread(Starlette(routes=[Route("/{rest:path}", answer)])) as other:
+        assert (await register(house, "far", f"{other.url}/tools", "the-key")).json()["tools"] == 1
+        table = (await register(house, "greet", f"{other.url}/openapi.json", "the-key")).json()
+    assert site.keys == [("/tools", None), ("/search_tools", None)]
+    entry = await house.registry.entry("far:echo")
+    assert entry is not None
+    assert [source.traits.secrets for source in entry.sources] == [()]
+    assert table["left_out"] == [{"entry": "greet:say_hello", "reason": "It would show the table's key to another server."}]
+
+
 async def test_a_private_address_is_403_also_behind_a_redirect_or_a_name(house: House, site: Site) -> None:
     site.answers["/away"] = lambda: RedirectResponse("http://169.254.169.254/latest")
     for url in ("http://10.0.0.1/tools", f"{site.url}/away", "http://[::1]:1/tools"):

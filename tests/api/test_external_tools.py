@@ -219,6 +219,26 @@ async def test_a_name_that_is_taken_is_409(house: House, site: Site) -> None:
         assert refused(await register(house, source, url)) == (409, "table_exists", "source")
 
 
+async def test_who_loses_a_race_to_a_name_leaves_the_winners_key(house: House, site: Site, tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+
+    async def overtaken(_request: Request) -> Response:
+        winner = register(house, "hub", f"{site.url}/api/resource", "winners-key")
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(winner, loop))
+        return JSONResponse(KNOWHUB)
+
+    async with ServerThread(Starlette(routes=[Route("/list", overtaken)])) as other:
+        assert refused(await register(house, "hub", f"{other.url}/list", "losers-key")) == (409, "table_exists", "source")
+    assert await asyncio.to_thread((tmp_path / "secrets").read_text) == "EXTERNAL_HUB_API_KEY=winners-key\n"
+
+
+async def test_a_key_that_cannot_be_kept_leaves_no_table(house: House, site: Site, tmp_path: Path) -> None:
+    await asyncio.to_thread((tmp_path / "secrets").touch, 0o644)
+    assert refused(await register(house, "hub", f"{site.url}/api/resource", "the-key")) == (422, "invalid_request", "api_key")
+    assert (await house.http.get("/external_tools")).json()["tables"] == []
+    assert await house.registry.list_ids() == ()
+
+
 async def test_a_refresh_takes_what_changed_and_keeps_what_was_decided_here(house: House, site: Site) -> None:
     site.answers["/list"] = [{"id": f"tools/a/{slug}", "metadata": {"endpoint": "/x"}} for slug in ("kept", "gone", "shut", "removed")]
     await register(house, "hub", f"{site.url}/list")

@@ -3,8 +3,8 @@
 import json
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
+import httpx
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from engine.making.openapi.names import plain_word
@@ -34,15 +34,16 @@ class NoTool(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What its form is read for: `url` is where it was found, `secret` the name of its key, if it has one."""
+    """What its form is read for: `url` is where it was found, `home` what was registered, `secret` the name of its key, if any."""
 
     source: str
     url: str
+    home: str
     secret: str | None = None
 
     def secret_for(self, url: str) -> str | None:
-        """The key is for the server that the table is on, and for no other that it names."""
-        return f"secret:{self.secret}" if self.secret and _server(url) == _server(self.url) else None
+        """The key is for the server that was registered: for no other that it names or redirects to."""
+        return f"secret:{self.secret}" if self.secret and is_same_server(url, self.home) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def listed_tool(table: Table, named: str, said: dict[str, JsonValue], call: Remo
 
 
 def owned(table: Table, entry: ToolEntry) -> ToolEntry:
-    """As every tool of a table is: a right of its own to call, and never called twice."""
+    """As every tool of a table is: a right of its own to call, and never called twice. Raises NoTool."""
     rights = {
         "external_source": table.source,
         "group_ids": (),
@@ -96,6 +97,9 @@ def owned(table: Table, entry: ToolEntry) -> ToolEntry:
         for source in entry.sources
         if isinstance(source, RemoteSource)
     )
+    for source in sources:
+        if source.traits.secrets and not all(is_same_server(server, table.home) for server in source.traits.servers):
+            raise NoTool("It would show the table's key to another server.")
     return ToolEntry(manifest=manifest, sources=sources)
 
 
@@ -144,6 +148,10 @@ def _schema(said: dict[str, JsonValue], which: str) -> JsonSchema:
         raise NoTool(f"Its {which} cannot be used: {error}") from error
 
 
-def _server(url: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port
+def is_same_server(one: str, other: str) -> bool:
+    """As the client that calls them reads them: scheme, host and port, which is None for that of the scheme."""
+    try:
+        first, second = httpx.URL(one), httpx.URL(other)
+    except httpx.InvalidURL:
+        return False
+    return (first.scheme, first.raw_host, first.port) == (second.scheme, second.raw_host, second.port)

@@ -17,6 +17,7 @@ ALLOW_SETTING = "TOOL_AGENT_EXTERNAL_TOOLS_ALLOW"
 
 _URL = "tools_url"
 _REDIRECTS = 3
+_MAX_PORT = 65_535
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -94,6 +95,8 @@ def _require_usable(url: str, key: str | None) -> None:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
         raise TableRefusedError(_URL, f"This is no URL: {error}.") from error
+    if parsed.scheme not in {"http", "https"} or not parsed.host or not (parsed.port is None or 0 < parsed.port <= _MAX_PORT):
+        raise TableRefusedError(_URL, "Give an http:// or https:// URL with a host.")
     if parsed.userinfo:
         raise TableRefusedError(_URL, "It holds a user name or password. Leave that out, and give a key in `api_key`.")
     if key and parsed.scheme != "https" and parsed.host not in _LOOPBACK:

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from engine.external.entries import Listing, Table, require_few
+from engine.external.entries import Listing, Table, is_same_server, require_few
 from engine.external.fetching import Fetched, OtherStatusError, TableFetch
 from engine.external.forms import FORMS, tool_agent
 from engine.making.openapi.documents.document import DocumentRefused, parsed
@@ -40,8 +40,9 @@ class TableReader:
         if form is None:
             raise TableRefusedError(_URL, f"What it answers is not understood. It has to be {_FORMS}.")
         if form is TableForm.TOOL_AGENT and tool_agent.wants(document):
-            document = tool_agent.merged(document, await self._schemas(fetched.url, key))
-        table = Table(source, fetched.url, secret)
+            shown = key if is_same_server(fetched.url, url) else None
+            document = tool_agent.merged(document, await self._schemas(fetched.url, shown))
+        table = Table(source, fetched.url, url, secret)
         listing = await asyncio.to_thread(FORMS[form][1], document, table)
         require_few(len(listing.entries))
         return ReadTable(form, listing)

@@ -53,11 +53,6 @@ class Tables:
         known = self._keys.resolve(name)
         secret = name if key or known else None
         read = await self._reader.read(source, url, secret, key or known)
-        if key:
-            try:
-                self._keys.replace(name, key)
-            except SecretRefusedError as error:
-                raise TableRefusedError("api_key", f"It cannot be kept: {error}") from error
         now = datetime.now(UTC)
         table = ExternalTable(
             source=source,
@@ -71,6 +66,13 @@ class Tables:
         table = _counted(table, read.listing.entries, read.listing.left_out)
         if not await self._rows.add(table, read.listing.entries):
             raise TableExistsError(_exists(source))
+        if key:
+            # Only now: whoever loses a race to this name must not replace the winner's key.
+            try:
+                self._keys.replace(name, key)
+            except SecretRefusedError as error:
+                await self._rows.remove(source)
+                raise TableRefusedError("api_key", f"It cannot be kept: {error}") from error
         return table
 
     async def refresh(self, source: str) -> ExternalTable:

@@ -49,13 +49,16 @@ class ExternalTableRows:
         return True
 
     async def renew(self, table: ExternalTable, entries: Sequence[ToolEntry] | None = None) -> bool:
-        """What is known of a table, and its tools, where they were fetched; False where it was removed meanwhile."""
+        """What is known of a table, and its tools, where they were fetched; False where it was removed or registered anew meanwhile."""
+        is_it = external_tables.c.source == table.source
         async with self._database.write(alone=CATALOG) as connection:
-            row = _row(table)
-            changed = await connection.execute(update(external_tables).where(external_tables.c.source == table.source).values(**row))
-            if changed.rowcount and entries is not None:
+            text = await connection.scalar(select(external_tables.c.document).where(is_it))
+            if text is None or ExternalTable.model_validate_json(text).registered_at != table.registered_at:
+                return False
+            await connection.execute(update(external_tables).where(is_it).values(**_row(table)))
+            if entries is not None:
                 await _replace(connection, table.source, entries)
-            return changed.rowcount > 0
+            return True
 
     async def remove(self, source: str) -> int | None:
         """The table with its tools; how many there were, None where there is no such table."""

@@ -1,7 +1,6 @@
 """External tool tables at the front door: taken in, found, fetched again, taken out, and what lies or leads elsewhere."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -162,6 +161,27 @@ async def test_a_key_is_shown_to_the_tables_own_server_only(house: House, site: 
     assert [getattr(source, "remote_api_key", "") for source in entry.sources] == [None]
 
 
+async def test_a_key_goes_neither_to_where_a_list_redirects_nor_to_servers_that_a_document_names(house: House, site: Site) -> None:
+    """Neither with the request for the schemas, nor with calls of the tools."""
+    site.answers["/tools"] = {"tools": [{"tool_id": "echo"}]}
+    site.answers["/search_tools"] = {"tools": []}
+
+    async def answer(request: Request) -> Response:
+        if request.url.path == "/tools":
+            return RedirectResponse(f"{site.url}/tools")
+        assert isinstance(OPENAPI, dict)
+        return JSONResponse({**OPENAPI, "servers": [{"url": "https://elsewhere.example"}]})
+
+    async with ServerThread(Starlette(routes=[Route("/{rest:path}", answer)])) as other:
+        assert (await register(house, "far", f"{other.url}/tools", "the-key")).json()["tools"] == 1
+        table = (await register(house, "greet", f"{other.url}/openapi.json", "the-key")).json()
+    assert site.keys == [("/tools", None), ("/search_tools", None)]
+    entry = await house.registry.entry("far:echo")
+    assert entry is not None
+    assert [source.traits.secrets for source in entry.sources] == [()]
+    assert table["left_out"] == [{"entry": "greet:say_hello", "reason": "It would show the table's key to another server."}]
+
+
 async def test_a_private_address_is_403_also_behind_a_redirect_or_a_name(house: House, site: Site) -> None:
     site.answers["/away"] = lambda: RedirectResponse("http://169.254.169.254/latest")
     for url in ("http://10.0.0.1/tools", f"{site.url}/away", "http://[::1]:1/tools"):
@@ -196,7 +216,11 @@ async def test_a_table_that_cannot_be_used_is_422_and_leaves_nothing(house: Hous
     [
         ({"source": "Not An Id", "tools_url": "https://a.example"}, "source"),
         ({"source": "x", "tools_url": ""}, "tools_url"),
-        ({"source": "x", "tools_url": "ftp://a.example"}, "tools_url"),
+        *(
+            ({"source": "x", "tools_url": url}, "tools_url")
+            for url in ("ftp://a.example", "a.example/x", "http:///x", "http://a.example:0")
+        ),
+        ({"source": "x", "tools_url": "http://a.example:70000"}, "tools_url"),
         ({"source": "x", "tools_url": "https://me:pass@a.example"}, "tools_url"),
         ({"source": "x", "tools_url": "https://a.example/?api_key=sk-0123456789abcdef"}, "tools_url"),
         ({"source": "x", "tools_url": "http://a.example/tools", "api_key": "k"}, "tools_url"),
@@ -205,8 +229,7 @@ async def test_a_table_that_cannot_be_used_is_422_and_leaves_nothing(house: Hous
 )
 async def test_a_registration_of_the_wrong_form_names_the_field(house: House, body: dict[str, JsonValue], field: str) -> None:
     status, _, named = refused(await house.http.post("/external_tools/register", json=body))
-    assert (status, named) == (422 if "ftp" not in json.dumps(body) else status, field)
-    assert status in {403, 422}
+    assert (status, named) == (422, field)
 
 
 async def test_a_name_that_is_taken_is_409(house: House, site: Site) -> None:
@@ -215,6 +238,26 @@ async def test_a_name_that_is_taken_is_409(house: House, site: Site) -> None:
     await register(house, "hub", url)
     for source in ("hub", "ours"):
         assert refused(await register(house, source, url)) == (409, "table_exists", "source")
+
+
+async def test_who_loses_a_race_to_a_name_leaves_the_winners_key(house: House, site: Site, tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+
+    async def overtaken(_request: Request) -> Response:
+        winner = register(house, "hub", f"{site.url}/api/resource", "winners-key")
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(winner, loop))
+        return JSONResponse(KNOWHUB)
+
+    async with ServerThread(Starlette(routes=[Route("/list", overtaken)])) as other:
+        assert refused(await register(house, "hub", f"{other.url}/list", "losers-key")) == (409, "table_exists", "source")
+    assert await asyncio.to_thread((tmp_path / "secrets").read_text) == "EXTERNAL_HUB_API_KEY=winners-key\n"
+
+
+async def test_a_key_that_cannot_be_kept_leaves_no_table(house: House, site: Site, tmp_path: Path) -> None:
+    await asyncio.to_thread((tmp_path / "secrets").touch, 0o644)
+    assert refused(await register(house, "hub", f"{site.url}/api/resource", "the-key")) == (422, "invalid_request", "api_key")
+    assert (await house.http.get("/external_tools")).json()["tables"] == []
+    assert await house.registry.list_ids() == ()
 
 
 async def test_a_refresh_takes_what_changed_and_keeps_what_was_decided_here(house: House, site: Site) -> None:

@@ -12,7 +12,7 @@ from toolagent.core.failures import TableRefusedError
 def test_tools_that_another_tool_agent_has_from_a_table_are_left_out() -> None:
     listing = tool_agent.read(
         {"tools": [{"tool_id": "echo", "external_source": None}, {"tool_id": "far:echo", "external_source": "far"}]},
-        Table("near", "https://a.example/tools"),
+        Table("near", "https://a.example/tools", "https://a.example/tools"),
     )
     assert [entry.manifest.tool_id for entry in listing.entries] == ["near:echo"]
     assert listing.left_out == (LeftOutTool(entry="far:echo", reason="It is a tool of another table; register that one."),)
@@ -27,4 +27,4 @@ def test_tools_that_another_tool_agent_has_from_a_table_are_left_out() -> None:
 )
 def test_a_list_that_is_too_long_is_refused_before_anything_is_made_of_it(form: TableForm, document: JsonValue) -> None:
     with pytest.raises(TableRefusedError, match="2001 tools; at most 2000"):
-        FORMS[form][1](document, Table("x", "https://a.example"))
+        FORMS[form][1](document, Table("x", "https://a.example", "https://a.example"))

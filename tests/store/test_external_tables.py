@@ -51,6 +51,16 @@ async def test_a_table_that_is_registered_anew_brings_back_what_was_removed(data
     assert await tools.list_ids() == ("far:one",)
 
 
+async def test_what_was_fetched_of_a_table_does_not_go_to_another_of_its_name(database: Database) -> None:
+    rows, tools = ExternalTableRows(database), ToolTable(database)
+    await rows.add(table("far"), [entry("far:one")])
+    await rows.remove("far")
+    anew = table("far", registered_at=NOW.replace(hour=1))
+    await rows.add(anew, [entry("far:two")])
+    assert not await rows.renew(table("far"), [entry("far:one")])
+    assert (await rows.get("far"), await tools.list_ids()) == (anew, ("far:two",))
+
+
 async def test_slugs_are_added_to_a_version_once(database: Database) -> None:
     tools = ToolTable(database)
     await tools.put(entry("one"), "registered")

@@ -6,11 +6,12 @@ from urllib.parse import urljoin
 
 from pydantic import JsonValue
 
-from engine.external.entries import Listing, Table, once_each, owned, tool_id
+from engine.external.entries import Listing, NoTool, Table, once_each, owned, tool_id
 from engine.making.failures import BuildFailed, LeftOut
 from engine.making.openapi.documents.document import OpenApiDocument, Part, part
 from engine.making.openapi.sources import remote_sources
 from engine.making.openapi.tools import Described, draft
+from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.core.failures import TableRefusedError
 
@@ -39,8 +40,14 @@ def read(document: JsonValue, table: Table) -> Listing:
         )
     except (ValueError, BuildFailed) as refusal:
         raise TableRefusedError("tools_url", f"Its OpenAPI document has no tools: {str(refusal)[:500]}") from refusal
-    entries = [owned(table, entry) for entry in drafted.candidate.entries]
-    return once_each(entries, list(map(_left_out, drafted.left_out)))
+    left_out = list(map(_left_out, drafted.left_out))
+    entries = list[ToolEntry]()
+    for entry in drafted.candidate.entries:
+        try:
+            entries.append(owned(table, entry))
+        except NoTool as reason:
+            left_out.append(LeftOutTool(entry=entry.manifest.tool_id, reason=str(reason)))
+    return once_each(entries, left_out)
 
 
 def secret_stem(source: str) -> str:

@@ -24,7 +24,7 @@ FORMS: Mapping[str, str] = {
     INPUT_HASH: "It must be the `input` of a quarantined one, as GET /tools/{tool_id}/quarantine shows it: 64 hex digits.",
     TOOL_ID_PATTERN: "It must be the id of a tool, such as word_counter or acme:word_counter: small letters, digits, _ and -, beginning "
     "with a letter.",
-    TABLE_PATTERN: "It must be small letters, digits, _ and -, beginning with a letter.",
+    TABLE_PATTERN: "It must be small letters and digits, beginning with a letter, with single _ between them.",
     CALL_ID_PATTERN: "It must be the id of a call: call- and 8 to 80 letters, digits, _ and -.",
     CHAT_ID_PATTERN: "It must be 1 to 200 characters, none of them a control character.",
     TASK_ID_PATTERN: "It must be the id of a task, such as create_a1b2c3d4: create_ or repair_, and eight hex digits.",

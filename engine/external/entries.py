@@ -98,6 +98,10 @@ def owned(table: Table, entry: ToolEntry) -> ToolEntry:
         if isinstance(source, RemoteSource)
     )
     for source in sources:
+        if not table.secret and source.traits.secrets:
+            raise NoTool("It wants to be shown a key, and the table has none. Register the table with `api_key`.")
+        if set(source.traits.secrets) - {table.secret}:
+            raise NoTool("It names a secret that is not the table's.")
         if source.traits.secrets and not all(is_same_server(server, table.home) for server in source.traits.servers):
             raise NoTool("It would show the table's key to another server.")
     return ToolEntry(manifest=manifest, sources=sources)

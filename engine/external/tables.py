@@ -42,17 +42,15 @@ class Tables:
         return ExternalTables(tables=await self._rows.list_all())
 
     async def register(self, source: str, url: str, key: str | None) -> ExternalTable:
-        """Fetch a table and take its tools in. Without a key, that of an operator is used, if there is one.
+        """Fetch a table and take its tools in. Its key is the one given here: what is stored under its name was for another table.
 
         Raises TableExistsError, TableRefusedError; then nothing is kept.
         """
         await self._require_free(source)
         if masked_text(url) != url:
             raise TableRefusedError("tools_url", "It holds a key or a password. Leave that out, and give it in `api_key`.")
-        name = _secret_name(source)
-        known = self._keys.resolve(name)
-        secret = name if key or known else None
-        read = await self._reader.read(source, url, secret, key or known)
+        secret = _secret_name(source) if key else None
+        read = await self._reader.read(source, url, secret, key)
         now = datetime.now(UTC)
         table = ExternalTable(
             source=source,
@@ -66,10 +64,10 @@ class Tables:
         table = _counted(table, read.listing.entries, read.listing.left_out)
         if not await self._rows.add(table, read.listing.entries):
             raise TableExistsError(_exists(source))
-        if key:
+        if key and secret:
             # Only now: whoever loses a race to this name must not replace the winner's key.
             try:
-                self._keys.replace(name, key)
+                self._keys.replace(secret, key)
             except SecretRefusedError as error:
                 await self._rows.remove(source)
                 raise TableRefusedError("api_key", f"It cannot be kept: {error}") from error
@@ -86,12 +84,13 @@ class Tables:
         return renewed
 
     async def remove(self, source: str) -> RemovedTable:
-        """Its tools and its key go too. Raises NoSuchTableError."""
-        count = await self._rows.remove(source)
-        if count is None:
+        """Its tools go too, and the key that it was registered with. Raises NoSuchTableError."""
+        table, count = await self._rows.get(source), await self._rows.remove(source)
+        if table is None or count is None:
             raise NoSuchTableError(_none(source))
         try:
-            self._keys.forget(_secret_name(source))
+            if table.api_key:
+                self._keys.forget(table.api_key.removeprefix("secret:"))
         except SecretRefusedError as error:
             _log.warning("key_of_table_not_removed", source=source, reason=str(error))
         return RemovedTable(source=source, tools=count)
@@ -162,7 +161,7 @@ def _counted(table: ExternalTable, entries: tuple[ToolEntry, ...], left_out: tup
 
 
 def _secret_name(source: str) -> str:
-    return f"{secret_stem(source)}_API_KEY".upper().replace("-", "_")
+    return f"{secret_stem(source)}_API_KEY".upper()
 
 
 def _exists(source: str) -> str:

@@ -215,6 +215,7 @@ async def test_a_table_that_cannot_be_used_is_422_and_leaves_nothing(house: Hous
     ("body", "field"),
     [
         ({"source": "Not An Id", "tools_url": "https://a.example"}, "source"),
+        *(({"source": source, "tools_url": "https://a.example"}, "source") for source in ("sh-op", "sh_", "a__b")),
         ({"source": "x", "tools_url": ""}, "tools_url"),
         *(
             ({"source": "x", "tools_url": url}, "tools_url")
@@ -319,6 +320,17 @@ async def test_tables_are_fetched_again_when_they_are_due(house: House, site: Si
     await register(house, "hub", f"{site.url}/api/resource")
     assert await external_tables(database, tmp_path).refresh_due() == ()
     assert await external_tables(database, tmp_path, every_s=0).refresh_due() == ("external table hub: 2 tools",)
+
+
+async def test_a_registration_without_a_key_has_none_whatever_is_stored_under_its_name(house: House, site: Site, tmp_path: Path) -> None:
+    left = "EXTERNAL_GREET_API_KEY=of-another\n"
+    await asyncio.to_thread((tmp_path / "secrets").touch, 0o600)
+    await asyncio.to_thread((tmp_path / "secrets").write_text, left)
+    table = (await register(house, "greet", f"{site.url}/openapi.json")).json()
+    assert (table["api_key"], table["tools"], site.keys) == (None, 0, [("/openapi.json", None)])
+    assert table["left_out"][0]["reason"] == "It wants to be shown a key, and the table has none. Register the table with `api_key`."
+    await house.http.delete("/external_tools/greet")
+    assert await asyncio.to_thread((tmp_path / "secrets").read_text) == left
 
 
 async def test_a_table_goes_with_its_tools_and_its_key(house: House, site: Site, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ _BY_PATTERN = {
     r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$": "X-Unit",
     r"^https?://[^\s\x00-\x1f\x7f]+$": "https://agent.example.com/told",
     r"^[a-z][a-z0-9_-]*$": "default",
+    r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$": "default",
     r"^\$(\.[A-Za-z_][A-Za-z0-9_-]*)*$": "$.server_id",
     SESSION_ID_PATTERN: "session-0123456789abcdef",
     r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$": "1.2.3",

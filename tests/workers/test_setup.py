@@ -228,6 +228,7 @@ def test_a_secret_is_replaced_and_forgotten_and_the_others_stay(tmp_path: Path) 
     secrets = SecretSource({"TOOL_AGENT_SECRET_SET": "from environment"}, file)
     for name, value in (("A", "1"), ("AB", "2"), ("A", "3")):
         secrets.replace(name, value)
+    secrets.replace("SET", "from environment")
     assert file.read_text() == "AB=2\nA=3\n"
     for name, value in (("SET", "x"), ("A", "two\nlines")):
         with pytest.raises(SecretRefusedError):

@@ -1,5 +1,6 @@
 """Secrets by name: from the environment, or from the file `secrets` in the state directory (mode 0600)."""
 
+import hmac
 import os
 import tempfile
 from collections.abc import Mapping
@@ -42,11 +43,16 @@ class SecretSource:
                 self._write(name, value)
 
     def replace(self, name: str, value: str) -> None:
-        """Write a secret down under this name, in place of what the file has. Raises SecretRefusedError."""
+        """Write a secret down under this name, in place of what the file has. Raises SecretRefusedError.
+
+        Nothing is written where the environment has this value; another one there is refused.
+        """
         if value.splitlines() != [value] or "\0" in value:
             raise SecretRefusedError("it has more than one line.")
-        if self._environment.get(f"{_PREFIX}{name}"):
-            raise SecretRefusedError(f"{_PREFIX}{name} is set, and goes before. Unset it, or leave the key out: then that one is used.")
+        if there := self._environment.get(f"{_PREFIX}{name}"):
+            if hmac.compare_digest(there.encode(), value.encode()):
+                return
+            raise SecretRefusedError(f"{_PREFIX}{name} is set to another value, and goes before. Unset it, or give that value.")
         with self._turn:
             self._require_usable()
             self._write(name, value)

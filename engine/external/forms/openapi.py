@@ -13,6 +13,7 @@ from engine.making.openapi.sources import remote_sources
 from engine.making.openapi.tools import Described, draft
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.external_tables import LeftOutTool
+from toolagent.contracts.sources import RemoteSource
 from toolagent.core.failures import TableRefusedError
 
 
@@ -44,14 +45,26 @@ def read(document: JsonValue, table: Table) -> Listing:
     entries = list[ToolEntry]()
     for entry in drafted.candidate.entries:
         try:
-            entries.append(owned(table, entry))
+            entries.append(owned(table, _keyed(entry, table)))
         except NoTool as reason:
             left_out.append(LeftOutTool(entry=entry.manifest.tool_id, reason=str(reason)))
     return once_each(entries, left_out)
 
 
+def _keyed(entry: ToolEntry, table: Table) -> ToolEntry:
+    """Shown is the key of the table, also where it is a login or that of a client."""
+    named = f"secret:{table.secret}"
+    sources = tuple(
+        source.model_copy(update={"remote_api_key": named})
+        if table.secret and isinstance(source, RemoteSource) and source.auth_kind in {"basic", "client_credentials"}
+        else source
+        for source in entry.sources
+    )
+    return entry.model_copy(update={"sources": sources})
+
+
 def secret_stem(source: str) -> str:
-    """What the names of its secrets begin with: `<STEM>_API_KEY`, or for other ways of showing who asks `_LOGIN`, `_CLIENT`."""
+    """What the names of its secrets begin with: `<STEM>_API_KEY`."""
     return f"external_{source}"
 
 

@@ -11,10 +11,10 @@ from toolagent.contracts.identifiers import SecretName
 
 __all__ = ["TABLE_PATTERN", "ExternalTable", "ExternalTables", "LeftOutTool", "RemovedTable", "TableForm", "TableSource"]
 
-TABLE_PATTERN = r"^[a-z][a-z0-9_-]*$"
+TABLE_PATTERN = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
 
 TableSource = Annotated[str, StringConstraints(pattern=TABLE_PATTERN, max_length=40)]
-"""What a table is called here; the ids of its tools begin with it."""
+"""What a table is called here; the ids of its tools begin with it. No two of them share the name of a secret."""
 
 
 class TableForm(StrEnum):

@@ -82,4 +82,4 @@ async def _change(client: KnowHubClient, change: ResourceChange) -> None:
 
 
 def _told(plan: KnowHubPlan, count: int, verb: str) -> str:
-    return f"{len(plan.links)} links with {count} resources; {verb} {len(plan.ours)} tools here and {len(plan.theirs)} resources there."
+    return f"{plan.links_total} links with {count} resources; {verb} {len(plan.ours)} tools here and {len(plan.theirs)} resources there."

@@ -69,7 +69,7 @@ def test_what_is_planned_and_written_leaves_nothing_to_plan() -> None:
     written = resource_of(after_it)
     assert written is not None
     after = plan_of([ours.model_copy(update={"tool_slug_ids": ("comfyui",)})], [], [written])
-    assert after == KnowHubPlan(links=after.links)
+    assert after == KnowHubPlan(links=after.links, links_total=1)
     assert merged(after_it, change) is None
 
 
@@ -84,6 +84,11 @@ def test_a_resource_that_names_our_tool_already_is_lit_up_once() -> None:
     metadata = merged(said, change)
     assert metadata == {"status": "已接入", "toolhub_items": [{"run_comfyui": "Run"}]}
     assert merged({**said, "metadata": metadata}, change) is None
+
+
+def test_of_many_links_the_first_are_told_and_all_are_made() -> None:
+    plan = plan_of([tool(f"run_comfyui_{number}") for number in range(201)], [], [resource()])
+    assert (len(plan.links), plan.links_total, len(plan.ours), len(plan.theirs[0].add)) == (200, 201, 201, 201)
 
 
 def test_items_that_are_no_objects_stay() -> None:

@@ -9,6 +9,7 @@ So neither a category nor a few common words make a link. What one side names al
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from toolagent.contracts.knowhub import KnowHubLink
 from toolagent.contracts.manifest import ToolManifest
@@ -28,6 +29,9 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _COMMON = frozenset(
     ("and", "any", "are", "api", "based", "can", "for", "from", "into", "its", "that", "the", "this", "tool", "with", "工具")
 )
+
+_once = lru_cache(maxsize=1 << 14)
+"""Every tool is compared with every resource."""
 
 
 def best_links(tool: ToolManifest, resources: Sequence[Resource]) -> tuple[KnowHubLink, ...]:
@@ -82,18 +86,24 @@ def _contains(text: str, sought: str) -> bool:
     wanted = _words(sought)
     if sum(len(word) * (2 if word > "\u3400" else 1) for word in wanted) < _SHORTEST:
         return False
-    # `ComfyUI` is one word to some and two to others.
-    texts, seeks = (text.lower(), _HUMP.sub(" ", text)), (sought.lower(), _HUMP.sub(" ", sought))
-    whole = any(f" {' '.join(_words(one))} " in f" {' '.join(_words(other))} " for one in seeks for other in texts)
+    whole = any(one in other for one in _padded(sought) for other in _padded(text))
     return whole or (sought > "\u3400" and sought.strip() in text)
 
 
-def _words(text: str) -> list[str]:
-    return _RUN.findall(text.lower())
+@_once
+def _padded(text: str) -> tuple[str, str]:
+    """`ComfyUI` is one word to some and two to others."""
+    return f" {' '.join(_words(text.lower()))} ", f" {' '.join(_words(_HUMP.sub(' ', text)))} "
 
 
-def _keywords(text: str) -> set[str]:
+@_once
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_RUN.findall(text.lower()))
+
+
+@_once
+def _keywords(text: str) -> frozenset[str]:
     """Words of three letters or more, and pairs of Chinese characters."""
     words = _words(text)
     pairs = {run[at : at + 2] for run in words if run > "\u3400" for at in range(len(run) - 1)}
-    return ({word for word in words if word < "\u3400" and len(word) >= _SHORTEST} | pairs) - _COMMON
+    return frozenset({word for word in words if word < "\u3400" and len(word) >= _SHORTEST} | pairs) - _COMMON

@@ -9,6 +9,9 @@ from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
 from toolagent_service.knowhub.matching import best_links
 from toolagent_service.knowhub.resources import CONNECTED, NOT_CONNECTED, Resource, resource_of
 
+_TOLD = 200
+"""Links in an answer."""
+
 
 class NotMergeableError(Exception):
     """What stands in the resource would be lost."""
@@ -20,8 +23,10 @@ def plan_of(tools: Sequence[ToolManifest], groups: Sequence[ToolGroup], resource
     links = {tool.tool_id: best_links(tool, resources) for tool in ours}
     names = {tool.tool_id: tool.name for tool in ours}
     changes = [_change(resource, _items(resource, links, names, groups)) for resource in resources]
+    every = [link for found in links.values() for link in found]
     return KnowHubPlan(
-        links=tuple(link for found in links.values() for link in found),
+        links=tuple(every[:_TOLD]),
+        links_total=len(every),
         ours=tuple(slugs for tool in ours if (slugs := _slugs(tool, links[tool.tool_id])).add),
         theirs=tuple(change for change in changes if change is not None),
     )

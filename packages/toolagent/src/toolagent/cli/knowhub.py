@@ -40,6 +40,8 @@ def _show(done: KnowHubSync) -> None:
     (show_failure if done.status in _FAILED else show_note)(f"{done.status.value}: {done.said}")
     for link in done.plan.links:
         show_plain(f"{link.tool_id} <-> {link.resource_id}  {link.score:.2f}  {'; '.join(link.reasons)}")
+    if more := done.plan.links_total - len(done.plan.links):
+        show_plain(f"{more} more links")
     for slugs in done.plan.ours:
         show_plain(f"here   {slugs.tool_id}: tool_slug_ids + {', '.join(slugs.add)}")
     for change in done.plan.theirs:

@@ -46,7 +46,8 @@ class ResourceChange(Contract):
 class KnowHubPlan(Contract):
     """What is to be changed on both sides."""
 
-    links: tuple[KnowHubLink, ...] = ()
+    links: Annotated[tuple[KnowHubLink, ...], Field(description="At most 200 of them.")] = ()
+    links_total: int = 0
     ours: tuple[ToolSlugs, ...] = ()
     theirs: tuple[ResourceChange, ...] = ()
 

@@ -1,18 +1,28 @@
 """The table `external_tables`, and the tools that came from each."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 
-from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_entries import EXTERNAL_ORIGIN
 from engine.store.catalog_files import CATALOG
+from engine.store.clock import now, timestamp
 from engine.store.database import Database
-from engine.store.tables import external_tables, sources, tool_versions, tools
-from engine.store.tools import collected, erase_tools, put_version, stored_versions
-from engine.store.upserts import insert_new
+from engine.store.tables import events, external_tables, sources, tool_versions, tools
+from engine.store.tools import collected, erase_tools, stored_versions
+from engine.store.upserts import insert_new, upsert_all
+from engine.store.version_rows import NewVersion, mark_activated, tool_event, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.external_tables import ExternalTable
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.records import EventType
+
+_AT_ONCE = 100
+"""Tools a transaction: SQLite has one writer, and calls are waiting for it."""
+
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ExternalTableRows:
@@ -39,26 +49,39 @@ class ExternalTableRows:
     async def add(self, table: ExternalTable, entries: Sequence[ToolEntry]) -> bool:
         """A new table with its tools, or nothing where there is one of this name."""
         async with self._database.write(alone=CATALOG) as connection:
-            if await connection.scalar(select(external_tables.c.source).where(external_tables.c.source == table.source)) is not None:
+            if await _is_there(connection, table.source):
                 return False
             # Marks of tools that were removed from an earlier table of this name.
             gone = await connection.scalars(select(tools.c.tool_id).where(_of(table.source)))
             await erase_tools(connection, gone.all())
-            await insert_new(connection, external_tables, [_row(table)])
-            await _replace(connection, table.source, entries)
+            # Whoever dies before its tools are there leaves a table that is due at once.
+            await insert_new(connection, external_tables, [_row(table.model_copy(update={"tools": 0, "attempted_at": _NEVER}))])
+        await self.renew(table, entries)
         return True
 
     async def renew(self, table: ExternalTable, entries: Sequence[ToolEntry] | None = None) -> bool:
-        """What is known of a table, and its tools, where they were fetched; False where it was removed or registered anew meanwhile."""
-        is_it = external_tables.c.source == table.source
+        """What is known of a table, after its tools, where they were fetched; False where it was removed or registered anew meanwhile."""
+        if entries is not None and not await self._replace(table, entries):
+            return False
         async with self._database.write(alone=CATALOG) as connection:
-            text = await connection.scalar(select(external_tables.c.document).where(is_it))
-            if text is None or ExternalTable.model_validate_json(text).registered_at != table.registered_at:
+            if not await _is_still(connection, table):
                 return False
-            await connection.execute(update(external_tables).where(is_it).values(**_row(table)))
-            if entries is not None:
-                await _replace(connection, table.source, entries)
+            await connection.execute(update(external_tables).where(external_tables.c.source == table.source).values(**_row(table)))
             return True
+
+    async def _replace(self, table: ExternalTable, entries: Sequence[ToolEntry]) -> bool:
+        """Forget what the table does not have any more, and write what changed; False where it is another one meanwhile."""
+        source = table.source
+        listed = {entry.manifest.tool_id for entry in entries}
+        there = await self._database.scalars(select(tools.c.tool_id).where(_of(source)))
+        gone = [tool_id for tool_id in there if tool_id not in listed]
+        for at in range(0, max(len(gone), len(entries)), _AT_ONCE):
+            async with self._database.write(alone=CATALOG) as connection:
+                if not await _is_still(connection, table):
+                    return False
+                await erase_tools(connection, gone[at : at + _AT_ONCE])
+                await _bring_in(connection, source, entries[at : at + _AT_ONCE])
+        return True
 
     async def remove(self, source: str) -> int | None:
         """The table with its tools; how many there were, None where there is no such table."""
@@ -79,23 +102,75 @@ def _row(table: ExternalTable) -> dict[str, object]:
     return {"source": table.source, "document": table.model_dump_json()}
 
 
-async def _replace(connection: AsyncConnection, source: str, entries: Sequence[ToolEntry]) -> None:
-    """Write what changed, forget what the table does not have any more. What was removed or deactivated here stays so."""
-    rows = (await connection.execute(select(tools.c.tool_id, tools.c.removed_at).where(_of(source)))).all()
-    there = collected((await connection.execute(stored_versions().where(_of(source)))).all())
+async def _is_there(connection: AsyncConnection, source: str) -> bool:
+    return await connection.scalar(select(external_tables.c.source).where(external_tables.c.source == source)) is not None
+
+
+async def _is_still(connection: AsyncConnection, table: ExternalTable) -> bool:
+    """Whether it is the same registration."""
+    text = await connection.scalar(select(external_tables.c.document).where(external_tables.c.source == table.source))
+    return text is not None and ExternalTable.model_validate_json(text).registered_at == table.registered_at
+
+
+async def _bring_in(connection: AsyncConnection, source: str, entries: Sequence[ToolEntry]) -> None:
+    """Write what changed. What was removed or decided here stays so."""
+    ids = [entry.manifest.tool_id for entry in entries]
+    removed = set(
+        await connection.scalars(select(tools.c.tool_id).where(_of(source), tools.c.tool_id.in_(ids), tools.c.removed_at.is_not(None)))
+    )
+    there = collected((await connection.execute(stored_versions().where(_of(source), tools.c.tool_id.in_(ids)))).all())
     known = {entry.manifest.tool_id: entry for entry in there}
-    listed = {entry.manifest.tool_id for entry in entries}
-    await erase_tools(connection, [tool_id for tool_id, _ in rows if tool_id not in listed])
-    removed = {tool_id for tool_id, removed_at in rows if removed_at is not None}
+    columns = select(tool_versions.c.tool_id, tool_versions.c.version, tool_versions.c.raw)
+    raws = {(tool_id, version): raw for tool_id, version, raw in await connection.execute(columns.where(tool_versions.c.tool_id.in_(ids)))}
+    changed: list[NewVersion] = []
     for entry in entries:
-        manifest = entry.manifest
-        before = known.get(manifest.tool_id)
-        if manifest.tool_id in removed:
-            continue
-        if before is not None and before.manifest.version == manifest.version:
-            entry = entry.model_copy(update={"manifest": manifest.model_copy(update={"status": before.manifest.status})})
-        if entry == before:
-            continue
-        for table in (tool_versions, sources):
-            await connection.execute(delete(table).where(table.c.tool_id == manifest.tool_id, table.c.version != manifest.version))
-        await put_version(connection, entry, f"{EXTERNAL_ORIGIN}{source}")
+        before = known.get(entry.manifest.tool_id)
+        raw = before and raws.get((before.manifest.tool_id, before.manifest.version))
+        new = NewVersion(_as_decided(entry, before, raw), entry.manifest.model_dump_json(by_alias=True))
+        if entry.manifest.tool_id not in removed and (new.entry, new.raw) != (before, raw):
+            changed.append(new)
+    await _write(connection, changed, known.keys(), f"{EXTERNAL_ORIGIN}{source}")
+
+
+def _as_decided(entry: ToolEntry, before: ToolEntry | None, raw: str | None) -> ToolEntry:
+    """With the status it has here, where that is another than the table said: then somebody decided about it."""
+    if before is None:
+        return entry
+    said = ToolManifest.model_validate_json(raw) if raw else entry.manifest
+    if before.manifest.status is said.status:
+        return entry
+    return entry.model_copy(update={"manifest": entry.manifest.model_copy(update={"status": before.manifest.status})})
+
+
+async def _write(connection: AsyncConnection, new: Sequence[NewVersion], known: Collection[str], origin: str) -> None:
+    """As the only versions of their tools."""
+    if not new:
+        return
+    moment = timestamp(now())
+    rows: list[dict[str, object]] = []
+    said: list[dict[str, object]] = []
+    for manifest in (one.manifest for one in new):
+        rows.append(
+            {
+                "tool_id": manifest.tool_id,
+                "active_version": manifest.version,
+                "category": manifest.category,
+                "origin": origin,
+                "removed_at": None,
+                "updated_at": moment,
+            }
+        )
+        kind = EventType.TOOL_UPDATED if manifest.tool_id in known else EventType.TOOL_ADDED
+        said.append(tool_event(manifest.tool_id, kind, {"version": manifest.version, "origin": origin}))
+    versions = [(one.manifest.tool_id, one.manifest.version) for one in new]
+    for statement in _OTHER_VERSIONS:
+        await connection.execute(statement, [{"of_tool": tool_id, "but": version} for tool_id, version in versions])
+    await upsert_all(connection, tools, rows)
+    await write_versions(connection, new)
+    await mark_activated(connection, *versions)
+    await insert_new(connection, events, said)
+
+
+_OTHER_VERSIONS = tuple(
+    delete(table).where(table.c.tool_id == bindparam("of_tool"), table.c.version != bindparam("but")) for table in (tool_versions, sources)
+)

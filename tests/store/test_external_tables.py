@@ -1,5 +1,6 @@
 """External tables in the database: their tools come, change and go with them, and no other tool does."""
 
+import asyncio
 from datetime import UTC, datetime
 
 from engine.store.database import Database
@@ -7,7 +8,7 @@ from engine.store.external_tables import ExternalTableRows
 from engine.store.tools import ToolTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.external_tables import ExternalTable, TableForm
-from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import RemoteSource
 
 NOW = datetime(2026, 11, 25, tzinfo=UTC)
@@ -18,9 +19,9 @@ def table(source: str, **more: object) -> ExternalTable:
     return ExternalTable.model_validate({**said, "registered_at": NOW, "refreshed_at": NOW, "attempted_at": NOW, **more})
 
 
-def entry(tool_id: str, version: str = "1.0.0") -> ToolEntry:
+def entry(tool_id: str, version: str = "1.0.0", status: ToolStatus = ToolStatus.ACTIVE) -> ToolEntry:
     source = RemoteSource(remote_url="https://a.example", table=tool_id.partition(":")[0])
-    return ToolEntry(manifest=ToolManifest(tool_id=tool_id, name=tool_id, version=version), sources=(source,))
+    return ToolEntry(manifest=ToolManifest(tool_id=tool_id, name=tool_id, version=version, status=status), sources=(source,))
 
 
 async def test_tools_come_change_and_go_with_their_table(database: Database) -> None:
@@ -59,6 +60,37 @@ async def test_what_was_fetched_of_a_table_does_not_go_to_another_of_its_name(da
     await rows.add(anew, [entry("far:two")])
     assert not await rows.renew(table("far"), [entry("far:one")])
     assert (await rows.get("far"), await tools.list_ids()) == (anew, ("far:two",))
+
+
+async def test_a_status_is_what_the_table_says_until_somebody_decides_otherwise(database: Database) -> None:
+    rows, tools = ExternalTableRows(database), ToolTable(database)
+    found: list[ToolStatus] = []
+
+    async def renew(version: str, status: ToolStatus) -> None:
+        await rows.renew(table("far"), [entry("far:one", version, status)])
+        stored = await tools.get("far:one")
+        assert stored is not None
+        found.append(stored.manifest.status)
+
+    await rows.add(table("far"), [entry("far:one")])
+    await renew("1.0.0", ToolStatus.INACTIVE)
+    await renew("1.0.0", ToolStatus.ACTIVE)
+    await tools.deactivate("far:one", "1.0.0")
+    await renew("1.0.0", ToolStatus.ACTIVE)
+    await renew("2.0.0", ToolStatus.ACTIVE)
+    assert found == [ToolStatus.INACTIVE, ToolStatus.ACTIVE, ToolStatus.INACTIVE, ToolStatus.INACTIVE]
+
+
+async def test_others_write_while_many_tools_are_taken_in(database: Database) -> None:
+    rows, tools = ExternalTableRows(database), ToolTable(database)
+    taking = asyncio.create_task(rows.add(table("far"), [entry(f"far:t{number}") for number in range(250)]))
+    seen = set[int]()
+    while not taking.done():
+        await tools.put(entry("ours"), "registered")
+        seen.add(len(await tools.list_ids("external:far")))
+    assert await taking
+    assert any(0 < count < 250 for count in seen)
+    assert len(await tools.list_ids("external:far")) == 250
 
 
 async def test_slugs_are_added_to_a_version_once(database: Database) -> None:

@@ -37,7 +37,7 @@ class ImClient:
         bounds = bounds or Bounds()
         self._contact_id = line.contact_id
         self._outbox, self._notifier, self._told = Outbox(), Notifier(), Complaints()
-        self.windows = ChatWindows(folder / "windows", bounds.windows)
+        self.windows = ChatWindows(folder / "windows", bounds.windows, self._outbox.remove)
         self._connection = Connection(line, self._outbox, self._receive)
         self._answers = Answers(
             self.windows, self._notifier, self._outbox, answering, at_once=bounds.at_once, longest_pause_s=line.longest_pause_s

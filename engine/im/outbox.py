@@ -7,7 +7,7 @@ from toolagent.contracts.im import ImMessage
 
 
 class Outbox:
-    """In the order in which it was added. It is as long as the windows' entries are many."""
+    """In the order in which it was added. It is as long as the windows' entries are many: what they drop is removed."""
 
     def __init__(self) -> None:
         self._kept: dict[str, ImMessage] = {}

@@ -18,6 +18,9 @@ from toolagent.contracts.im import ImMessage
 
 PENDING, CHATBOX = "pending.json", "chatbox.jsonl"
 
+_MOST_TOLD = 100
+"""Answers and notices that wait for an acknowledgement: `chatbox.jsonl` has the older ones."""
+
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
@@ -26,6 +29,11 @@ class Entry(Contract):
 
     asked: ImMessage | None = None
     told: ImMessage | None = None
+
+    @property
+    def size(self) -> int:
+        """Characters."""
+        return sum(len(message.content) for message in (self.asked, self.told) if message)
 
 
 class Pending(Contract):
@@ -36,17 +44,20 @@ class Pending(Contract):
 
 
 class ChatWindow:
-    """Blocks; raises OSError, and is then as before. One at a time may use it."""
+    """Blocks; raises OSError, and is then as before. One at a time may use it.
 
-    def __init__(self, folder: Path, pending: Pending) -> None:
+    An answer or notice that waits for its acknowledgement no more is added to `dropped`.
+    """
+
+    def __init__(self, folder: Path, pending: Pending, dropped: list[ImMessage] | None = None) -> None:
         self.chat_id, self.entries = pending.chat_id, pending.entries
-        self._folder = folder
+        self._folder, self._dropped = folder, [] if dropped is None else dropped
         self._box: ChatBox | None = None
         if self.entries:
             self._mend()
 
     @classmethod
-    def opened(cls, root: Path, chat_id: str) -> Self:
+    def opened(cls, root: Path, chat_id: str, dropped: list[ImMessage] | None = None) -> Self:
         """The folder is made if need be."""
         folder = folder_of(root, chat_id)
         pending = read_pending(folder) or Pending(chat_id=chat_id)
@@ -54,7 +65,7 @@ class ChatWindow:
             folder.mkdir(exist_ok=True, mode=0o700)
             sync_folder(root)
             write_lasting(folder / PENDING, pending.model_dump_json().encode())
-        return cls(folder, pending)
+        return cls(folder, pending, dropped)
 
     @property
     def waiting(self) -> tuple[ImMessage, ...]:
@@ -68,18 +79,27 @@ class ChatWindow:
     @property
     def size(self) -> int:
         """Characters that wait."""
-        return sum(len(message.content) for entry in self.entries for message in (entry.asked, entry.told) if message)
+        return sum(entry.size for entry in self.entries)
+
+    @property
+    def told_size(self) -> int:
+        """Those of them that only wait for an acknowledgement."""
+        return sum(entry.size for entry in self.entries if entry.told)
+
+    def __contains__(self, message: ImMessage) -> bool:
+        """Whether it is one of the last thousand here."""
+        return message in self._opened_box
 
     def take(self, message: ImMessage) -> bool:
         """Whether it is new."""
-        if message in self._opened_box:
+        if message in self:
             return False
         self._change((*self.entries, Entry(asked=message)), message)
         return True
 
     def answer(self, asked: ImMessage, told: ImMessage) -> None:
-        entries = (Entry(asked=asked, told=told) if entry.asked == asked else entry for entry in self.entries)
-        self._change(tuple(entries), told)
+        others = (entry for entry in self.entries if entry.asked != asked)
+        self._change((*others, Entry(asked=asked, told=told)), told)
 
     def say(self, key: str, content: str) -> ImMessage | None:
         """What is said to whoever asked last; None where nobody has, or where it was said under this key before."""
@@ -94,6 +114,16 @@ class ChatWindow:
         """It was acknowledged, or refused for good."""
         self._change(tuple(entry for entry in self.entries if entry.told is None or entry.told.id != told_id))
 
+    def drop(self, characters: int) -> None:
+        """The oldest answers and notices that wait for an acknowledgement, until so many characters are free or none of them is left."""
+        kept: list[Entry] = []
+        for entry in self.entries:
+            if entry.told and characters > 0:
+                characters -= entry.size
+            else:
+                kept.append(entry)
+        self._change(tuple(kept))
+
     def last(self, count: int) -> tuple[ImMessage, ...]:
         """What was said last, the oldest of it first."""
         return self._opened_box.last(count)
@@ -105,10 +135,13 @@ class ChatWindow:
         return self._box
 
     def _change(self, entries: tuple[Entry, ...], said: ImMessage | None = None) -> None:
+        entries = _bounded(entries)
         pending = Pending(chat_id=self.chat_id, entries=entries)
         write_lasting(self._folder / PENDING, pending.model_dump_json(exclude_none=True).encode())
         if said is not None:
             self._opened_box.append(said)
+        kept = {entry.told.id for entry in entries if entry.told}
+        self._dropped += [message for message in self.unacknowledged if message.id not in kept]
         self.entries = entries
 
     def _mend(self) -> None:
@@ -116,6 +149,18 @@ class ChatWindow:
             for message in (entry.asked, entry.told):
                 if message is not None and message not in self._opened_box:
                     self._opened_box.append(message)
+
+
+def _bounded(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """Without the oldest of too many that are told."""
+    too_many = sum(entry.told is not None for entry in entries) - _MOST_TOLD
+    kept: list[Entry] = []
+    for entry in entries:
+        if entry.told and too_many > 0:
+            too_many -= 1
+        else:
+            kept.append(entry)
+    return tuple(kept)
 
 
 def folder_of(root: Path, chat_id: str) -> Path:

@@ -7,12 +7,13 @@ from typing import TypeVar
 
 import structlog
 
+from engine.im.broadcasts import Broadcasts
 from engine.im.protocol import CHAT_ID
 from engine.im.window import PENDING, ChatWindow, folder_of, read_pending
 from toolagent.contracts.im import ImMessage
 
 _MOST_IN_A_WINDOW = 100
-"""Messages that wait for an answer or an acknowledgement."""
+"""Messages that wait for an answer."""
 
 _MOST_CHARACTERS = 64 << 20
 """In all windows together."""
@@ -30,12 +31,16 @@ class ChatWindows:
     """In `root`, which no other process uses. One thing is done at a time. Raises OSError.
 
     `most` windows are known, and get what is for all: those that were used last. The others are opened when their chat is named.
+    `dropped` is told the id of each answer or notice whose acknowledgement is not waited for any more.
     """
 
-    def __init__(self, root: Path, most: int = 1_000) -> None:
-        self._root, self._most = root, most
+    def __init__(self, root: Path, most: int = 1_000, dropped: Callable[[str], None] = lambda _: None) -> None:
+        self._root, self._most, self._dropped = root, most, dropped
+        self._broadcasts = Broadcasts(root / "for_all.json")
         self._open: dict[str, ChatWindow] = {}
         """Those used last at the end. Copied before it is gone through: a thread may change it."""
+        self._unheeded: list[ImMessage] = []
+        """What the windows have dropped and `dropped` is not told of yet."""
         self._turn = asyncio.Lock()
 
     @property
@@ -59,7 +64,7 @@ class ChatWindows:
         return await self._exclusively(lambda: window.say(key, content) if (window := self._found(chat_id)) else None)
 
     async def settle(self, chat_id: str, told_id: str) -> None:
-        await self._exclusively(lambda: self._open[chat_id].settle(told_id))
+        await self._exclusively(lambda: window.settle(told_id) if (window := self._open.get(chat_id)) else None)
 
     async def last(self, chat_id: str, count: int) -> tuple[ImMessage, ...]:
         """What was said last in that window, the oldest of it first; nothing where there is no such window."""
@@ -86,36 +91,60 @@ class ChatWindows:
             except asyncio.CancelledError:
                 await asyncio.wait((working,))
                 raise
+            finally:
+                while self._unheeded:
+                    self._dropped(self._unheeded.pop().id)
 
     def _loaded(self) -> list[ChatWindow]:
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._broadcasts.load()
         folders = sorted(self._root.glob(f"*/{PENDING}"), key=lambda path: path.stat().st_mtime_ns)
         found = [(path.parent, pending) for path in folders if (pending := read_pending(path.parent))]
         older = len(found) - self._most
-        return [ChatWindow(folder, pending) for place, (folder, pending) in enumerate(found) if pending.entries or place >= older]
+        return [
+            ChatWindow(folder, pending, self._unheeded)
+            for place, (folder, pending) in enumerate(found)
+            if pending.entries or place >= older
+        ]
 
     def _take(self, message: ImMessage) -> tuple[str, ...]:
         windows = self._windows_for(message)
-        if sum(window.size for window in self._open.values()) + len(message.content) * len(windows) > _MOST_CHARACTERS:
-            raise WindowFull("Too much waits to be answered here. Send it again later.")
-        for window in windows:
-            if len(window.entries) >= _MOST_IN_A_WINDOW:
-                raise WindowFull(f"In the chat {window.chat_id!r} {_MOST_IN_A_WINDOW} messages wait. Send it again later.")
-        return tuple(window.chat_id for window in windows if window.take(message))
+        new = [window for window in windows if message not in window]
+        free = [window for window in new if len(window.waiting) < _MOST_IN_A_WINDOW]
+        if not free and len(new) == len(windows):
+            where = f"the chat {new[0].chat_id!r}" if len(new) == 1 else "each chat"
+            raise WindowFull(f"In {where} {_MOST_IN_A_WINDOW} messages wait. Send it again later.")
+        self._make_room(len(message.content) * len(free))
+        self._broadcasts.begin(message, tuple(window.chat_id for window in free))
+        taken = tuple(window.chat_id for window in free if window.take(message))
+        self._broadcasts.end(message)
+        return taken
 
     def _windows_for(self, message: ImMessage) -> list[ChatWindow]:
         if message.receiver_chat_id is not None:
             return [self._opened(message.receiver_chat_id)]
+        if begun := self._broadcasts.chats_of(message):
+            return [self._opened(chat_id) for chat_id in begun]
         if not self._open:  # the first window of all
             return [self._opened(next(name for name in (message.sender_chat_id, message.sender, "im") if name and CHAT_ID.fullmatch(name)))]
-        return [*self._open.values()]
+        windows = [*self._open.values()]
+        # Those opened since it came first are not asked.
+        return [window for window in windows if message in window] or windows
+
+    def _make_room(self, characters: int) -> None:
+        """Answers that nobody acknowledges give way, first those of the window that has most of them."""
+        windows = self._open.values()
+        if sum(window.size - window.told_size for window in windows) + characters > _MOST_CHARACTERS:
+            raise WindowFull("Too much waits to be answered here. Send it again later.")
+        while (excess := sum(window.size for window in windows) + characters - _MOST_CHARACTERS) > 0:
+            max(windows, key=lambda window: window.told_size).drop(excess)
 
     def _found(self, chat_id: str) -> ChatWindow | None:
         is_there = chat_id in self._open or (folder_of(self._root, chat_id) / PENDING).exists()
         return self._opened(chat_id) if is_there else None
 
     def _opened(self, chat_id: str) -> ChatWindow:
-        window = self._open.pop(chat_id, None) or ChatWindow.opened(self._root, chat_id)
+        window = self._open.pop(chat_id, None) or ChatWindow.opened(self._root, chat_id, self._unheeded)
         self._open[chat_id] = window
         idle = (name for name, one in self._open.items() if not one.entries and name != chat_id)
         if len(self._open) > self._most and (oldest := next(idle, None)) is not None:

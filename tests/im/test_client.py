@@ -127,6 +127,20 @@ async def test_a_server_that_is_away_or_refuses_is_asked_again(server: ImServer,
     assert any("IM_TOKEN" in reason for reason in reasons)
 
 
+async def test_what_a_window_has_given_up_is_not_sent(server: ImServer, chats: Chats, tmp_path: Path) -> None:
+    async with running_client(server, tmp_path, chats) as client:
+        async with person(server) as alice:
+            await alice.send("hello", "w1", message_id="1")
+            await alice.replies(1)
+        address = server.im_url
+        server.stop()
+        for number in range(102):
+            await client.say("w1", str(number), str(number))
+        with ImServer(int(address.rpartition(":")[2])) as another:
+            async with person(another) as alice:
+                assert (await alice.next(ImType.NOTICE)).content == "2"
+
+
 async def test_the_token_opens_the_door(tmp_path: Path, chats: Chats) -> None:
     token = "opens"  # noqa: S105 - of this test
     with ImServer(token=token) as server:

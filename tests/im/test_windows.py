@@ -131,3 +131,80 @@ async def test_a_window_takes_a_hundred_and_says_so(tmp_path: Path) -> None:
         await windows.take(asked(str(number)))
     with pytest.raises(WindowFull, match="'w1' 100 messages wait"):
         await windows.take(asked("100"))
+    assert await windows.take(asked("7")) == (), "it has this one"
+    with pytest.raises(WindowFull, match="100 messages wait"):
+        await windows.take(asked("all", None))
+    await windows.take(asked("other", "w2"))
+    assert await windows.take(asked("all", None)) == ("w2",), "a full window is left out"
+
+
+async def told_without_end(windows: ChatWindows, count: int, content: str = "hi") -> list[str]:
+    """The ids of answers that nobody acknowledges."""
+    ids: list[str] = []
+    for number in range(count):
+        message = asked(f"never-{number}", "deaf")
+        await windows.take(message)
+        told = reply_to(message, "deaf", content)
+        await windows.answer("deaf", message, told)
+        ids.append(told.id)
+    return ids
+
+
+async def test_whoever_acknowledges_nothing_shuts_nobody_out_and_loses_the_oldest_answers(tmp_path: Path) -> None:
+    dropped: list[str] = []
+    windows = ChatWindows(tmp_path, dropped=dropped.append)
+    await windows.load()
+    ids = await told_without_end(windows, 103)
+    assert dropped == ids[:3]
+    assert await windows.take(asked("1", None)) == ("deaf",)
+    again = ChatWindows(tmp_path)
+    await again.load()
+    assert [message.id for message in again.unacknowledged()] == ids[3:]
+    assert await again.take(asked("2", None)) == ("deaf",)
+    await again.settle("deaf", ids[0])
+    assert texts(folder_of(tmp_path, "deaf")).count("hi") == 103
+
+
+async def test_answers_that_nobody_acknowledges_give_way_to_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.im.windows._MOST_CHARACTERS", 1_000)
+    dropped: list[str] = []
+    windows = ChatWindows(tmp_path, dropped=dropped.append)
+    ids = await told_without_end(windows, 3, "x" * 300)
+    assert await windows.take(asked("1", "w1", "y" * 300)) == ("w1",)
+    assert dropped == ids[:1]
+    with pytest.raises(WindowFull, match="Too much waits"):
+        await windows.take(asked("2", "w1", "y" * 701))
+    assert dropped == ids[:1], "what cannot be taken costs nobody an answer"
+
+
+@pytest.mark.promise("im-answered-once")
+async def test_what_is_for_all_and_comes_again_is_not_taken_by_a_window_opened_since(tmp_path: Path) -> None:
+    windows = ChatWindows(tmp_path)
+    await windows.take(asked("1", "w1"))
+    assert await windows.take(asked("all", None)) == ("w1",)
+    await windows.take(asked("2", "w2"))
+    assert await windows.take(asked("all", None)) == ()
+    again = ChatWindows(tmp_path)
+    await again.load()
+    assert await again.take(asked("all", None)) == ()
+
+
+@pytest.mark.promise("im-answered-once")
+async def test_what_is_for_all_and_was_not_taken_by_all_is_taken_by_the_rest_after_a_restart(tmp_path: Path) -> None:
+    windows = ChatWindows(tmp_path)
+    for chat in ("w1", "w2"):
+        await windows.take(asked("1", chat))
+    box = folder_of(tmp_path, "w2") / CHATBOX
+    whole = box.rename(box.with_suffix(".aside"))
+    pending = (box.parent / PENDING).read_bytes()
+    box.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        await windows.take(asked("all", None))
+    box.rmdir()
+    whole.rename(box)
+    (box.parent / PENDING).write_bytes(pending)
+    again = ChatWindows(tmp_path)
+    await again.load()
+    await again.take(asked("1", "w3"))
+    assert await again.take(asked("all", None)) == ("w2",)
+    assert await again.take(asked("all", None)) == ()

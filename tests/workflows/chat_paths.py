@@ -58,6 +58,8 @@ class Archive:
     order: list[str] = field(default_factory=list[str])
     announced: list[str] = field(default_factory=list[str])
     rested: int = 0
+    recalled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Once it is set, a message is no part of the first workflow task any more."""
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     may_answer: asyncio.Event = field(default_factory=_set)
     told: asyncio.Event = field(default_factory=asyncio.Event)
@@ -69,6 +71,7 @@ class Archive:
 
     @activity.defn(name=step_names.RECALL_CHAT)
     async def recall_chat(self, _: ChatStep) -> ChatRecalled:
+        self.recalled.set()
         return ChatRecalled(turn_count=len(self.order), following=self.following, silence_s=self.silence_s)
 
     @activity.defn(name=step_names.BEGIN_TURN)
@@ -148,6 +151,8 @@ async def talked(stage: Stage, archive: Archive, *texts: str, life: ChatLife | N
     """One message after the other, then it is closed; `tells`: once it has told the end of a task."""
     async with stage.workers(archive.steps):
         handle = await stage.start(names.SERVICE_AGENT, life or life_of(stage), workflow_id=names.chat_workflow(stage.queue))
+        if texts:
+            await asyncio.wait_for(archive.recalled.wait(), REACHED_S)
         for number, text in enumerate(texts, start=1):
             await said(handle, message(stage, text, f"msg-{number}"))
         if tells:
@@ -173,6 +178,7 @@ async def cancelled(stage: Stage) -> AnyHandle:
     archive = Archive()
     async with stage.workers(archive.steps):
         handle = await stage.start(names.SERVICE_AGENT, life_of(stage), workflow_id=names.chat_workflow(stage.queue))
+        await asyncio.wait_for(archive.recalled.wait(), REACHED_S)
         answer = asyncio.create_task(said(handle, message(stage, "model waits")))
         await asyncio.wait_for(archive.reached.wait(), REACHED_S)
         await handle.cancel()

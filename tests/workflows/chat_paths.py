@@ -38,7 +38,6 @@ BENIGN = ApplicationErrorCategory.BENIGN
 TASK = "create_0a1b2c3d"
 SUBMIT = ToolUseNote(id="use-submit", name="submit_task", summary="submit", input_digest="1")
 REACHED_S = 60
-EVENTS_OF_A_TURN = 12
 BEAT = timedelta(seconds=0.2)
 
 
@@ -202,7 +201,6 @@ PATHS: Mapping[str, Walk] = {
     "a-function-breaks": Walk(lambda stage: talked(stage, Archive(), "model makes, breaks"), ""),
     "revived": Walk(lambda stage: talked(stage, Archive(silence_s=1.0, following=(TASK,))), ""),
     "goes-on": Walk(lambda stage: talked(stage, Archive(), life=life_of(stage, runs=1, following=(TASK,), silence_s=1.0)), ""),
-    "long": Walk(lambda stage: talked(stage, Archive(), *["Hello."] * 3, life=life_of(stage, events=EVENTS_OF_A_TURN)), ""),
     "cancelled": Walk(cancelled, ""),
     "not-its-own": Walk(not_its_own, "failed"),
 }

@@ -42,6 +42,10 @@ class Dialogue(Protocol):
 
     def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None: ...
 
+    def show(self, content: JsonValue) -> None:
+        """Keep with the result how the tool itself wrote its answer."""
+        ...
+
     async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
         """The answers in the same order, `{result}` or `{error: {code, message}}`. Takes as long as the caller does."""
         ...
@@ -51,10 +55,13 @@ class Silence:
     """The dialogue of a call that nobody listens to: what is asked is declined."""
 
     listens = Listener()
+    shown: JsonValue = None
 
     def progress(self, done: float, total: float | None, message: str | None) -> None: ...
 
     def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None: ...
+
+    def show(self, content: JsonValue) -> None: ...
 
     async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
         return [declined(one.question) for one in asked]

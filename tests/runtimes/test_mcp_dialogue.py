@@ -26,6 +26,7 @@ from toolagent.contracts.call_messages import ANSWER_OF, Listener, LogLevel
 from toolagent.contracts.manifest import FileAccess, SecurityContext, ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import McpSource
+from toolagent_service.calls.mcp_contents import blocks_of
 
 FIXTURE = Path(__file__).parents[1] / "mcp/fixture/server.py"
 SEEN = (sys.prefix, sys.base_prefix, str(FIXTURE.parent))
@@ -49,12 +50,16 @@ class Heard:
     logged: list[tuple[str, JsonValue]] = field(default_factory=list[tuple[str, JsonValue]])
     asked: list[Asked] = field(default_factory=list[Asked])
     rounds: list[int] = field(default_factory=list[int])
+    shown: JsonValue = None
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         self.progressed.append((done, total, message))
 
-    def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None:
+    def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None:  # noqa: ARG002 - this fixture's has no name
         self.logged.append((level.value, data))
+
+    def show(self, content: JsonValue) -> None:
+        self.shown = content
 
     async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
         self.asked += asked
@@ -114,6 +119,16 @@ async def test_progress_and_logs_are_told_in_order(server: Server) -> None:
     await server.call("test_tool_with_logging", heard)
     assert heard.progressed == [(done, 100, f"Completed step {done} of 100") for done in (0, 50, 100)]
     assert heard.logged == [("info", f"Tool {done}") for done in ("execution started", "processing data", "execution completed")]
+
+
+async def test_pictures_sounds_and_resources_come_back_in_their_order(server: Server) -> None:
+    heard = Heard()
+    output = cast("dict[str, JsonValue]", await server.call("test_multiple_content_types", heard))
+    shown = cast("dict[str, list[JsonValue]]", heard.shown)
+    blocks = blocks_of(shown["content"], output)
+    assert [(block["type"], block.get("mimeType")) for block in blocks] == [("text", None), ("image", "image/png"), ("resource", None)]
+    sound = cast("dict[str, JsonValue]", await server.call("test_audio_content", heard))
+    assert cast("list[dict[str, JsonValue]]", sound["content"])[0]["mimeType"] == "audio/wav"
 
 
 async def test_each_kind_of_question_is_asked_and_its_answer_used(server: Server) -> None:

@@ -12,7 +12,7 @@ from pydantic import JsonValue, ValidationError
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed, timed_out
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets, filled, key_of
-from engine.runtimes.mcp.answers import failure_of, output_of
+from engine.runtimes.mcp.answers import answer_of, failure_of
 from engine.runtimes.mcp.codes import FORGOTTEN
 from engine.runtimes.mcp.listing import Listing, listing_of
 from engine.runtimes.mcp.serving import Server, Up
@@ -113,7 +113,9 @@ class RemoteMcpRuntime:
         except ValidationError as error:
             told = str(error)[:_TOLD_CHARACTERS]
             raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, f"The server's answer is no result of a tool: {told}") from error
-        return await asyncio.to_thread(output_of, result, self._http.max_result_bytes, server.secrets)
+        answer = await asyncio.to_thread(answer_of, result, self._http.max_result_bytes, server.secrets)
+        request.dialogue.show(answer.content)
+        return answer.output
 
     async def _reached(self, source: McpSource, url: str) -> Server:
         whole, keys = filled(url, self._secrets)

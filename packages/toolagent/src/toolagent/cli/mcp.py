@@ -23,10 +23,14 @@ _WEB = ("http://", "https://")
 def add(
     asked: Asked,
     name: Annotated[str, typer.Argument(help="What to call it: the ids of its tools begin with this.", show_default=False)],
-    target: Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND [ARGS]...", help="Where it is, or what starts it.", show_default=False)],
+    target: Annotated[
+        list[str], typer.Argument(metavar="URL | -- COMMAND [ARGS]...", help="Where it is, or what starts it.", show_default=False)
+    ],
     env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable that it is started with.")] = None,
     header: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A header that it is shown.")] = None,
-    prefix: Annotated[str | None, typer.Option(help="Begins the ids of its tools, in place of NAME; may be empty.", show_default=False)] = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="Begins the ids of its tools, in place of NAME; may be empty.", show_default=False)
+    ] = None,
     trusted: Annotated[bool, typer.Option("--trusted", help="Believe what it says of side effects and repeating.")] = False,
     allow_host: Annotated[list[str] | None, typer.Option(metavar="HOST", help="A host that it may reach when it is started here.")] = None,
 ) -> None:

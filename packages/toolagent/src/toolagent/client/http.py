@@ -78,9 +78,7 @@ _DOCUMENTS = TypeAdapter(dict[str, JsonValue])
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
 
-class ToolAgentHttp(
-    MakingRequests, ChatRequests, GroupRequests, HostRequests, TableRequests, McpServerRequests, KnowHubRequests
-):
+class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, HostRequests, TableRequests, McpServerRequests, KnowHubRequests):
     """One connection pool to one service; a context manager.
 
     Every method raises `Unreachable`, `Refused` or `UnexpectedAnswer`. Errors of a *tool* are not raised: they are in the `ToolResult`.

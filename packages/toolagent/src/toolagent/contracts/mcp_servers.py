@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.external_tables import LeftOutTool
@@ -36,18 +36,36 @@ class McpTransport(StrEnum):
     """HTTP as servers of before 2025 speak it."""
 
 
-class McpServerSpec(Contract):
-    """Where a server is, and what it is given. Keys in `env` and `headers` are named: `secret:NAME`."""
+_IN_THE_FIELD = {"http": McpTransport.STREAMABLE_HTTP, "streamable-http": McpTransport.STREAMABLE_HTTP}
 
-    transport: McpTransport
-    url: Annotated[str | None, Field(description="Where it is, with its path; null: it is started here.")] = None
-    command: Annotated[str | None, Field(description="The program that it is; `uvx` and `npx` name a package.")] = None
-    args: tuple[str, ...] = ()
-    env: dict[EnvironmentName, str] = {}
-    headers: dict[HeaderName, str] = {}
-    prefix: Annotated[str | None, Field(description="Begins the ids of its tools; null: the name; empty: nothing does.")] = None
+
+def _transport(said: object) -> object:
+    """Clients' files write it in several ways."""
+    return _IN_THE_FIELD.get(said.replace("streamableHttp", "http"), said) if isinstance(said, str) else said
+
+
+class McpServerSpec(Contract):
+    """Where a server is and what it is given, in the form of clients' files. Keys in `env` and `headers` are named: `secret:NAME`."""
+
+    type: Annotated[
+        Annotated[McpTransport, Field(strict=False), BeforeValidator(_transport)] | None,
+        Field(description="Null: it follows from `url` or `command`."),
+    ] = None
+    url: Annotated[str | None, Field(max_length=2_000, description="Where it is, with its path; null: it is started here.")] = None
+    command: Annotated[
+        str | None, Field(min_length=1, max_length=1_000, description="The program that it is; `uvx` and `npx` name a package.")
+    ] = None
+    args: Annotated[tuple[Annotated[str, Field(max_length=4_000)], ...], Field(max_length=100, strict=False)] = ()
+    env: Annotated[dict[EnvironmentName, Annotated[str, Field(max_length=8_000)]], Field(max_length=100)] = {}
+    headers: Annotated[dict[HeaderName, Annotated[str, Field(max_length=8_000)]], Field(max_length=50)] = {}
+    prefix: Annotated[
+        str | None, Field(pattern=_PREFIX, max_length=64, description="Begins the ids of its tools; null: the name; empty: nothing does.")
+    ] = None
     trusted: Annotated[bool, Field(description="What it says of side effects and repeating is believed.")] = False
-    allow_hosts: Annotated[tuple[str, ...], Field(description="Hosts that one that is started here may reach.")] = ()
+    allow_hosts: Annotated[
+        tuple[Annotated[str, Field(max_length=300)], ...],
+        Field(max_length=50, strict=False, description="Hosts that one which is started here may reach."),
+    ] = ()
 
 
 class WaitingVersion(Contract):

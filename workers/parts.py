@@ -106,6 +106,7 @@ from workers.state.content import content_of
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
 from workers.temporal.activities import Activities
+from workers.upstreams import McpSide
 
 _RECENT_S = 1.0
 """How old the tool may be that an admitted call is made and settled with: it names its version."""
@@ -330,7 +331,7 @@ def doors_of(
     checks: Mapping[str, Check],
     watch: LoopWatch,
     lane: Callable[[], LaneCounts | None],
-    servers: RegisteredServers,
+    servers: McpSide,
     im: Im | None = None,
 ) -> Dependencies:
     """What the front door stands before."""
@@ -360,7 +361,8 @@ def doors_of(
         placements=store.placements,
         knowhub=knowhub,
         tables=tables_of(store, settings, state),
-        mcp_servers=servers,
+        mcp_servers=servers.registered,
+        upstreams=servers.upstreams,
         callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,
         has_model=settings.model.model is not None,

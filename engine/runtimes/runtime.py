@@ -117,6 +117,17 @@ class ToolRequest:
         return str(self.output_dir) if self.output_dir.is_dir() else _TMP
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A request to the server of a tool for what is no tool, in the server's own protocol. `timeout_s` is in seconds."""
+
+    method: str
+    params: dict[str, JsonValue]
+    timeout_s: float
+    listens: Listener = field(default_factory=Listener)
+    """What the caller can answer, should the server ask it first."""
+
+
 class Retired(str):
     """How a tool ended that its runtime stopped because it was unused."""
 
@@ -200,6 +211,15 @@ class Installing(Protocol):
     """A runtime that leaves no process, but whose start may take minutes: until then its tools are not ready."""
 
     installs: Literal[True]
+
+
+@runtime_checkable
+class Offering(Protocol):
+    """A runtime whose tools are of servers that have more to offer."""
+
+    async def offered(self, running: Running, source: Any, offer: Offer) -> dict[str, JsonValue]:
+        """The server's answer: `{result}`, or `{error: {code, message, data}}` also where it has no such thing. Raises NotSent."""
+        ...
 
 
 @runtime_checkable

@@ -16,10 +16,11 @@ from engine.runtimes.http.remote_keys import Secrets, filled, key_of
 from engine.runtimes.mcp.answers import answer_of, failure_of
 from engine.runtimes.mcp.codes import FORGOTTEN
 from engine.runtimes.mcp.listing import Listing, listing_of
+from engine.runtimes.mcp.offers import Changes, offered_by
 from engine.runtimes.mcp.serving import Server, Up
 from engine.runtimes.mcp.session import Session
 from engine.runtimes.mcp.web import WebServer, over_web
-from engine.runtimes.runtime import Progress, Running, ToolRequest, Vitals
+from engine.runtimes.runtime import Offer, Progress, Running, ToolRequest, Vitals
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import McpSource
@@ -43,6 +44,7 @@ class RemoteMcpRuntime:
     ) -> None:
         """`registered` judges the addresses of registered servers; without it these are at public ones."""
         self._registered = registered or http.public
+        self.changes = Changes()
         self._start_timeout_s, self._stop_grace_s, self._http, self._secrets = start_timeout_s, stop_grace_s, http, secrets
         self._most_bytes = min(_TWICE_AND_ENVELOPE * http.max_result_bytes + _ENVELOPE_BYTES, _MOST_LINE_BYTES)
 
@@ -83,6 +85,12 @@ class RemoteMcpRuntime:
         how = await server.ended()
         await server.close()
         return how
+
+    async def offered(self, running: Running, source: McpSource, offer: Offer) -> dict[str, JsonValue]:  # noqa: ARG002 - the server is enough
+        server = _server_of(running)
+        if not server.is_alive:
+            raise NotSent(ErrorType.UNAVAILABLE, "The server has ended.", {"endpoint": running.endpoint})
+        return await offered_by(server, offer)
 
     async def listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
         """What the server of a source offers, which is up for that alone. Raises StartFailed, CallFailed."""
@@ -131,7 +139,8 @@ class RemoteMcpRuntime:
         secrets = (*self._keys(source), *keys)
         try:
             async with asyncio.timeout(self._start_timeout_s):
-                return Server(await Session.open(partial(over_web, web), secrets, modern_first=source.is_modern_first), secrets=secrets)
+                opened = await Session.open(partial(over_web, web), secrets, self.changes.say, modern_first=source.is_modern_first)
+                return Server(opened, secrets=secrets)
         except TimeoutError:
             raise mute(url.partition("?")[0], self._start_timeout_s, "") from None
         except MCPError as error:

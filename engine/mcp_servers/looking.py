@@ -80,13 +80,13 @@ class ServerLooks:
             sse = spec.type is McpTransport.SSE
             source = McpSource(tool_name="-", url=spec.url, transport="sse" if sse else "streamable_http", headers=spec.headers)
             return source.model_copy(update={"only_public": True, "process": name, "server": name})
-        if self._packages is None:
-            message = "This front door starts no servers. Register it at one that runs with a host, or put it into mcp.json of a host."
-            raise McpServerNotStartedError(message)
         try:
             command = package_command(spec)
         except SpecFault as fault:
             raise McpServerRefusedError(fault.field, str(fault)) from fault
+        if self._packages is None:
+            message = "This front door starts no servers. Register it at one that runs with a host, or put it into mcp.json of a host."
+            raise McpServerNotStartedError(message)
         if command is None:
             source = McpSource(tool_name="-", command=(spec.command or "", *spec.args))
         else:

@@ -62,12 +62,8 @@ class ToolTable:
 
     async def of_source_type(self, source_type: str) -> tuple[ToolEntry, ...]:
         """The active version of every tool with a source of this type, by id."""
-        has_one = select(sources.c.tool_id).where(
-            sources.c.tool_id == tools.c.tool_id,
-            sources.c.version == tools.c.active_version,
-            sources.c.source.contains(f'"type":"{source_type}"', autoescape=True),
-        )
-        query = stored_versions().where(tool_versions.c.version == tools.c.active_version, has_one.exists())
+        of_type = select(sources.c.tool_id).where(sources.c.source.contains(f'"type":"{source_type}"', autoescape=True))
+        query = stored_versions().where(tool_versions.c.version == tools.c.active_version, tools.c.tool_id.in_(of_type))
         found = collected(await self._database.rows(query))
         return tuple(entry for entry in found if any(source.type == source_type for source in entry.sources))
 

@@ -83,23 +83,30 @@ class Server:
         return await self.runtime.call(self.running, self.source.model_copy(update={"tool_name": name}), request)
 
 
-@pytest_asyncio.fixture(params=["stdio 2025-11-25", "stdio 2026-07-28", "http 2025-11-25", "http 2026-07-28"])
-async def server(
-    parts: RuntimeParts, state: Path, launcher: Launcher, environments_folder: Path, request: pytest.FixtureRequest
-) -> AsyncGenerator[Server]:
-    way, revision = str(request.param).split()
-    boxes = sandboxing(state, launcher, environments_folder, SandboxPolicy(read=SEEN))
-    runtime = McpRuntime(parts.local, launcher, boxes, parts.http, parts.secrets)
-    async with _source(way, revision, parts.http) as source:
-        running = await runtime.start(TOOL, source, silent)
-        yield Server(runtime, running, source, revision)
+WAYS = ("stdio 2025-11-25", "stdio 2026-07-28", "http 2025-11-25", "http 2026-07-28")
+
+
+@pytest_asyncio.fixture(params=WAYS)
+async def server(parts: RuntimeParts, launcher: Launcher, request: pytest.FixtureRequest) -> AsyncGenerator[Server]:
+    runtime, way = fixture_runtime(parts, launcher), str(request.param)
+    async with fixture_source(way, parts.http) as (manifest, source):
+        running = await runtime.start(manifest, source, silent)
+        yield Server(runtime, running, source, way.split()[1])
         await runtime.stop(running)
 
 
+def fixture_runtime(parts: RuntimeParts, launcher: Launcher) -> McpRuntime:
+    """One that lets the fixture see the environment of these tests."""
+    boxes = sandboxing(parts.local.state, launcher, parts.local.state / "environments", SandboxPolicy(read=SEEN))
+    return McpRuntime(parts.local, launcher, boxes, parts.http, parts.secrets)
+
+
 @asynccontextmanager
-async def _source(way: str, revision: str, http: HttpExchange) -> AsyncGenerator[McpSource]:
+async def fixture_source(way_and_revision: str, http: HttpExchange) -> AsyncGenerator[tuple[ToolManifest, McpSource]]:
+    """A tool of the fixture, which is up if it is one over HTTP."""
+    way, revision = way_and_revision.split()
     if way == "stdio":
-        yield McpSource.model_validate({"tool_name": "x", "command": [sys.executable, str(FIXTURE)], "revision": revision})
+        yield TOOL, McpSource.model_validate({"tool_name": "x", "command": [sys.executable, str(FIXTURE)], "revision": revision})
         return
     port = free_port()
     program = await start_program(sys.executable, str(FIXTURE), "--port", str(port))
@@ -107,7 +114,7 @@ async def _source(way: str, revision: str, http: HttpExchange) -> AsyncGenerator
         async with asyncio.timeout(20):
             while await http.health(f"http://127.0.0.1:{port}", "/", 1.0) is None:  # noqa: ASYNC110 - another process gets ready
                 await asyncio.sleep(0.05)
-        yield McpSource.model_validate({"tool_name": "x", "url": f"http://127.0.0.1:{port}/mcp", "revision": revision})
+        yield TOOL, McpSource.model_validate({"tool_name": "x", "url": f"http://127.0.0.1:{port}/mcp", "revision": revision})
     finally:
         program.kill()
         await program.wait()

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 
+import httpx
 from mcp import MCPError
 from mcp.shared.inbound import mcp_param_headers, x_mcp_header_map
 from pydantic import JsonValue, ValidationError
@@ -139,8 +140,13 @@ class RemoteMcpRuntime:
         secrets = (*self._keys(source), *keys)
         try:
             async with asyncio.timeout(self._start_timeout_s):
+                if public is not None:
+                    # Of SSE the SDK would say that there is no connection, and not why.
+                    await public.of(httpx.URL(whole))
                 opened = await Session.open(partial(over_web, web), secrets, self.changes.say, modern_first=source.is_modern_first)
                 return Server(opened, secrets=secrets)
+        except NotSent as refusal:
+            raise StartFailed(refusal.error_type, refusal.message, refusal.details) from refusal
         except TimeoutError:
             raise mute(url.partition("?")[0], self._start_timeout_s, "") from None
         except MCPError as error:
@@ -148,7 +154,7 @@ class RemoteMcpRuntime:
             if isinstance(failure, NotSent):
                 raise StartFailed(failure.error_type, failure.message, failure.details) from error
             raise strange(url.partition("?")[0], failure.message, "") from error
-        except (RuntimeError, ValidationError) as error:
+        except (RuntimeError, ValidationError, httpx.InvalidURL) as error:
             raise strange(url.partition("?")[0], str(error), "") from error
 
     def _headers(self, source: McpSource) -> Mapping[str, str]:

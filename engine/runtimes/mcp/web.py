@@ -30,6 +30,7 @@ _GOODBYE_S = 3.0
 _SESSION = "mcp-session-id"
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LONGEST_END = 4
+_MOST_OF_AUTH = 20
 _UNBOUNDED = httpx2.Timeout(None, connect=10.0)
 """The caller sets the time-out."""
 
@@ -66,7 +67,8 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
             headers={"Accept-Encoding": "identity", **(headers or {})},
             timeout=_UNBOUNDED,
             auth=auth,
-            max_redirects=0,
+            # The client counts the answers that a token is got by, too.
+            max_redirects=0 if auth is None else _MOST_OF_AUTH,
             trust_env=False,
         )
 
@@ -74,10 +76,8 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
         async with sse_client(server.url, httpx_client_factory=client) as streams:
             yield cast("Streams", streams)
         return
-    async with (
-        client(auth=server.auth) as ours,
-        streamable_http_client(server.url, http_client=ours, max_sse_event_size=server.most_bytes) as streams,
-    ):
+    most = server.most_bytes
+    async with client(auth=server.auth) as ours, streamable_http_client(server.url, http_client=ours, max_sse_event_size=most) as streams:
         yield cast("Streams", streams)
 
 

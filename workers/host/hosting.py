@@ -37,7 +37,7 @@ from workers.failures import CannotRun
 from workers.grace import Grace
 from workers.host.containers import engine_check
 from workers.host.knowhub import some_knowhub, synchronised
-from workers.host.making import repairs_of, running_making
+from workers.host.making import repairs_of, running_making, running_sampling
 from workers.host.mcp_servers import mcp_servers_of, noticing, watched_servers
 from workers.host.runtimes import running_runtimes
 from workers.parts import Store, activities_of, builtins_of, catalog_of, maintenance_of, tables_of
@@ -132,7 +132,8 @@ async def running_host(
             maintenance,
             ServiceMaintenance(store.hosts, rounds),
         )
-        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub)
+        sampling = await stack.enter_async_context(running_sampling(store, settings))
+        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub, sampling)
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.calls.bucket_limits, activities, making, grace, intake)
         )

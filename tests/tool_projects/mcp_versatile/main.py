@@ -154,6 +154,10 @@ def handle(asked: dict) -> None:
             result(asked, {})
         case "notifications/cancelled":
             note("hung_up", json.dumps(asked["params"]))
+        case "server/discover" if BEHAVIOUR == "strict":
+            os._exit(5)
+        case "server/discover":
+            say({"id": asked["id"], "error": {"code": -32601, "message": "unknown"}})
         case None:
             ANSWERS.append({key: asked[key] for key in ("id", "result", "error") if key in asked})
             if len(ANSWERS) == 4:

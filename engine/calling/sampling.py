@@ -1,7 +1,6 @@
 """Our model, for tools that ask one and whose caller has none: `sampling/createMessage` of MCP."""
 
 import json
-from typing import cast
 
 import structlog
 from pydantic import JsonValue, ValidationError
@@ -59,7 +58,7 @@ def _request(params: dict[str, JsonValue]) -> ModelRequest:
     messages, most, system = params.get("messages"), params.get("maxTokens"), params.get("systemPrompt")
     if not isinstance(messages, list) or not isinstance(most, int) or params.get("tools"):
         raise ValueError("`messages` and `maxTokens` are needed, and tools are not offered")
-    said = tuple(_message(cast("dict[str, JsonValue]", message)) for message in messages)
+    said = tuple(_message(message if isinstance(message, dict) else {}) for message in messages)
     return ModelRequest(system=system if isinstance(system, str) else "", messages=said, max_tokens=min(most, _MOST_TOKENS))
 
 

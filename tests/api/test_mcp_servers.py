@@ -12,10 +12,11 @@ from pydantic import JsonValue
 from starlette.responses import RedirectResponse, Response
 
 from engine.store.database import Database
+from engine.store.mcp_servers import McpServerRows
 from tests.api.conftest import ECHO, House, registered_servers
 from tests.mcp_servers.site import Site, served, tool
 from toolagent.contracts.manifest import PermissionClass, ToolStatus
-from toolagent.contracts.mcp_servers import McpServer
+from toolagent.contracts.mcp_servers import McpServer, McpServerSpec, McpTransport
 from toolagent.contracts.sources import BuiltinSource, McpSource
 
 
@@ -221,5 +222,22 @@ async def test_there_is_no_other(house: House) -> None:
 
 async def test_servers_are_asked_again_when_they_are_due(house: House, site: Site, database: Database, tmp_path: Path) -> None:
     await register(house, "far", url=site.url)
-    assert await registered_servers(database, tmp_path).refresh_due() == ()
-    assert await registered_servers(database, tmp_path, every_s=0).refresh_due() == ("MCP server far: 1 tools",)
+    fresh, stale = registered_servers(database, tmp_path), registered_servers(database, tmp_path, every_s=0)
+    assert (await fresh.remind(), await fresh.refresh_due()) == ((), ())
+    assert await stale.remind() == ("MCP server far: to be asked again",)
+    assert await stale.refresh_due() == ("MCP server far: 1 tools",)
+
+
+async def test_servers_of_a_file_are_looked_at_beside_everything_else(house: House, site: Site, database: Database, tmp_path: Path) -> None:
+    rows, servers = McpServerRows(database), registered_servers(database, tmp_path)
+    specs = {"far": McpServerSpec(type=McpTransport.STREAMABLE_HTTP, url=site.url), "away": McpServerSpec(url="http://127.0.0.1:9/mcp")}
+    assert await rows.bring_in(specs, ()) == ()
+    watching = asyncio.create_task(servers.watch())
+    try:
+        async with asyncio.timeout(20):
+            while None in {server.attempted_at for server in await rows.list_all()}:  # noqa: ASYNC110 - the database has no event
+                await asyncio.sleep(0.02)
+    finally:
+        watching.cancel()
+    away, far = await rows.list_all()
+    assert (far.tool_ids, far.error, away.tool_ids, away.error != "") == (("far_act",), "", (), True)

@@ -104,7 +104,7 @@ async def running_host(
         found = settings.catalog
         catalog = catalog_of(store, found, settings.database, state, builtin)
         watched = imported_catalog(
-            noticing(ending_after(catalog, departures), servers.look_at_new),
+            noticing(ending_after(catalog, departures), servers.look_again),
             found.data_dir,
             state.root,
             watch=found.catalog_watch,
@@ -121,7 +121,7 @@ async def running_host(
         await stack.enter_async_context(sweeping_leftovers(folders))
         knowhub = await stack.enter_async_context(some_knowhub(settings.tables, state))
         maintenance = maintenance_of(store, supervisor, settings.keeping, state.host, builds, intake)
-        rounds = (repairs_of(store, settings, client).run, tables_of(store, settings, state).refresh_due, servers.refresh_due)
+        rounds = (repairs_of(store, settings, client).run, tables_of(store, settings, state).refresh_due, servers.remind)
         maintain = Maintain(
             maintenance,
             ServiceMaintenance(store.hosts, rounds),

@@ -104,7 +104,7 @@ class RegisteredServers:
         await self._forget(frozenset(secret for secret in secrets_of(server.spec) if secret.startswith(f"MCP_{_stem(name)}_")))
         return RemovedMcpServer(name=name, tools=count)
 
-    async def refresh_due(self) -> tuple[str, ...]:
+    async def look_at_due(self) -> tuple[str, ...]:
         """Ask those that were not for long enough, and new ones of a file; says in words what came of it."""
         return tuple(await asyncio.gather(*map(self._refreshed, await self._due())))
 
@@ -112,8 +112,8 @@ class RegisteredServers:
         """There may be servers that are due: have `watch` look at them."""
         self._wake.set()
 
-    async def remind(self) -> tuple[str, ...]:
-        """The same, as one of the rounds: these have a minute, and an installation takes longer."""
+    async def refresh_due(self) -> tuple[str, ...]:
+        """Have `watch` look at those that are due: a round has a minute, and an installation takes longer."""
         if due := await self._due():
             self._wake.set()
         return tuple(f"MCP server {name}: to be asked again" for name in due)
@@ -123,7 +123,7 @@ class RegisteredServers:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            await self.refresh_due()
+            await self.look_at_due()
 
     async def _due(self) -> list[str]:
         """Who waits longest comes first."""

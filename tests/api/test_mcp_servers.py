@@ -125,11 +125,13 @@ async def test_a_tool_that_vanished_is_unavailable_and_comes_back_and_new_ones_a
     assert (away.status, back.status) == (ToolStatus.UNAVAILABLE, ToolStatus.ACTIVE)
 
 
-async def test_nothing_is_gone_where_the_listing_ended_early_and_a_tool_that_lies_now_stays_as_it_was(house: House, site: Site) -> None:
+async def test_nothing_is_gone_where_the_listing_ended_early_and_a_tool_that_lies_now_stays_as_it_was(
+    house: House, site: Site, database: Database, tmp_path: Path
+) -> None:
     site.tools = [tool("act"), tool("liar")]
     await register(house, "far", url=site.url)
     site.tools = [tool("liar", inputSchema={"type": "nonsense"}), *(tool(f"t{number}") for number in range(1_100))]
-    server = await refreshed(house, "far")
+    server = await registered_servers(database, tmp_path, patience_s=60.0).refresh("far")
     assert (server.gone, server.waiting, server.left_out_total) == ((), (), 2)
     assert (len(server.tool_ids), {"far_act", "far_liar"} - {*server.tool_ids}) == (1001, set())
 
@@ -223,9 +225,9 @@ async def test_there_is_no_other(house: House) -> None:
 async def test_servers_are_asked_again_when_they_are_due(house: House, site: Site, database: Database, tmp_path: Path) -> None:
     await register(house, "far", url=site.url)
     fresh, stale = registered_servers(database, tmp_path), registered_servers(database, tmp_path, every_s=0)
-    assert (await fresh.remind(), await fresh.refresh_due()) == ((), ())
-    assert await stale.remind() == ("MCP server far: to be asked again",)
-    assert await stale.refresh_due() == ("MCP server far: 1 tools",)
+    assert (await fresh.refresh_due(), await fresh.look_at_due()) == ((), ())
+    assert await stale.refresh_due() == ("MCP server far: to be asked again",)
+    assert await stale.look_at_due() == ("MCP server far: 1 tools",)
 
 
 async def test_servers_of_a_file_are_looked_at_beside_everything_else(house: House, site: Site, database: Database, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ async def running_host(
         await stack.enter_async_context(sweeping_leftovers(folders))
         knowhub = await stack.enter_async_context(some_knowhub(settings.tables, state))
         maintenance = maintenance_of(store, supervisor, settings.keeping, state.host, builds, intake)
-        rounds = (repairs_of(store, settings, client).run, tables_of(store, settings, state).refresh_due, servers.remind)
+        rounds = (repairs_of(store, settings, client).run, tables_of(store, settings, state).refresh_due, servers.refresh_due)
         maintain = Maintain(
             maintenance,
             ServiceMaintenance(store.hosts, rounds),

@@ -97,6 +97,7 @@ async def test_keys_become_secrets_which_the_server_is_shown_and_that_go_with_it
     assert (await house.registry.list_ids(), await house.groups.get("far")) == ((), None)
 
 
+@pytest.mark.promise("definitions-are-pinned")
 async def test_a_changed_definition_waits_until_it_is_activated(house: House, site: Site) -> None:
     await register(house, "far", url=site.url)
     site.tools = [tool("act", "Acts, and tells everybody.")]

@@ -104,7 +104,7 @@ async def running_host(
         found = settings.catalog
         catalog = catalog_of(store, found, settings.database, state, builtin)
         watched = imported_catalog(
-            noticing(ending_after(catalog, departures), servers.look_at_new),
+            noticing(ending_after(catalog, departures), servers.look_again),
             found.data_dir,
             state.root,
             watch=found.catalog_watch,

@@ -196,4 +196,4 @@ def memo_of(fingerprint: str, callback_url: str | None) -> dict[str, str]:
 def found_by(task_type: str, tool_id: str | None = None, caller_id: str | None = None) -> TypedSearchAttributes:
     """What a workflow is found by."""
     named = ((names.TOOL_ID, tool_id), (names.TASK_TYPE, task_type), (names.CALLER, caller_id))
-    return TypedSearchAttributes([SearchAttributePair(key, value) for key, value in named if value])
+    return TypedSearchAttributes([SearchAttributePair(key, names.searchable(value)) for key, value in named if value])

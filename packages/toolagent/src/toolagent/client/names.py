@@ -40,6 +40,7 @@ __all__ = [
     "USE_GROUP",
     "chat_workflow",
     "coding_id",
+    "searchable",
     "session_workflow",
 ]
 
@@ -136,6 +137,11 @@ def coding_id(task_id: str) -> str:
 def session_workflow(group_id: str, session_id: str) -> str:
     """The workflow id of a session."""
     return f"group/{group_id}/{session_id}"
+
+
+def searchable(text: str) -> str:
+    """As much of it as a search attribute takes: 2,048 bytes as JSON, in which a character may take 12."""
+    return text[:160]
 
 
 def chat_workflow(chat_id: str) -> str:

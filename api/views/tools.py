@@ -18,6 +18,7 @@ from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.formats import FormattedTools, ToolFormat
 from toolagent.contracts.http import (
     BriefMatches,
     BriefTool,
@@ -31,10 +32,13 @@ from toolagent.contracts.http import (
     ToolListing,
     ToolStates,
 )
+from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sources import HttpSource
 from toolagent.contracts.usage import ToolUsage
 from toolagent.core.catalog.namespaces import is_among
+from toolagent.core.formats.listing import formatted
+from toolagent.core.formats.names import vendor_names
 
 _RUNTIME_NAMES = {
     BackendRuntime.LOCAL: "本地 Python 运行时",
@@ -61,6 +65,16 @@ async def table_of_tools(dependencies: Dependencies, namespace: str | None = Non
         tools=tuple(_listed(entry, _route_of(entry, routes)) for entry in entries),
         catalog_faults=await dependencies.faults.list_all(),
     )
+
+
+async def formatted_tools(
+    dependencies: Dependencies, form: ToolFormat, namespace: str | None = None, tag: str | None = None
+) -> FormattedTools:
+    """Active tools. Names are those among all tools: they do not depend on what is asked for."""
+    manifests = [entry.manifest for entry in await dependencies.registry.list_entries()]
+    names = vendor_names(manifest.tool_id for manifest in manifests)
+    wanted = (one for one in manifests if one.status is ToolStatus.ACTIVE and is_among(one, namespace, tag))
+    return formatted(wanted, names, form)
 
 
 async def states_of_tools(dependencies: Dependencies) -> ToolStates:

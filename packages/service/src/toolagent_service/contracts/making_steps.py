@@ -171,11 +171,3 @@ class EndStep(Contract):
     tried: tuple[Tried, ...] = ()
 
 
-class MakeEnd(Contract):
-    """The result of the workflow of a task."""
-
-    task_id: str
-    status: TaskState
-    tool_ids: tuple[str, ...] = ()
-    reason: str = ""
-    tried: tuple[Tried, ...] = ()

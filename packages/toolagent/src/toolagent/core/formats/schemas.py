@@ -67,15 +67,17 @@ def _named(root: JsonSchema, reference: str) -> JsonSchema:
     return found
 
 
-def _branches(root: JsonSchema, choices: JsonSchema) -> Iterator[JsonSchema]:
+def _branches(root: JsonSchema, choices: JsonSchema, depth: int = _STEPS) -> Iterator[JsonSchema]:
     """Schemas of which the object may have to fit one, as deep as they are nested in each other."""
+    if not depth:
+        raise UnsuitableTool("the choices at the top of its input_schema are nested too deep")
     for key in ("allOf", "anyOf", "oneOf", "then", "else"):
         value = choices.get(key)
         for branch in value if isinstance(value, list) else (value,):
             if isinstance(branch, dict):
                 whole = _followed({**{name: root[name] for name in ("$defs", "definitions") if name in root}, **branch})
                 yield whole
-                yield from _branches(root, whole)
+                yield from _branches(root, whole, depth - 1)
 
 
 def _properties(schema: JsonSchema) -> Mapping[str, JsonValue]:

@@ -115,12 +115,11 @@ class NexusOperations:
     ) -> TemporalOperationResult[MakeEnd]:
         for asked in _requests_of(request, ctx.request_id):
             try:
-                ended = await self._ended(asked)
-                return TemporalOperationResult.sync(ended) if ended else await _begun(temporal, _task(asked), lambda a=asked: self._task_there(a))
+                return await self._task(temporal, asked)
             except TaskConflictError:
                 if asked.key:
                     break
-        return TemporalOperationResult.sync(MakeEnd(task_id="", status=TaskState.FAILED, reason=_KEY_USED))
+        return _at_once(MakeEnd(task_id="", status=TaskState.FAILED, reason=_KEY_USED))
 
     @sync_operation
     async def get_tool(self, ctx: StartOperationContext, query: ToolQuery) -> ToolManifest:
@@ -139,6 +138,25 @@ class NexusOperations:
         entries, total = await self._matching.search(search.keyword, filters, search.limit)
         return BriefMatches(tools=tuple(in_brief(entry.manifest) for entry in entries), total=total)
 
+    async def _task(self, temporal: TemporalNexusClient, asked: MakeRequest) -> TemporalOperationResult[MakeEnd]:
+        """Raises TaskConflictError when the id belongs to another request."""
+        if ended := await self._ended(asked):
+            return _at_once(ended)
+        spec = asked.spec
+        workflow = names.REPAIR_TOOL if isinstance(spec, RepairTool) else names.CREATE_TOOL
+        mark = request_fingerprint(asked)
+        found, summary = found_by(spec.type, subject_of(spec), asked.caller.caller_id), f"{spec.type} {subject_of(spec)}"
+
+        async def look() -> LookState | MakeEnd:
+            state = await self._state_of(asked.task_id, mark)
+            if state is LookState.CONFLICT:
+                raise TaskConflictError(asked.task_id)
+            if state is not LookState.ENDED:
+                return state
+            return await self._client.get_workflow_handle(asked.task_id, result_type=MakeEnd).result()
+
+        return await _begun(temporal, _Run(workflow, asked, asked.task_id, MakeEnd, {names.FINGERPRINT: mark}, found, summary), look)
+
     async def _ended(self, asked: MakeRequest) -> MakeEnd | None:
         """Of a task that ended; Temporal may know nothing of it any more. Raises TaskConflictError when it was another request."""
         known = await self._tasks.get(asked.task_id)
@@ -148,15 +166,6 @@ class NexusOperations:
         if known.ended_at is None:
             return None
         return MakeEnd(task_id=known.task_id, status=known.status, tool_ids=known.tool_ids, reason=known.reason, tried=known.tried)
-
-    async def _task_there(self, asked: MakeRequest) -> LookState | MakeEnd:
-        """Raises TaskConflictError."""
-        state = await self._state_of(asked.task_id, request_fingerprint(asked))
-        if state is LookState.CONFLICT:
-            raise TaskConflictError(asked.task_id)
-        if state is not LookState.ENDED:
-            return state
-        return await self._client.get_workflow_handle(asked.task_id, result_type=MakeEnd).result()
 
     async def _state_of(self, workflow_id: str, mark: str) -> LookState:
         description = await described(self._client.get_workflow_handle(workflow_id))
@@ -194,7 +203,7 @@ async def _begun(
                 case LookState():
                     reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE
                 case end:
-                    return TemporalOperationResult.sync(end)
+                    return _at_once(end)
     raise HandlerError(f"{run.id} begins and ends again and again.", type=HandlerErrorType.UNAVAILABLE)
 
 
@@ -210,9 +219,5 @@ def _requests_of(request: CreateToolRequest, request_id: str) -> Iterator[MakeRe
         yield MakeRequest(task_id=task_id, spec=spec, description=request.description, caller=request.caller, key=key)
 
 
-def _task(asked: MakeRequest) -> _Run[MakeEnd]:
-    spec = asked.spec
-    workflow = names.REPAIR_TOOL if isinstance(spec, RepairTool) else names.CREATE_TOOL
-    memo = {names.FINGERPRINT: request_fingerprint(asked)}
-    found = found_by(spec.type, subject_of(spec), asked.caller.caller_id)
-    return _Run(workflow, asked, asked.task_id, MakeEnd, memo, found, f"{spec.type} {subject_of(spec)}")
+def _at_once(end: EndT) -> TemporalOperationResult[EndT]:
+    return TemporalOperationResult[EndT].sync(end)

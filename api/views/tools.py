@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import structlog
+
 from api.errors import Refusal
 from api.ports import Dependencies
 from api.reading.bodies import SearchToolsBody

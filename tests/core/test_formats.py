@@ -51,7 +51,9 @@ def test_a_name_that_a_hash_would_take_stays_with_whoever_is_called_so() -> None
     assert (names[taken], len(names)) == (taken, 3)
 
 
-@given(some.sets(some.from_regex(re.compile(TOOL_ID_PATTERN, re.ASCII), fullmatch=True).map(lambda text: text[:128].rstrip(":")), max_size=20))
+@given(
+    some.sets(some.from_regex(re.compile(TOOL_ID_PATTERN, re.ASCII), fullmatch=True).map(lambda text: text[:128].rstrip(":")), max_size=20)
+)
 def test_every_tool_has_one_name_of_the_form_and_long_ones_keep_theirs_whoever_else_is_listed(ids: set[str]) -> None:
     names = vendor_names(ids)
     assert (sorted(names.values()), [name for name in names if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name)]) == (sorted(ids), [])
@@ -68,7 +70,10 @@ def test_every_tool_has_one_name_of_the_form_and_long_ones_keep_theirs_whoever_e
         ({"permission_class": "external"}, ToolHints(read_only=True, destructive=False, idempotent=True, open_world=True)),
         ({"permission_class": "write"}, ToolHints(read_only=False, destructive=True, idempotent=True, open_world=False)),
         ({"side_effect_scope": "db_write"}, ToolHints(read_only=False, destructive=True, idempotent=False, open_world=False)),
-        ({"side_effect_scope": "network", "idempotent": True}, ToolHints(read_only=False, destructive=True, idempotent=True, open_world=True)),
+        (
+            {"side_effect_scope": "network", "idempotent": True},
+            ToolHints(read_only=False, destructive=True, idempotent=True, open_world=True),
+        ),
     ],
 )
 def test_hints_follow_from_side_effects_class_and_repeatability(changed: Mapping[str, JsonValue], hints: ToolHints) -> None:
@@ -88,7 +93,13 @@ def test_each_form_of_a_tool() -> None:
             "description": "Counts words.",
             "inputSchema": TEXT,
             "outputSchema": COUNT.output_schema,
-            "annotations": {"title": "Count", "readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
+            "annotations": {
+                "title": "Count",
+                "readOnlyHint": True,
+                "destructiveHint": False,
+                "idempotentHint": True,
+                "openWorldHint": False,
+            },
             "execution": {"taskSupport": "optional"},
             "_meta": {"toolagent/tool_id": "text:count"},
         },

@@ -169,5 +169,3 @@ class EndStep(Contract):
     tool_ids: tuple[str, ...] = ()
     evidence: Evidence | None = None
     tried: tuple[Tried, ...] = ()
-
-

@@ -39,14 +39,18 @@ class FormatRequests(Requests):
         self._names = {**self._names, **listed.names}
         return listed
 
-    def run_openai(self, tool_call: Mapping[str, object] | Dumped, caller: Caller = _NOBODY, key: str | None = None) -> dict[str, JsonValue]:
+    def run_openai(
+        self, tool_call: Mapping[str, object] | Dumped, caller: Caller = _NOBODY, key: str | None = None
+    ) -> dict[str, JsonValue]:
         """Make the call of a `tool_call` (chat completions) or a `function_call` (responses); returns the message or item to send back.
 
         `key` is an idempotency key: the same one again is the same call. The ids of some vendors are unique enough for that.
         """
         return openai_answer(tool_call, self._used(use_of_openai(tool_call), caller, key))
 
-    def run_anthropic(self, tool_use: Mapping[str, object] | Dumped, caller: Caller = _NOBODY, key: str | None = None) -> dict[str, JsonValue]:
+    def run_anthropic(
+        self, tool_use: Mapping[str, object] | Dumped, caller: Caller = _NOBODY, key: str | None = None
+    ) -> dict[str, JsonValue]:
         """Make the call of a `tool_use` block; returns the `tool_result` block to send back. `key` as in `run_openai`."""
         return anthropic_answer(tool_use, self._used(use_of_anthropic(tool_use), caller, key))
 

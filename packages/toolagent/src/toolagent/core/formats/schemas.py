@@ -43,7 +43,7 @@ def plain_object_schema(schema: JsonSchema) -> tuple[JsonSchema, str]:
     properties = dict(_properties(top))
     for branch in _branches(schema, left_out):
         properties = {**_properties(branch), **properties}
-    plain: JsonSchema = {key: value for key, value in top.items() if key not in _CHOICES} | {"properties": properties}
+    plain: JsonSchema = {**{key: value for key, value in top.items() if key not in _CHOICES}, "properties": properties}
     words = f"The arguments must also fit: {json.dumps(left_out, ensure_ascii=False)}" if left_out else ""
     return plain, words
 

@@ -11,6 +11,7 @@ from toolagent.contracts.calls import ToolResult
 
 __all__ = ["Dumped", "ToolUse", "answer_text", "anthropic_answer", "openai_answer", "use_of_anthropic", "use_of_openai"]
 
+_FIELDS: TypeAdapter[dict[str, object]] = TypeAdapter(dict[str, object])
 _OBJECT: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
 
 
@@ -34,20 +35,20 @@ def use_of_openai(tool_call: Mapping[str, object] | Dumped) -> ToolUse:
     """A `tool_call` of chat completions, or a `function_call` item of responses. Raises ValueError for what is neither."""
     given = _mapping(tool_call)
     function, use_id = given.get("function"), given.get("call_id") or given.get("id")
-    called = function if isinstance(function, Mapping) else given
+    called = _FIELDS.validate_python(function) if isinstance(function, dict) else given
     name, arguments = called.get("name"), called.get("arguments")
-    if not isinstance(name, str) or not isinstance(use_id, str):
-        raise ValueError("this is neither a tool_call of chat completions nor a function_call of responses: name or id is missing")
-    return _read(use_id, name, arguments)
+    if isinstance(name, str) and isinstance(use_id, str):
+        return _read(use_id, name, arguments)
+    raise ValueError("this is neither a tool_call of chat completions nor a function_call of responses: name or id is missing")
 
 
 def use_of_anthropic(tool_use: Mapping[str, object] | Dumped) -> ToolUse:
     """A `tool_use` block of a message. Raises ValueError for what is none."""
     given = _mapping(tool_use)
     name, use_id = given.get("name"), given.get("id")
-    if not isinstance(name, str) or not isinstance(use_id, str):
-        raise ValueError("this is no tool_use block: name or id is missing")
-    return _read(use_id, name, given.get("input"))
+    if isinstance(name, str) and isinstance(use_id, str):
+        return _read(use_id, name, given.get("input"))
+    raise ValueError("this is no tool_use block: name or id is missing")
 
 
 def openai_answer(tool_call: Mapping[str, object] | Dumped, result: ToolResult) -> dict[str, JsonValue]:

@@ -1,12 +1,14 @@
 """The tools of a service as all frameworks are given them."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import JsonValue, TypeAdapter
 
 from toolagent.client.http import ToolAgentHttp
-from toolagent.client.http_calls import HttpCalls
+from toolagent.client.http_results import result_of
 from toolagent.contracts.calls import Caller, ToolCall, ToolResult
 from toolagent.contracts.contract import Contract, JsonSchema
 from toolagent.contracts.formats import ToolFormat
@@ -35,12 +37,17 @@ class OfferedTool:
     description: str
     schema: JsonSchema
     tool_id: str
-    _calls: HttpCalls
-    _caller: Caller
+    service: ToolAgentHttp
+    caller: Caller
+
+    def call(self, params: Mapping[str, JsonValue]) -> ToolResult:
+        """Make a call and wait for its end. An unreachable service is a result too."""
+        call = ToolCall(tool_id=self.tool_id, params=dict(params), caller=self.caller)
+        return result_of(partial(self.service.run, call), self.tool_id)
 
     async def run(self, params: Mapping[str, JsonValue]) -> ToolResult:
-        """Make a call and wait for its end. Also an unreachable service is a result."""
-        return await self._calls.run(ToolCall(tool_id=self.tool_id, params=dict(params), caller=self._caller))
+        """The same, in a thread."""
+        return await asyncio.to_thread(self.call, params)
 
 
 def offered(
@@ -54,6 +61,8 @@ def offered(
     if missing := set(tool_ids) - set(listed.names.values()):
         reasons = [f"{tool_id!r} ({listed.left_out.get(tool_id, 'not there, or not active')})" for tool_id in sorted(missing)]
         raise ValueError(f"These tools cannot be offered: {', '.join(reasons)}.")
-    calls, functions = HttpCalls(service), [one.function for one in _LISTED.validate_python(listed.tools)]
-    tools = [OfferedTool(one.name, one.description, one.parameters, listed.names[one.name], calls, caller or Caller()) for one in functions]
+    functions = [one.function for one in _LISTED.validate_python(listed.tools)]
+    tools = [
+        OfferedTool(one.name, one.description, one.parameters, listed.names[one.name], service, caller or Caller()) for one in functions
+    ]
     return [tool for tool in tools if not tool_ids or tool.tool_id in tool_ids]

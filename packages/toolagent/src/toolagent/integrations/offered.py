@@ -61,8 +61,6 @@ def offered(
     if missing := set(tool_ids) - set(listed.names.values()):
         reasons = [f"{tool_id!r} ({listed.left_out.get(tool_id, 'not there, or not active')})" for tool_id in sorted(missing)]
         raise ValueError(f"These tools cannot be offered: {', '.join(reasons)}.")
-    functions = [one.function for one in _LISTED.validate_python(listed.tools)]
-    tools = [
-        OfferedTool(one.name, one.description, one.parameters, listed.names[one.name], service, caller or Caller()) for one in functions
-    ]
+    functions, caller = [one.function for one in _LISTED.validate_python(listed.tools)], caller or Caller()
+    tools = [OfferedTool(one.name, one.description, one.parameters, listed.names[one.name], service, caller) for one in functions]
     return [tool for tool in tools if not tool_ids or tool.tool_id in tool_ids]

@@ -9,7 +9,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from toolagent.contracts.calls import ToolResult
 
-__all__ = ["Dumped", "ToolUse", "answer_text", "anthropic_answer", "openai_answer", "use_of_anthropic", "use_of_openai"]
+__all__ = ["Dumped", "ToolUse", "answer_text", "answer_value", "anthropic_answer", "openai_answer", "use_of_anthropic", "use_of_openai"]
 
 _FIELDS: TypeAdapter[dict[str, object]] = TypeAdapter(dict[str, object])
 _OBJECT: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
@@ -67,13 +67,19 @@ def anthropic_answer(tool_use: Mapping[str, object] | Dumped, result: ToolResult
 
 
 def answer_text(result: ToolResult) -> str:
-    """The output, or the error, as a model reads it: a text as it is, all else as JSON."""
+    """`answer_value` as a text: a string as it is, all else as JSON."""
+    told = answer_value(result)
+    return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+
+
+def answer_value(result: ToolResult) -> JsonValue:
+    """What a model is told: the output, or the error with what is wrong with the parameters."""
     if result.error is None:
-        return result.result if isinstance(result.result, str) else json.dumps(result.result, ensure_ascii=False)
+        return result.result
     said: dict[str, JsonValue] = {"error": result.error.model_dump(mode="json", exclude_none=True)}
     if result.validation_errors:
         said["validation_errors"] = [issue.model_dump(mode="json", exclude_defaults=True) for issue in result.validation_errors]
-    return json.dumps(said, ensure_ascii=False)
+    return said
 
 
 def _mapping(given: Mapping[str, object] | Dumped) -> Mapping[str, object]:

@@ -5,9 +5,11 @@ import re
 from collections.abc import Mapping
 
 import pytest
+from anthropic.types import ToolParam
 from hypothesis import given
 from hypothesis import strategies as some
-from pydantic import JsonValue
+from mcp_types import Tool
+from pydantic import JsonValue, TypeAdapter
 
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.contract import JsonSchema
@@ -104,6 +106,13 @@ def test_each_form_of_a_tool() -> None:
             "_meta": {"toolagent/tool_id": "text:count"},
         },
     }
+
+
+def test_the_vendors_own_libraries_know_the_forms() -> None:
+    names = {"text__count": "text:count"}
+    (theirs,), (mcp,) = (formatted([COUNT], names, form).tools for form in (ToolFormat.ANTHROPIC, ToolFormat.MCP))
+    assert TypeAdapter(ToolParam).validate_python(theirs) == theirs
+    assert Tool.model_validate(mcp).model_dump(mode="json", by_alias=True, exclude_none=True) == mcp
 
 
 def test_an_output_that_is_no_object_is_not_promised_and_what_a_manifest_says_of_tasks_is() -> None:

@@ -86,6 +86,7 @@ async def test_the_operations_answer_and_refuse(near: ServiceProcess) -> None:
     assert ("Did you mean calculator?" in refused[0]["message"], "pw" in refused[3]["message"]) == (True, False)
 
 
+@pytest.mark.promise("a-key-is-one-call")
 async def test_a_key_makes_one_call_of_two_and_refuses_another(near: ServiceProcess, effects: Path) -> None:
     key, caller = uuid4().hex, Caller(caller_id="far")
     effects.with_name("go on").touch()
@@ -112,6 +113,7 @@ async def test_cancelling_the_agent_cancels_the_call(near: ServiceProcess, effec
     assert [near.task(call_id).status for call_id in calls] == [TaskState.CANCELLED]
 
 
+@pytest.mark.promise("accepted-means-ended")
 async def test_a_kill_in_the_middle_leaves_one_result_for_each_call(near: ServiceProcess, catalog: Path) -> None:
     effects = own_effects(catalog)
     async with far_agent(near) as client:

@@ -21,10 +21,11 @@ from temporalio.worker import Worker
 
 from engine.network.ports import free_port
 from tests.system.effects import count_of, own_effects, wait_for_effect
-from tests.system.far_agents import FarAsks, FarCalls
+from tests.system.far_agents import FarAsks, FarCalls, NearMakes
 from tests.system.service_process import ROOT, ServiceProcess
 from toolagent.client.plugin import ToolAgentPlugin
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolResult
+from toolagent.contracts.task_specs import BuildTool
 from toolagent.contracts.tasks import TaskState
 
 pytestmark = pytest.mark.timeout(300)
@@ -84,6 +85,15 @@ async def test_the_operations_answer_and_refuse(near: ServiceProcess) -> None:
     assert (made["status"], near.http.get(f"/tasks/{made['task_id']}").json()["status"]) == ("failed", "failed")
     assert [one.get("refused") for one in refused] == ["NOT_FOUND", "BAD_REQUEST", "BAD_REQUEST", "BAD_REQUEST"]
     assert ("Did you mean calculator?" in refused[0]["message"], "pw" in refused[3]["message"]) == (True, False)
+
+
+async def test_a_workflow_beside_the_service_has_a_tool_made_as_its_child(near: ServiceProcess) -> None:
+    client = await Client.connect(near.temporal_address, plugins=[ToolAgentPlugin()])
+    async with Worker(client, task_queue="near", workflows=[NearMakes]):
+        spec = BuildTool(tool_name="near_made", description="Count words.")
+        end = await client.execute_workflow(NearMakes.run, spec, id=uuid4().hex, task_queue="near", execution_timeout=timedelta(minutes=2))
+    task = near.http.get(f"/tasks/{end.task_id}").json()
+    assert (end.status, task["status"], task["description"], bool(end.reason)) == (TaskState.FAILED, "failed", "Count words.", True)
 
 
 @pytest.mark.promise("a-key-is-one-call")

@@ -111,6 +111,20 @@ async def test_a_key_makes_one_call_of_two_and_refuses_another(near: ServiceProc
     assert other.error.details == {"reason": "idempotency_conflict"}
 
 
+@pytest.mark.promise("one-pipeline")
+async def test_a_call_that_a_front_door_has_made_is_not_made_again(near: ServiceProcess) -> None:
+    body: dict[str, JsonValue] = {
+        "tool_id": "echo",
+        "params": {"message": "once"},
+        "idempotency_key": uuid4().hex,
+        "caller": {"caller_id": "far"},
+    }
+    first = ToolResult.model_validate_json(near.http.post("/run_tool", json=body).content)
+    async with far_agent(near) as client:
+        (second,) = await (await begun(client, ToolCall.model_validate(body))).result()
+    assert (second.call_id, second.executed_at, second.result) == (first.call_id, first.executed_at, first.result)
+
+
 async def test_cancelling_the_agent_cancels_the_call(near: ServiceProcess, effects: Path) -> None:
     async with far_agent(near) as client:
         handle = await begun(client, acting("once", effects, caller=Caller(caller_id="far-cancelled")))

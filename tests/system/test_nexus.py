@@ -88,7 +88,7 @@ async def test_the_operations_answer_and_refuse(near: ServiceProcess) -> None:
 
 
 async def test_a_key_makes_one_task_of_two_and_refuses_another(near: ServiceProcess) -> None:
-    spec = {"type": "build_tool", "tool_name": "far_keyed", "description": "Count words."}
+    spec: dict[str, JsonValue] = {"type": "build_tool", "tool_name": "far_keyed", "description": "Count words."}
     request: dict[str, JsonValue] = {"spec": spec, "idempotency_key": uuid4().hex}
     async with far_agent(near) as client:
         first, again = [await asked(client, "create_tool", request) for _ in range(2)]

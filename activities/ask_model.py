@@ -21,7 +21,7 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.texts import well_formed_contract
 from toolagent_service import step_names
 from toolagent_service.agents.coding_log import NewNote, log_line, shown_text, text_line
-from toolagent_service.agents.conversation import OPENING, next_message, opening_message, sendable
+from toolagent_service.agents.conversation import next_message, opening_message, sendable
 from toolagent_service.agents.ledger import Asked, Lost, RecordedTurn
 from toolagent_service.agents.model_cost import Exhausted, next_attempt_budget
 from toolagent_service.agents.model_notes import note_of
@@ -65,11 +65,13 @@ class AskModel:
         prompt, messages = await self._models.prompt(ask.prompt), await self._messages(ask)
         asked, turns = Asked(provider.name, provider.model, prompt.label), self._kept.turns
         request = ModelRequest(system=prompt.text, messages=sendable(messages), tools=self._roles[ask.role].offers, max_tokens=max_tokens)
-        began, answer = datetime.now(UTC), ask.position + 1
+        began, answer, of_task = datetime.now(UTC), ask.position + 1, self._roles[ask.role].rules.of_task
 
         async def lose(usage: Usage, kind: BusyKind) -> None:
             spent = self._models.prices.priced(_unanswered(provider.model, kind, usage), provider.model)
-            await turns.record_lost(ask.conversation_id, key, attempt_key(), spent, began, datetime.now(UTC), position=answer, asked=asked)
+            await turns.record_lost(
+                ask.conversation_id, key, attempt_key(), spent, began, datetime.now(UTC), position=answer, asked=asked, of_task=of_task
+            )
 
         try:
             async with beating() as attempt, self._telling(ask, attempt.say) as tell, self._listening(ask) as hear:
@@ -89,8 +91,8 @@ class AskModel:
         except ModelRefused as refused:
             raise refusal(refused.message, refused.kind) from refused
         ended, question = datetime.now(UTC), messages[-1]
-        notes = _said(ask, turn, ended)
-        record = partial(turns.record, ask.conversation_id, key, turn, began, ended, position=answer, asked=asked)
+        notes = _said(ask, turn, ended) if of_task else ()
+        record = partial(turns.record, ask.conversation_id, key, turn, began, ended, position=answer, asked=asked, of_task=of_task)
         return await _surely(partial(record, question=question, notes=notes, attempt=attempt_key()))
 
     def _telling(self, ask: ModelAsk, say: Progress) -> AbstractAsyncContextManager[Progress]:
@@ -119,8 +121,7 @@ class AskModel:
     async def _messages(self, ask: ModelAsk) -> tuple[Message, ...]:
         """All of them. The last one is written down with its answer: it is made of what stands, and each attempt makes the same."""
         if ask.position == 1:
-            told = await self._kept.messages.read(ask.conversation_id, OPENING, OPENING)
-            return (opening_message("\n".join(block.text for block in told[0].content if isinstance(block, Text)), ask),)
+            return (opening_message(await self._roles[ask.role].opening(ask.conversation_id, self._kept), ask),)
         before = ask.position - 1
         said = await self._kept.messages.read(ask.conversation_id, 1, before)
         return (*said, next_message(said[-1], await self._outcomes(ask.conversation_id, before, said[-1]), ask))

@@ -21,8 +21,13 @@ class Openings:
     async def open(self, conversation_id: str, text: str, role: AnyRole, prompt: str, limits: AgentLimits) -> AgentRequest:
         """May be repeated: what was written first stands."""
         await self._kept.messages.put(conversation_id, OPENING, Message(role="user", content=(Text(text=text),)))
-        started = NewNote("agent", TaskNoteKind.START, start_line(datetime.now(UTC), text))
-        await self._kept.notes.write(conversation_id, (started,))
+        if role.rules.of_task:
+            started = NewNote("agent", TaskNoteKind.START, start_line(datetime.now(UTC), text))
+            await self._kept.notes.write(conversation_id, (started,))
+        return await self.request(conversation_id, text, role, prompt, limits)
+
+    async def request(self, conversation_id: str, text: str, role: AnyRole, prompt: str, limits: AgentLimits) -> AgentRequest:
+        """Of a role that finds by itself what it is told first."""
         said = (text, await self._models.text_of(prompt), *(offer.model_dump_json() for offer in role.offers))
         return AgentRequest(
             conversation_id=conversation_id,

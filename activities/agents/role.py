@@ -11,10 +11,12 @@ from pydantic import JsonValue
 from activities.agents.tool import AgentTool, AgentToolRefused, Used
 from engine.roles.provider import unheard
 from engine.runtimes.runtime import Progress
+from engine.tasks.transcript import Transcript
 from toolagent.core.suggestions import nearest
+from toolagent_service.agents.conversation import OPENING
 from toolagent_service.agents.loop import Rules
 from toolagent_service.contracts.agent import ModelAsk, ToolRun
-from toolagent_service.contracts.model import ToolOffer, ToolUse
+from toolagent_service.contracts.model import Text, ToolOffer, ToolUse
 
 S = TypeVar("S")
 
@@ -41,6 +43,11 @@ class AgentRole(ABC, Generic[S]):
     @abstractmethod
     async def site(self, use: PendingUse) -> S:
         """What the tools work with."""
+
+    async def opening(self, conversation_id: str, kept: Transcript) -> str:
+        """What its model is told first: the same in all attempts."""
+        told = await kept.messages.read(conversation_id, OPENING, OPENING)
+        return "\n".join(block.text for block in told[0].content if isinstance(block, Text))
 
     @asynccontextmanager
     async def listening(self, ask: ModelAsk, attempt: int) -> AsyncGenerator[Callable[[str], None]]:

@@ -1,32 +1,44 @@
 """The role that talks to who wants a tool: it reads what there is, and begins tasks."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from pydantic import JsonValue
 
+from activities.agents.models import refusal
 from activities.agents.role import AgentRole, PendingUse
 from activities.agents.tool import AgentToolUnavailable, Used
 from activities.chat_tools import CHAT_TOOLS
 from activities.chat_tools.desk import Desk, Tables
 from engine.chats.written import Chunks, written_down
+from engine.tasks.transcript import Transcript
 from toolagent.client.failures import MakingUnreachableError
 from toolagent.contracts.chats import Chunk
 from toolagent_service.agents.service import SERVICE
 from toolagent_service.contracts.agent import SERVICE as NAME
 from toolagent_service.contracts.agent import ModelAsk
 
+Told = Callable[[str], Awaitable[str | None]]
+"""What is told first in a conversation; None where its chat was deleted."""
+
 
 class ServiceRole(AgentRole[Desk]):
     """Its conversations are each about one message of a chat. Whoever follows the chat sees what is written and used."""
 
-    def __init__(self, tables: Tables, chunks: Chunks) -> None:
+    def __init__(self, tables: Tables, chunks: Chunks, told: Told) -> None:
         super().__init__(NAME, SERVICE, CHAT_TOOLS)
-        self._tables, self._chunks = tables, chunks
+        self._tables, self._chunks, self._told = tables, chunks, told
 
     async def site(self, use: PendingUse) -> Desk:
         chat_id = await self._chunks.chat_of(use.run.conversation_id) or ""
         return Desk(chat_id=chat_id, key=f"{use.run.conversation_id}/{use.key}", tables=self._tables)
+
+    async def opening(self, conversation_id: str, kept: Transcript) -> str:
+        del kept
+        told = await self._told(conversation_id)
+        if told is None:
+            raise refusal("The chat was deleted.")
+        return told
 
     async def use(self, given: dict[str, JsonValue], use: PendingUse) -> Used:
         conversation = use.run.conversation_id

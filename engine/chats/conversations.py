@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from engine.chats.concierge import NO_MODEL, Concierge
 from engine.chats.spoken import not_begun, spoken
 from engine.chats.submissions import SubmissionRefused, Submissions
+from engine.chats.told import told_first
 from engine.store.chat_rows import reply_of
-from engine.store.chats import ChatTable
+from engine.store.chats import AskedAbout, ChatTable
 from engine.store.messages import MessageTable
 from engine.store.tasks import TaskTable
 from toolagent.contracts.chats import AnsweredBy, ChatMessage, ChatReply, ChatRole, ChatTurn
@@ -30,11 +31,8 @@ from toolagent_service.contracts.chats import (
 )
 from toolagent_service.contracts.model import Text
 
-Open = Callable[[str, str], Awaitable[AgentRequest]]
-"""Writes down what a model is told first in a conversation, and gives the request for its answer."""
-
-_READ = 200
-"""Turns of a chat that are looked at for what the model is told; those before are only counted."""
+Requested = Callable[[str, str], Awaitable[AgentRequest]]
+"""The request for a model's answer in a conversation, of what it is told first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +47,10 @@ class ChatParts:
 
 
 class Conversations:
-    """Of any chat. `open_` is None where no model is set. All raise StoreUnavailableError."""
+    """Of any chat. `requested` is None where no model is set. All raise StoreUnavailableError."""
 
-    def __init__(self, parts: ChatParts, open_: Open | None, silence_s: float) -> None:
-        self._parts, self._open, self._silence_s = parts, open_, silence_s
+    def __init__(self, parts: ChatParts, requested: Requested | None, silence_s: float) -> None:
+        self._parts, self._requested, self._silence_s = parts, requested, silence_s
         self._chats = parts.chats
 
     async def recall(self, chat_id: str) -> ChatRecalled:
@@ -62,18 +60,19 @@ class Conversations:
 
     async def begin(self, message: ChatMessage) -> TurnBegun:
         """Written down once; answered here where rules do."""
-        if self._open is None:
+        if self._requested is None:
             return await self._by_rules(message)
         said, reply = await self._chats.say(message.chat_id, message.message_id, message.message)
         if reply is not None:
             return AnsweredTurn(number=said.number, reply=reply)
-        earlier = [turn for turn in await self._chats.turns(message.chat_id, before=said.number, limit=_READ) if turn.text]
-        told = service.opening(said.text, earlier, older=max(said.number - 1 - _READ, 0))
-        return AskedTurn(number=said.number, request=await self._open(await self._chats.conversation(message.chat_id, said.number), told))
+        told = await told_first(self._chats, AskedAbout(message.chat_id, said.number, said.text))
+        conversation_id = await self._chats.conversation(message.chat_id, said.number)
+        return AskedTurn(number=said.number, request=await self._requested(conversation_id, told))
 
     async def end(self, ended: TurnEnded) -> ChatReply:
         chat_id = ended.said.chat_id
-        text = "" if ended.error else await self._said(await self._chats.conversation(chat_id, ended.number), ended.position)
+        conversation_id = ended.conversation_id or await self._chats.conversation(chat_id, ended.number)
+        text = "" if ended.error else await self._said(conversation_id, ended.position)
         if ended.error or not text:
             text = f"I could not answer this: {ended.error or 'the model said nothing.'}"
         answer = ChatTurn(

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import uuid4
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import Row, bindparam, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.chat_rows import event_of, event_row, listed_of, reply_of, turn_of, turn_row
@@ -42,11 +42,37 @@ _TURNS_OF = (
     .where(chat_turns.c.chat_id == bindparam("of"), chat_turns.c.message_id == bindparam("message"))
     .order_by(chat_turns.c.number)
 )
+_EARLIER = (
+    select(chat_turns.c.role, chat_turns.c.text)
+    .where(chat_turns.c.chat_id == bindparam("of"), chat_turns.c.number < bindparam("before"))
+    .order_by(chat_turns.c.number.desc())
+    .limit(bindparam("most"))
+)
+_MESSAGE_OF = (
+    select(chats.c.chat_id, chat_turns.c.message_id, chat_turns.c.text)
+    .join(chat_turns, chat_turns.c.chat_id == chats.c.chat_id)
+    .where(chats.c.key == bindparam("of_key"), chat_turns.c.number == bindparam("at"))
+)
 _KEY = select(chats.c.key).where(chats.c.chat_id == bindparam("of"))
 _LAST_POSITION = select(func.max(chat_events.c.position)).where(chat_events.c.chat_id == bindparam("of"))
 _NEW_TURN, _NEW_EVENTS = insert(chat_turns), insert(chat_events)
 
 _OF_A_CONVERSATION = (task_notes.c.task_id, messages.c.conversation_id, tool_outcomes.c.conversation_id, model_turns.c.conversation_id)
+
+
+class AskedAbout(NamedTuple):
+    """The message with this `number`, which a model is asked about."""
+
+    chat_id: str
+    number: int
+    text: str
+
+
+class Saying(NamedTuple):
+    """Who said what."""
+
+    role: ChatRole
+    text: str
 
 
 class ChatTable:
@@ -86,7 +112,7 @@ class ChatTable:
 
     async def add_chunks(self, conversation_id: str, chunks: Sequence[Chunk]) -> None:
         """Parts of the answer that is made in this conversation with a model. Of a chat that was deleted they go nowhere."""
-        for chat_id, message_id in await self._message_of(conversation_id):
+        for chat_id, message_id, _ in await self._message_of(conversation_id):
             async with self._database.write(alone=_lock(chat_id)) as connection:
                 await _happened(connection, chat_id, message_id, [_chunk(chunk) for chunk in chunks])
 
@@ -96,7 +122,12 @@ class ChatTable:
 
     async def chat_of(self, conversation_id: str) -> str | None:
         """The chat that a conversation with a model is about; None where it was deleted."""
-        return next((chat_id for chat_id, _ in await self._message_of(conversation_id)), None)
+        return next((chat_id for chat_id, *_ in await self._message_of(conversation_id)), None)
+
+    async def asked(self, conversation_id: str) -> AskedAbout | None:
+        """What a conversation with a model is about; None where its chat was deleted."""
+        _, number = _parts_of(conversation_id)
+        return next((AskedAbout(chat_id, number, text) for chat_id, _, text in await self._message_of(conversation_id)), None)
 
     async def events_after(self, chat_id: str, position: int, *, limit: int = _AT_ONCE) -> tuple[ChatEvent, ...]:
         """In order."""
@@ -123,6 +154,11 @@ class ChatTable:
         query = query if before is None else query.where(chat_turns.c.number < before)
         rows = await self._database.mappings(query.order_by(chat_turns.c.number.desc()).limit(limit))
         return tuple(turn_of(row) for row in reversed(rows))
+
+    async def said_before(self, chat_id: str, number: int, most: int) -> list[Saying]:
+        """The last turns before this one, in order."""
+        rows = await self._database.rows(_EARLIER, {"of": chat_id, "before": number, "most": most})
+        return [Saying(ChatRole(role), text) for role, text in reversed(rows)]
 
     async def of_message(self, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]:
         """The message and its answer, as far as they are there."""
@@ -173,11 +209,16 @@ class ChatTable:
             await connection.execute(delete(chats).where(chats.c.chat_id == chat_id))
         return True
 
-    async def _message_of(self, conversation_id: str) -> Sequence[tuple[str, str]]:
-        _, key, number = conversation_id.split(":")
-        query = select(chats.c.chat_id, chat_turns.c.message_id).join(chat_turns, chat_turns.c.chat_id == chats.c.chat_id)
-        rows = await self._database.rows(query.where(chats.c.key == key, chat_turns.c.number == int(number)))
-        return [(chat_id, message_id) for chat_id, message_id in rows]
+    async def _message_of(self, conversation_id: str) -> Sequence[Row[str, str, str]]:
+        """Its chat, id and text."""
+        key, number = _parts_of(conversation_id)
+        return await self._database.rows(_MESSAGE_OF, {"of_key": key, "at": number})
+
+
+def _parts_of(conversation_id: str) -> tuple[str, int]:
+    """The key of a chat, and the number of the message in it."""
+    _, key, number = conversation_id.split(":")
+    return key, int(number)
 
 
 def _lock(chat_id: str) -> str:

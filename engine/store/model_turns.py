@@ -50,6 +50,7 @@ class Origins:
 
 
 _NOT_SAID = Asked()
+_NEW_TURN = insert(model_turns)
 
 
 class ModelTurnTable:
@@ -83,12 +84,13 @@ class ModelTurnTable:
         question: Message | None = None,
         notes: Sequence[NewNote] = (),
         attempt: str = "",
+        of_task: bool = True,
     ) -> RecordedTurn:
         """Write its message, its line in the ledger, the new sums and what the log says, all in one transaction.
 
         Returns what stands under the key. The message goes to `position`, `question` to the position before. Of two turns with one key,
         and of two messages for one position, the first stands; what the second cost is lost, and written down as by `record_lost`, if its
-        `attempt` is named.
+        `attempt` is named. Not `of_task`: there is neither a log nor a task that has sums.
         """
         packed = await self._messages.pack(Message(role="assistant", content=turn.content))
         before = await self._messages.pack(question) if question is not None else None
@@ -101,13 +103,13 @@ class ModelTurnTable:
                     await write_message(connection, conversation_id, key_of_position(position - 1), before, position - 1)
                 standing = await write_message(connection, conversation_id, f"turn:{key}", packed, position)
                 row["position"] = standing.position
-                await _enter(connection, conversation_id, key, turn, row, ended_at, notes)
+                await _enter(connection, conversation_id, key, turn, row, ended_at, notes, of_task=of_task)
                 stands = RecordedTurn(turn.model_copy(update=_kept_of(row)), standing.position) if standing.is_new else None
             # The same moments: it is this one, written again.
             elif attempt and (known.started_at, known.ended_at) != (row["started_at"], row["ended_at"]):
                 named = f"{key}{_LOST}{attempt}"
                 lost = {**row, "key": bounded(named), "position": known.position}
-                await _enter_lost(connection, conversation_id, named, turn, lost, ended_at)
+                await _enter_lost(connection, conversation_id, named, turn, lost, ended_at, of_task=of_task)
         # What was just written need not be read.
         stands = stands or (await self.state(conversation_id, key)).recorded
         if stands is None:
@@ -125,6 +127,7 @@ class ModelTurnTable:
         *,
         position: int,
         asked: Asked = _NOT_SAID,
+        of_task: bool = True,
     ) -> None:
         """What an attempt at the turn of this key used before it broke off. Recorded again for the same attempt, it is there once.
 
@@ -133,7 +136,7 @@ class ModelTurnTable:
         named = f"{key}{_LOST}{attempt}"
         row = _row(conversation_id, named, spent, asked, started_at, ended_at) | {"position": position}
         async with self._database.write(alone=lock_of_conversation(conversation_id)) as connection:
-            await _enter_lost(connection, conversation_id, named, spent, row, ended_at)
+            await _enter_lost(connection, conversation_id, named, spent, row, ended_at, of_task=of_task)
 
     async def spent(self, conversation_id: str) -> Spent:
         async with self._database.read() as connection:
@@ -156,11 +159,11 @@ class ModelTurnTable:
 
 
 async def _enter_lost(
-    connection: AsyncConnection, conversation_id: str, key: str, spent: ModelTurn, row: dict[str, object], at: datetime
+    connection: AsyncConnection, conversation_id: str, key: str, spent: ModelTurn, row: dict[str, object], at: datetime, *, of_task: bool
 ) -> None:
     """Unless it is there."""
     if (await connection.execute(_turn_of(conversation_id, key))).one_or_none() is None:
-        await _enter(connection, conversation_id, key, spent, row, at)
+        await _enter(connection, conversation_id, key, spent, row, at, of_task=of_task)
 
 
 async def _enter(
@@ -171,12 +174,16 @@ async def _enter(
     row: dict[str, object],
     at: datetime,
     notes: Sequence[NewNote] = (),
+    *,
+    of_task: bool,
 ) -> None:
-    """Write a line of the ledger, with the new sums, what is said of both, and then the `notes`.
+    """Write a line of the ledger; for a task with the new sums, what is said of both, and then the `notes`.
 
     In a transaction that has the lock of the conversation, and has seen that the line is not there.
     """
-    await connection.execute(insert(model_turns).values(**row))
+    await connection.execute(_NEW_TURN, row)
+    if not of_task:
+        return
     _, tokens, cost, unpriced, _ = (await connection.execute(_sums(conversation_id))).one()
     sums = {"tokens": tokens, "cost_usd": cost, "unpriced_turns": unpriced}
     await connection.execute(update(tasks).where(tasks.c.task_id == conversation_id).values(**sums))

@@ -1,6 +1,7 @@
 """The functions of the model of conversations, on real tables."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from activities.agents.service import ServiceRole
 from activities.agents.tool import AgentToolRefused, AgentToolUnavailable, Used
 from activities.chat_tools.desk import Tables
 from engine.chats.submissions import Submissions
+from engine.chats.told import told_in
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
 from engine.store.catalog_state import CatalogState
@@ -43,7 +45,7 @@ class Role:
         matching = Matching(tools, groups, CatalogState(database))
         submissions = Submissions(self.making, self.tasks, self.registry)
         tables = Tables(matching, self.registry, groups, routes, self.tasks, TaskNoteTable(database), submissions)
-        self.role = ServiceRole(tables, self.chats)
+        self.role = ServiceRole(tables, self.chats, partial(told_in, self.chats))
 
     async def use(self, name: str, given: dict[str, JsonValue] | None = None, key: str = "use-1") -> Used:
         given = given or {}
@@ -74,7 +76,7 @@ async def role(database: Database) -> Role:
 def test_they_are_the_six_of_the_specification(request: pytest.FixtureRequest) -> None:
     """`pytest tests/api tests/activities --update-snapshots` writes them anew."""
     tables: Tables = object.__new__(Tables)
-    offers = ServiceRole(tables, object.__new__(ChatTable)).offers
+    offers = ServiceRole(tables, object.__new__(ChatTable), partial(told_in, object.__new__(ChatTable))).offers
     told = [offer.model_dump(mode="json") for offer in offers]
     if request.config.getoption("--update-snapshots", default=False):
         SNAPSHOT.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n")

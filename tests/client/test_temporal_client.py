@@ -63,6 +63,12 @@ async def test_one_key_is_one_call_before_and_after_its_end(temporal: Client) ->
     assert len(steps.calls) == 1
 
 
+async def test_a_caller_whose_id_is_as_long_as_may_be_is_answered(temporal: Client) -> None:
+    async with served(temporal, Steps(fast=True)) as client:
+        result = await client.run(ECHO.model_copy(update={"caller": Caller(caller_id="😀" * 200)}))
+    assert result.status == "success"
+
+
 async def test_another_call_under_the_same_key_is_refused(temporal: Client) -> None:
     call = ECHO.model_copy(update={"idempotency_key": "key-2"})
     async with served(temporal, Steps(fast=True)) as client:

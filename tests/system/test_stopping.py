@@ -1,5 +1,6 @@
 """Ctrl-C: an orderly end, and calls that end within the grace or go on after the next start."""
 
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from tests.system.conftest import MakeService
 from tests.system.effects import count_of, wait_for_effect
+from tests.system.waiting import wait_until
 from toolagent.contracts.tasks import TaskState
 
 pytestmark = pytest.mark.timeout(300)
@@ -37,6 +39,19 @@ def test_calls_end_within_the_grace_or_go_on_after_the_restart_and_nothing_is_le
     # Without work it has gone at once.
     assert service.stop() == 0
     assert service.leftovers() == {}
+    assert "Traceback" not in service.output
+
+
+def test_a_second_ctrl_c_ends_it_at_once_and_nothing_is_left(make_service: MakeService, effects: Path) -> None:
+    service = make_service(SHUTDOWN_GRACE_S="60")
+    service.start()
+    service.begin("again", {"effects": str(effects), "line": "lasting", "until": str(effects.with_name("never"))})
+    wait_for_effect(effects, "lasting")
+    service.interrupt()
+    wait_until(lambda: "Ctrl-C again" in service.output, "it says what a second one does")
+    service.interrupt()
+    assert service.wait() == 128 + signal.SIGINT
+    service.wait_until_nothing_is_left()
     assert "Traceback" not in service.output
 
 

@@ -155,12 +155,13 @@ async def test_a_key_that_is_not_in_the_workflow_id_is_refused(temporal: Client)
     assert (result.error_type, result.error.details) == (ErrorType.VALIDATION_ERROR, {"workflow_id": call_id_for_key(None, "k")})
 
 
-async def test_the_workflow_says_which_tool_it_calls_for_whom(temporal: Client) -> None:
+@pytest.mark.parametrize(("caller_id", "shown"), [("agent-7", "agent-7"), ("😀" * 200, "😀" * 160)])
+async def test_the_workflow_says_which_tool_it_calls_for_whom(temporal: Client, caller_id: str, shown: str) -> None:
     async with running(temporal, Steps(fast=True)) as own:
-        handle = await start(temporal, own, {"tool_id": "echo", "caller": {"caller_id": "agent-7"}})
+        handle = await start(temporal, own, {"tool_id": "echo", "caller": {"caller_id": caller_id}})
         await handle.result()
     attributes = (await handle.describe()).typed_search_attributes
-    assert (attributes[names.TOOL_ID], attributes[names.CALLER], attributes[names.TASK_TYPE]) == ("echo", "agent-7", "call")
+    assert (attributes[names.TOOL_ID], attributes[names.CALLER], attributes[names.TASK_TYPE]) == ("echo", shown, "call")
 
 
 @pytest.mark.promise("cancel-closes")

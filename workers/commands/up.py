@@ -1,7 +1,9 @@
 """`python -m workers up | worker | api | im`: a process until Ctrl-C."""
 
 import asyncio
+import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -17,6 +19,9 @@ from workers.settings.whole import Settings
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_KILLED = 128
+"""A shell's exit code of a program that a signal ended is this and the signal's number."""
 
 
 async def up(settings: Settings) -> int:
@@ -62,7 +67,7 @@ async def _running(title: str, start: Callable[[Settings], AbstractAsyncContextM
         # Calls that are not done by then end, whatever is being checked for them.
         asyncio.get_running_loop().call_later(settings.calls.shutdown_grace_s, end_checks)
         if broken is None:
-            console.print("Stopping: running calls are given a moment …")
+            console.print("Stopping: running calls are given a moment … (Ctrl-C again ends at once)")
         else:
             _log.error("part_ended", cause=broken)
             console.print(f"A part of it ended ({broken}); stopping.", style="red", markup=False)
@@ -71,16 +76,24 @@ async def _running(title: str, start: Callable[[Settings], AbstractAsyncContextM
 
 
 def stop_on_signals(asked_to_stop: asyncio.Event) -> None:
-    """The first signal asks; a second one does what it does anywhere, and the guardian ends what is left."""
+    """The first signal asks; a second one ends this process at once, as `kill -9` would, and the guardian ends what is left."""
     loop = asyncio.get_running_loop()
 
     def ask() -> None:
         asked_to_stop.set()
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
+            # Not as an exception: it would be raised in whatever runs, and threads would be waited for.
+            signal.signal(number, _end_at_once)
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, ask)
+
+
+def _end_at_once(number: int, _frame: object) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(_KILLED + number)
 
 
 async def _wait(asked_to_stop: asyncio.Event, running: Running) -> str | None:

@@ -1,5 +1,7 @@
 """What answers in conversations on this host, made from settings."""
 
+from functools import partial
+
 from temporalio.client import Client
 
 from activities.agents.models import Models
@@ -9,6 +11,7 @@ from activities.chat_tools.desk import Tables
 from activities.chats import Chats
 from engine.chats.conversations import ChatParts, Conversations
 from engine.chats.submissions import Submissions
+from engine.chats.told import told_in
 from toolagent.client.making import Making
 from toolagent.contracts.task_specs import MakeLimits
 from toolagent_service.agents.model_cost import limits_for
@@ -23,14 +26,14 @@ def chats_of(store: Store, settings: ChatSettings, client: Client, models: Model
     """The role for models that are asked here, and the steps of conversations."""
     submissions = Submissions(Making(client), store.tasks, store.registry)
     tables = Tables(store.matching, store.registry, store.groups, store.routes, store.tasks, store.notes, submissions)
-    role = ServiceRole(tables, store.chats)
+    role = ServiceRole(tables, store.chats, partial(told_in, store.chats))
 
-    async def opened(conversation_id: str, text: str) -> AgentRequest:
+    async def requested(conversation_id: str, text: str) -> AgentRequest:
         limits = limits_for(MakeLimits(), _allowed(settings), openings.price())
-        return await openings.open(conversation_id, text, role, _PROMPT, limits)
+        return await openings.request(conversation_id, text, role, _PROMPT, limits)
 
     parts = ChatParts(store.chats, store.messages, store.tasks, submissions, store.concierge)
-    return role, Chats(Conversations(parts, opened if models.provider is not None else None, settings.chat_idle_s))
+    return role, Chats(Conversations(parts, requested if models.provider is not None else None, settings.chat_idle_s))
 
 
 def _allowed(settings: ChatSettings) -> AgentLimits:

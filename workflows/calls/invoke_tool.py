@@ -44,7 +44,7 @@ class InvokeTool:
         if asked.idempotency_key is not None and call_id != call_id_for_key(asked.caller.caller_id, asked.idempotency_key):
             return _key_without_its_id(call_id, asked)
         if info.typed_search_attributes.get(names.TOOL_ID) is None:
-            caller = [names.CALLER.value_set(asked.caller.caller_id)] if asked.caller.caller_id else []
+            caller = [names.CALLER.value_set(names.searchable(asked.caller.caller_id))] if asked.caller.caller_id else []
             workflow.upsert_search_attributes([names.TOOL_ID.value_set(asked.tool_id), names.TASK_TYPE.value_set("call"), *caller])
         is_new = bool(workflow.memo_value(names.NEW, ""))
         result = await invoke_alone(asked, call_id, is_new=is_new, told=lambda: self._told)

@@ -38,9 +38,6 @@ _MOST_UPDATES = 1_000
 _MOST_WAITING = 8
 """Messages of one chat; some servers take no more than ten updates of a workflow at once."""
 
-_MOST_SEARCHED = 160
-"""Characters. A value has at most 2,048 bytes as JSON, in which a character may take 12."""
-
 _CLOSED = "The chat was closed before the answer was made."
 
 
@@ -66,7 +63,8 @@ class ServiceAgent:
     async def run(self, _given: JsonValue = None, *_surplus: JsonValue) -> ChatLife:
         if self._fault is not None:
             raise self._fault
-        workflow.upsert_search_attributes([names.CHAT_ID.value_set(self._life.chat_id[:_MOST_SEARCHED]), names.TASK_TYPE.value_set("chat")])
+        chat = names.searchable(self._life.chat_id)
+        workflow.upsert_search_attributes([names.CHAT_ID.value_set(chat), names.TASK_TYPE.value_set("chat")])
         try:
             await self._recalled()
             await self._lived()
@@ -175,6 +173,7 @@ class ServiceAgent:
         return TurnEnded(
             said=message.model_copy(update={"message": ""}),
             number=number,
+            conversation_id=request.conversation_id,
             position=agent.state.position,
             tools=remembered((), *(note.tool_ids for note in told)),
             known_tools=self._life.tools,

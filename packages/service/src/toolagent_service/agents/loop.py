@@ -63,6 +63,8 @@ class Rules:
     """A turn that uses no tool and says something whole is what the agent was to make, and ends it."""
     limits: LimitNames = OF_A_TASK
     """Told where one is reached."""
+    of_task: bool = True
+    """Its conversations are tasks: people follow a log of each, and the task has the sums of what was paid."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-from toolagent.contracts.chats import ChatRole, ChatTurn
+from toolagent.contracts.chats import ChatRole
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.agents.loop import Rules
 from toolagent_service.agents.model_cost import LimitNames
@@ -15,6 +16,7 @@ SERVICE = Rules(
     smaller_steps="give the whole answer again, in fewer words.",
     gave_up="The model said nothing.",
     answers=True,
+    of_task=False,
     limits=LimitNames(
         whose="an answer",
         turns="TOOL_AGENT_CHAT_TURNS",
@@ -40,7 +42,16 @@ MOST_TOOLS = 100
 _WORD = re.compile(r"[a-z][a-z0-9_:-]*")
 
 
-def opening(message: str, earlier: Sequence[ChatTurn], older: int) -> str:
+class Spoken(Protocol):
+    """Of a turn, what a model is told. `ChatTurn` is one."""
+
+    @property
+    def role(self) -> ChatRole: ...
+    @property
+    def text(self) -> str: ...
+
+
+def opening(message: str, earlier: Sequence[Spoken], older: int) -> str:
     """What the model is told first: the conversation so far and the message. `older` turns came before those that are given."""
     if not earlier and not older:
         return message
@@ -90,7 +101,7 @@ def announced(outcome: TaskOutcome) -> str:
             return f"The task {outcome.task_id} has failed: {why}\n\nGET /tasks/{outcome.task_id} has its log."
 
 
-def _split(earlier: Sequence[ChatTurn]) -> tuple[Sequence[ChatTurn], Sequence[ChatTurn]]:
+def _split(earlier: Sequence[Spoken]) -> tuple[Sequence[Spoken], Sequence[Spoken]]:
     """What is shown as it was said, and what came before that."""
     size, first = 0, len(earlier)
     while first > 0 and len(earlier) - first < RECENT_TURNS:
@@ -101,7 +112,7 @@ def _split(earlier: Sequence[ChatTurn]) -> tuple[Sequence[ChatTurn], Sequence[Ch
     return earlier[first:], earlier[:first]
 
 
-def _outline(turns: Sequence[ChatTurn], older: int) -> list[str]:
+def _outline(turns: Sequence[Spoken], older: int) -> list[str]:
     lines: list[str] = []
     size = 0
     for turn in reversed(turns):

@@ -70,6 +70,7 @@ class TurnEnded(Contract):
 
     said: ChatMessage
     number: int
+    conversation_id: str = ""
     position: int
     tools: tuple[str, ...] = ()
     """Those that its functions told of."""

@@ -19,6 +19,7 @@ __all__ = [
     "MAINTAIN_SCHEDULE",
     "MAKING_QUEUE",
     "NEW",
+    "NEXUS_ENDPOINT",
     "NO_SLOT",
     "PROGRESS",
     "RENEW_SESSION",
@@ -40,6 +41,7 @@ __all__ = [
     "USE_GROUP",
     "chat_workflow",
     "coding_id",
+    "searchable",
     "session_workflow",
 ]
 
@@ -49,6 +51,9 @@ TASK_QUEUE = "tool-agent"
 
 MAKING_QUEUE = f"{TASK_QUEUE}:making"
 """Where tasks wait for leave to begin; the host that gives it is the one they are done on."""
+
+NEXUS_ENDPOINT = "tool-agent"
+"""Nexus endpoint that leads to the service, unless it is set otherwise."""
 
 INVOKE_TOOL = "InvokeTool"
 RUN_TOOLS = "RunTools"
@@ -136,6 +141,11 @@ def coding_id(task_id: str) -> str:
 def session_workflow(group_id: str, session_id: str) -> str:
     """The workflow id of a session."""
     return f"group/{group_id}/{session_id}"
+
+
+def searchable(text: str) -> str:
+    """As much of it as a search attribute takes: 2,048 bytes as JSON, in which a character may take 12."""
+    return text[:160]
 
 
 def chat_workflow(chat_id: str) -> str:

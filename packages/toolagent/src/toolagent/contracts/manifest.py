@@ -19,6 +19,7 @@ __all__ = [
     "SecurityContext",
     "SemVer",
     "SideEffectScope",
+    "TaskSupport",
     "ToolDependency",
     "ToolExample",
     "ToolGroup",
@@ -66,6 +67,14 @@ class SchedulingMode(StrEnum):
     """From a call on, until it was unused for a while."""
     STATELESS = "stateless"
     """From a call on, until it is unused."""
+
+
+class TaskSupport(StrEnum):
+    """Whether an MCP client may have a call as a task, which it asks for until it has ended."""
+
+    FORBIDDEN = "forbidden"
+    OPTIONAL = "optional"
+    REQUIRED = "required"
 
 
 class FileAccess(Contract):
@@ -163,6 +172,7 @@ class ToolManifest(Contract):
     scheduling_mode: Annotated[
         SchedulingMode | None, Field(description="`hot`: runs before its first call; unset: `cold`, stopped when it is unused.")
     ] = None
+    task_support: Annotated[TaskSupport | None, Field(description="Whether MCP clients may call it as a task; unset: `optional`.")] = None
 
     dependencies: Annotated[tuple[ToolDependency, ...], Field(description="Tools without which a call is refused.")] = ()
     external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None

@@ -11,6 +11,7 @@ from toolagent.contracts.manifest import (
     SchedulingMode,
     SecurityContext,
     SideEffectScope,
+    TaskSupport,
     ToolDependency,
     ToolExample,
     ToolStatus,
@@ -111,3 +112,4 @@ class ToolFile(Contract):
     bucket: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9_-]*$", description="Whose slots a call takes.")] = None
     concurrency: Annotated[int | None, Field(ge=1, description="Calls at once on one host.")] = None
     scheduling_mode: Annotated[SchedulingMode | None, Field(description="`hot`: it is ready before its first call; unset: `cold`.")] = None
+    task_support: Annotated[TaskSupport | None, Field(description="Whether MCP clients may call it as a task; unset: `optional`.")] = None

@@ -1,0 +1,85 @@
+"""Schemas of parameters as vendors take them: an object at the top, and no choice between schemas there."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+from pydantic import JsonValue
+
+from toolagent.contracts.contract import JsonSchema
+
+__all__ = ["UnsuitableTool", "is_object_schema", "object_schema", "plain_object_schema"]
+
+_CHOICES = ("anyOf", "oneOf", "allOf", "not", "enum", "if", "then", "else")
+"""Keywords that OpenAI or Anthropic refuse at the top of a schema of parameters, or that mean nothing without such a one."""
+
+_STEPS = 16
+
+
+class UnsuitableTool(ValueError):
+    """A vendor does not take this tool; the text says why."""
+
+
+def is_object_schema(schema: JsonSchema) -> bool:
+    """Whether all that fits it is an object."""
+    return schema.get("type") == "object"
+
+
+def object_schema(schema: JsonSchema) -> JsonSchema:
+    """The same with `type: object` at its top. Raises UnsuitableTool for a schema that lets no object through."""
+    kind = schema.get("type", "object")
+    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+        raise UnsuitableTool(f"its parameters are no object: `type` of its input_schema is {json.dumps(kind)}")
+    return {**schema, "type": "object"}
+
+
+def plain_object_schema(schema: JsonSchema) -> tuple[JsonSchema, str]:
+    """A schema that OpenAI and Anthropic take, which lets through at least the same, and what it leaves out, in words.
+
+    References of the top are followed, and choices there become the properties of all of them. The service checks calls against
+    the real schema, so what is left out costs the model a second try, not a wrong call. Raises UnsuitableTool.
+    """
+    top = object_schema(_followed(schema))
+    left_out: JsonSchema = {key: top[key] for key in _CHOICES if key in top}
+    properties = dict(_properties(top))
+    for branch in _branches(schema, left_out):
+        properties = {**_properties(branch), **properties}
+    plain: JsonSchema = {**{key: value for key, value in top.items() if key not in _CHOICES}, "properties": properties}
+    words = f"The arguments must also fit: {json.dumps(left_out, ensure_ascii=False)}" if left_out else ""
+    return plain, words
+
+
+def _followed(schema: JsonSchema) -> JsonSchema:
+    """The schema with the reference at its top replaced by what it names; definitions stay."""
+    for _ in range(_STEPS):
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            return schema
+        schema = {**_named(schema, reference), **{key: value for key, value in schema.items() if key != "$ref"}}
+    raise UnsuitableTool("the references at the top of its input_schema lead in a circle")
+
+
+def _named(root: JsonSchema, reference: str) -> JsonSchema:
+    found: JsonValue = root
+    for step in reference.removeprefix("#").split("/")[1:]:
+        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+    if not isinstance(found, dict) or found is root:
+        raise UnsuitableTool(f"the reference {reference} at the top of its input_schema leads nowhere")
+    return found
+
+
+def _branches(root: JsonSchema, choices: JsonSchema, depth: int = _STEPS) -> Iterator[JsonSchema]:
+    """Schemas of which the object may have to fit one, as deep as they are nested in each other."""
+    if not depth:
+        raise UnsuitableTool("the choices at the top of its input_schema are nested too deep")
+    for key in ("allOf", "anyOf", "oneOf", "then", "else"):
+        value = choices.get(key)
+        for branch in value if isinstance(value, list) else (value,):
+            if isinstance(branch, dict):
+                whole = _followed({**{name: root[name] for name in ("$defs", "definitions") if name in root}, **branch})
+                yield whole
+                yield from _branches(root, whole, depth - 1)
+
+
+def _properties(schema: JsonSchema) -> Mapping[str, JsonValue]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}

@@ -1,7 +1,7 @@
 """What the front door needs of the rest of the house; `workers` puts the real things in."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +17,7 @@ from engine.registry.registry import ToolRegistry
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
+from toolagent.contracts.call_messages import CallMessage, Listener
 from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
@@ -29,6 +30,7 @@ from toolagent.contracts.lanes import Lane, LaneCounts
 from toolagent.contracts.making import Evidence, Guidance, MakeRequest, MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolGroup
+from toolagent.contracts.mcp_servers import McpServer, McpServers, McpServerSpec, RemovedMcpServer
 from toolagent.contracts.quarantine import QuarantinedInput
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
 from toolagent.contracts.routes import ToolControl, ToolRoute
@@ -103,6 +105,13 @@ class CallRecords(Protocol):
     async def get(self, call_id: str) -> CallRecord | None: ...
 
 
+class CallMessages(Protocol):
+    """`engine.store.call_messages.CallMessages` is one; its docstrings say what is promised and raised."""
+
+    async def after(self, call_id: str, position: int = 0) -> tuple[CallMessage, ...]: ...
+    async def answer(self, call_id: str, position: int, answer: Mapping[str, JsonValue]) -> bool: ...
+
+
 class Tasks(Protocol):
     """Of tasks that make or repair tools."""
 
@@ -157,6 +166,36 @@ class Tables(Protocol):
     async def register(self, source: str, url: str, key: str | None) -> ExternalTable: ...
     async def refresh(self, source: str) -> ExternalTable: ...
     async def remove(self, source: str) -> RemovedTable: ...
+
+
+class ListedUpstream(Protocol):
+    """An item as its server wrote it, and the name of the server."""
+
+    @property
+    def server(self) -> str: ...
+    @property
+    def item(self) -> dict[str, JsonValue]: ...
+
+
+class Upstreams(Protocol):
+    """`engine.calling.upstreams.Upstreams` is one; its docstrings say what is promised and raised."""
+
+    async def servers(self) -> tuple[str, ...]: ...
+    async def listed(self, kind: Literal["prompts", "resources", "resourceTemplates"]) -> Sequence[ListedUpstream]: ...
+    async def ask(
+        self, server: str, method: str, params: Mapping[str, JsonValue], listens: Listener | None = None
+    ) -> dict[str, JsonValue]: ...
+    def heard_by(self, listener: Callable[[str, Mapping[str, JsonValue]], None]) -> AbstractContextManager[None]: ...
+
+
+class RegisteredMcpServers(Protocol):
+    """`engine.mcp_servers.servers.RegisteredServers` is one; its docstrings say what is raised."""
+
+    async def list_all(self) -> McpServers: ...
+    async def get(self, name: str) -> McpServer: ...
+    async def register(self, name: str, spec: McpServerSpec) -> McpServer: ...
+    async def refresh(self, name: str) -> McpServer: ...
+    async def remove(self, name: str) -> RemovedMcpServer: ...
 
 
 class KnowHub(Protocol):
@@ -271,6 +310,7 @@ class Dependencies:
     catalog: Catalog
     faults: Faults
     calls: CallRecords
+    call_messages: CallMessages
     usage: Usage
     events: Events
     tasks: Tasks
@@ -282,6 +322,8 @@ class Dependencies:
     lanes: Lanes
     placements: HostChoice
     tables: Tables
+    mcp_servers: RegisteredMcpServers
+    upstreams: Upstreams
     knowhub: KnowHub
     audit: AuditTrail
     callback_refusal: Callable[[str], Awaitable[str | None]]

@@ -15,6 +15,7 @@ from activities.sync_knowhub import SyncKnowHub
 from api.ports import Calls, Check, Dependencies, Im, KnowHub, Limits
 from engine.callbacks.deliveries import Deliveries
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
+from engine.calling.dialogues import Dialogues, Sampling
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
 from engine.calling.host_tools import HostTools
@@ -42,6 +43,8 @@ from engine.external.tables import Tables
 from engine.groups.account import SessionAccounts
 from engine.knowhub.client import KnowHubClient
 from engine.knowhub.sync import KnowHubSyncing
+from engine.mcp_servers.looking import ServerLooks
+from engine.mcp_servers.servers import RegisteredServers
 from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
 from engine.registry.catalog_watch import ImportCatalog
@@ -56,8 +59,9 @@ from engine.runtimes.builtin import ALIASES, builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.building.containers import BuildContainers
-from engine.runtimes.http.destination import Destinations
+from engine.runtimes.http.destination import BeforeSending, Destinations, Judge
 from engine.runtimes.running.supervisor import Supervisor
+from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
 from engine.store.chats import ChatTable
@@ -72,6 +76,7 @@ from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
 from engine.store.lost_steps import LostStepTable
+from engine.store.mcp_servers import McpServerRows
 from engine.store.messages import MessageTable
 from engine.store.model_turns import ModelTurnTable
 from engine.store.production_repairs import ProductionRepairs
@@ -101,6 +106,7 @@ from workers.state.content import content_of
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
 from workers.temporal.activities import Activities
+from workers.upstreams import McpSide
 
 _RECENT_S = 1.0
 """How old the tool may be that an admitted call is made and settled with: it names its version."""
@@ -118,6 +124,7 @@ class Store:
         self.sessions = SessionTable(database)
         self.faults = FaultTable(database)
         self.calls = CallTable(database)
+        self.call_messages = CallMessages(database)
         self.memberships = Memberships(self.groups, self.sessions, self.calls)
         self.claims = ClaimTable(database)
         self.doors = DoorTable(database, settings.host.host_lease_s)
@@ -180,6 +187,20 @@ def tables_of(store: Store, settings: Settings, state: StateDirectory) -> Tables
     return Tables(ExternalTableRows(store.database), reader, keys, every_s=settings.tables.external_tools_refresh_s)
 
 
+def servers_of(store: Store, settings: Settings, state: StateDirectory, looks: ServerLooks) -> RegisteredServers:
+    """Registered MCP servers."""
+    keys = SecretSource(environment(), state.root / "secrets")
+    return RegisteredServers(McpServerRows(store.database), looks, keys, every_s=settings.tables.mcp_refresh_s)
+
+
+def server_judge(settings: Settings) -> Judge:
+    """Where registered MCP servers may be. Raises CannotRun."""
+    try:
+        return BeforeSending(Destinations(settings.calls.mcp_allow, setting="TOOL_AGENT_MCP_ALLOW"))
+    except ValueError as error:
+        raise CannotRun(str(error)) from error
+
+
 def table_destinations(settings: Settings) -> Destinations:
     """Where external tables and their tools may be. Raises CannotRun."""
     try:
@@ -219,6 +240,7 @@ class CallMaking:
         host: str,
         folders: CallFolders,
         intake: Intake,
+        sampling: Sampling | None = None,
     ) -> None:
         sizes, files = settings.limits, FileParameters(store.files, settings.state.files_folder.absolute())
         limits = CallLimits(
@@ -241,7 +263,8 @@ class CallMaking:
             return Admissions(sources, store.placements, places, store.memberships)
 
         recent = RenewedTools(store.cached_tools, _RECENT_S)
-        exchange, self.settlements = Exchange(supervisor, files, results, folders, intake), Settlements(recent, places)
+        exchange = Exchange(supervisor, files, results, folders, intake, Dialogues(store.call_messages, sampling))
+        self.settlements = Settlements(recent, places)
         self.admissions = admissions(RenewedTools(store.cached_tools))
         self.fast = FastCall(supervisor, exchange, self.settlements, intake, host)
         self.queued = QueuedCall(recent, supervisor, exchange, store.calls, host)
@@ -280,9 +303,10 @@ def activities_of(
     intake: Intake,
     maintain: Maintain,
     knowhub: KnowHubClient | None,
+    sampling: Sampling | None,
 ) -> Activities:
     """What this host can do."""
-    making = CallMaking(store, supervisor, executable, settings, state.host, folders, intake)
+    making = CallMaking(store, supervisor, executable, settings, state.host, folders, intake, sampling)
     steps = Steps(StepTrace(state.steps), store.lost_steps)
     return Activities(
         admit=Admit(making.admissions, making.fast, steps),
@@ -309,6 +333,7 @@ def doors_of(
     checks: Mapping[str, Check],
     watch: LoopWatch,
     lane: Callable[[], LaneCounts | None],
+    servers: McpSide,
     im: Im | None = None,
 ) -> Dependencies:
     """What the front door stands before."""
@@ -325,6 +350,7 @@ def doors_of(
         catalog=CatalogExport(store.database),
         faults=store.faults,
         calls=store.calls,
+        call_messages=store.call_messages,
         usage=UsageTable(store.database),
         events=store.events,
         tasks=store.tasks,
@@ -337,6 +363,8 @@ def doors_of(
         placements=store.placements,
         knowhub=knowhub,
         tables=tables_of(store, settings, state),
+        mcp_servers=servers.registered,
+        upstreams=servers.upstreams,
         callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,
         has_model=settings.model.model is not None,

@@ -11,16 +11,23 @@ import pytest_asyncio
 
 from api.app import create_app
 from api.ports import Dependencies, Limits
+from engine.calling.upstreams import Upstreams
 from engine.calls.placements import Placements
 from engine.concierge.concierge import Concierge
 from engine.external.fetching import ALLOW_SETTING, TableFetch
 from engine.external.reading import TableReader
 from engine.external.tables import Tables
+from engine.mcp_servers.looking import ServerLooks
+from engine.mcp_servers.servers import RegisteredServers
 from engine.registry.export import CatalogExport
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.auditing.audit import AuditLog
-from engine.runtimes.http.destination import Destinations
+from engine.runtimes.http.destination import BeforeSending, Destinations
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.mcp.remote import RemoteMcpRuntime
+from engine.runtimes.running.supervisor import Supervisor
+from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
 from engine.store.chats import ChatTable
@@ -34,6 +41,7 @@ from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
+from engine.store.mcp_servers import McpServerRows
 from engine.store.quarantine import QuarantineTable
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
@@ -124,6 +132,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         catalog=CatalogExport(database),
         faults=FaultTable(database),
         calls=CallTable(database),
+        call_messages=CallMessages(database),
         usage=UsageTable(database),
         events=EventTable(database),
         tasks=TaskTable(database),
@@ -135,6 +144,8 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         lanes=DoorTable(database, 10),
         audit=AuditLog(tmp_path / "audit"),
         tables=external_tables(database, tmp_path),
+        mcp_servers=registered_servers(database, tmp_path),
+        upstreams=Upstreams(tools, CatalogState(database), Supervisor({}, routes, "")),
         knowhub=NoKnowHub(),
         placements=Placements("host-1", {"default": 1}, HostTable(database, 10), routes),
         callback_refusal=nowhere_private,
@@ -165,6 +176,13 @@ def external_tables(database: Database, state: Path, every_s: float = 3600.0) ->
     """Those of this machine are allowed."""
     reader = TableReader(TableFetch(Destinations(("127.0.0.1",), setting=ALLOW_SETTING), max_bytes=256 * 1024, timeout_s=2))
     return Tables(ExternalTableRows(database), reader, SecretSource({}, state / "secrets"), every_s=every_s)
+
+
+def registered_servers(database: Database, state: Path, every_s: float = 3600.0, patience_s: float = 2.0) -> RegisteredServers:
+    """As a front door alone has them. Those of this machine are allowed."""
+    keys, judge = SecretSource({}, state / "secrets"), BeforeSending(Destinations(("127.0.0.1",), setting="TOOL_AGENT_MCP_ALLOW"))
+    runtime = RemoteMcpRuntime(patience_s, 1.0, HttpExchange(), keys.resolve, judge)
+    return RegisteredServers(McpServerRows(database), ServerLooks(runtime, None), keys, every_s=every_s)
 
 
 async def nowhere_private(url: str) -> str | None:

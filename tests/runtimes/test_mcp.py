@@ -111,12 +111,13 @@ async def test_progress_is_told_under_the_call_id(parts: RuntimeParts) -> None:
     assert (meta["progressToken"], meta["tool-agent/call-id"]) == ("call-12345678", "call-12345678")
 
 
-async def test_what_a_server_asks_is_refused_and_a_ping_answered(parts: RuntimeParts) -> None:
+async def test_what_a_server_asks_is_declined_and_a_ping_answered(parts: RuntimeParts) -> None:
     async with up(parts) as (runtime, running):
         said = cast("dict[str, str]", await ask(runtime, running, "ask"))
     answers = {answer["id"]: answer for answer in json.loads(said["text"])}
-    refused = [answers[f"mine-{method}"]["error"]["code"] for method in ("sampling/createMessage", "elicitation/create", "roots/list")]
-    assert (refused, answers["mine-ping"]["result"]) == ([-32601] * 3, {})
+    refused = [answers[f"mine-{method}"]["error"]["code"] for method in ("sampling/createMessage", "roots/list")]
+    assert (refused, answers["mine-elicitation/create"]["result"]) == ([-32601] * 2, {"action": "decline"})
+    assert answers["mine-ping"]["result"] == {}
 
 
 async def test_a_server_that_asks_without_end_is_answered_and_goes_on(parts: RuntimeParts) -> None:
@@ -312,3 +313,9 @@ async def test_a_server_is_well_while_it_answers_a_ping(parts: RuntimeParts) -> 
             process.resume()
         assert found == Vitals(is_well=False, said="it did not answer a ping within 0.5 s")
         assert (await runtime.vitals(running, mcp_source(), 5.0)).is_well
+
+
+@pytest.mark.parametrize("behaviour", ["", "strict"])
+async def test_which_revision_a_program_speaks_is_found_out_even_if_it_ends_at_the_question(parts: RuntimeParts, behaviour: str) -> None:
+    listing = await runtime_of(parts).listed(TOOL, mcp_source(behaviour), silent)
+    assert (listing.revision, [tool.name for tool in listing.tools]) == ("2025-11-25", ["act"])

@@ -37,7 +37,8 @@ from workers.failures import CannotRun
 from workers.grace import Grace
 from workers.host.containers import engine_check
 from workers.host.knowhub import some_knowhub, synchronised
-from workers.host.making import repairs_of, running_making
+from workers.host.making import repairs_of, running_making, running_sampling
+from workers.host.mcp_servers import mcp_servers_of, noticing, watched_servers
 from workers.host.runtimes import running_runtimes
 from workers.nexus import NexusOperations
 from workers.parts import Store, activities_of, builtins_of, catalog_of, maintenance_of, tables_of
@@ -47,6 +48,7 @@ from workers.state.directory import StateDirectory
 from workers.state.shared_files import require_shared_files
 from workers.temporal.host_workers import WorkerPool, running_workers
 from workers.temporal.maintain_schedule import MaintainSchedule, kept_schedule
+from workers.upstreams import McpSide, running_upstreams
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class RunningHost:
     """What only some tools need."""
     lane: LaneMaking
     queued: QueuedCall
+    servers: McpSide
 
     async def ended(self) -> None:
         """Returns, or raises what went wrong, when it ends although nobody asked it to."""
@@ -98,10 +101,11 @@ async def running_host(
         supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.running.stop_grace_s, alert=store.events.say)
         stack.push_async_callback(supervisor.close)
         departures = Departures(supervisor, store.routes, store.registry.list_ids, state.host)
+        servers = mcp_servers_of(store, settings, state, runs)
         found = settings.catalog
         catalog = catalog_of(store, found, settings.database, state, builtin)
         watched = imported_catalog(
-            ending_after(catalog, departures),
+            noticing(ending_after(catalog, departures), servers.look_again),
             found.data_dir,
             state.root,
             watch=found.catalog_watch,
@@ -110,6 +114,8 @@ async def running_host(
         faults = await stack.enter_async_context(watched)
         await sweep_projects(projects, store.database)
         await stack.enter_async_context(ending_departed(departures))
+        await stack.enter_async_context(watched_servers(servers))
+        upstreams = await stack.enter_async_context(running_upstreams(store.database, supervisor, runtimes["mcp"]))
         builds = await stack.enter_async_context(found_containers(runtimes, supervisor, store.registry))
         making = await stack.enter_async_context(running_making(store, settings, state, client, runs, builds, intake))
         await stack.enter_async_context(draining(OwnDrain(state.host, intake, supervisor, store.routes, store.residents)))
@@ -117,11 +123,18 @@ async def running_host(
         await stack.enter_async_context(sweeping_leftovers(folders))
         knowhub = await stack.enter_async_context(some_knowhub(settings.tables, state))
         maintenance = maintenance_of(store, supervisor, settings.keeping, state.host, builds, intake)
+        rounds = (
+            repairs_of(store, settings, client).run,
+            tables_of(store, settings, state).refresh_due,
+            servers.refresh_due,
+            store.call_messages.forget_ended,
+        )
         maintain = Maintain(
             maintenance,
-            ServiceMaintenance(store.hosts, (repairs_of(store, settings, client).run, tables_of(store, settings, state).refresh_due)),
+            ServiceMaintenance(store.hosts, rounds),
         )
-        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub)
+        sampling = await stack.enter_async_context(running_sampling(store, settings))
+        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub, sampling)
         nexus = NexusOperations(client, store.registry, store.matching, store.tasks)
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.calls.bucket_limits, activities, making, nexus, grace, intake)
@@ -130,7 +143,9 @@ async def running_host(
         await stack.enter_async_context(kept_schedule(MaintainSchedule(client, settings.keeping.health_check_interval_s)))
         if knowhub is not None:
             await stack.enter_async_context(synchronised(client, CatalogState(store.database), settings.tables.knowhub_interval_s))
-        yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, activities.queued)
+        yield RunningHost(
+            workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, activities.queued, McpSide(servers, upstreams)
+        )
 
 
 def _lease(hosts: HostTable, settings: Settings, state: StateDirectory, intake: Intake) -> AbstractAsyncContextManager[HostLease]:

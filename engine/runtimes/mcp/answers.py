@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from mcp import MCPError
@@ -9,25 +10,43 @@ from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, PARSE_ERROR, REQUEST_TI
 from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, no_answer
-from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
+from engine.runtimes.mcp.codes import BROKEN, DECLINED, FORGOTTEN, NOT_SENT, REFUSED, STRANGE, TOO_LARGE
+from engine.runtimes.mcp.secrecy import masked, masked_text
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed_value
+from toolagent_service.calls.mcp_contents import Block, kept_beside, layout_of, output_of
 
 _TOLD_CHARACTERS = 4096
-_MASK = "***"
-_MASKED_IN_RESULTS = 8
 
 
-def output_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = ()) -> JsonValue:
-    """`structuredContent` where there is some; else `text`, all texts in one, and `content`, what is no text, if there is any.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`content` is how the server wrote it, for callers that speak MCP: see `toolagent_service.calls.mcp_contents`."""
+
+    output: JsonValue
+    content: JsonValue
+
+
+def answer_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = ()) -> Answer:
+    """The output is `structuredContent` where there is some; else `text`, all texts in one, and `content`, what is no text, if any.
 
     Raises CallFailed: the tool says that it failed, or the answer is larger than is taken.
     """
-    texts = [block.text for block in result.content if isinstance(block, TextContent)]
     if result.is_error:
-        text = _masked_text("\n".join(texts), secrets)[:_TOLD_CHARACTERS]
-        raise CallFailed(ErrorType.EXECUTION_ERROR, text or "The tool says that it failed, and not why.", {"is_error": True})
-    output = cast("JsonValue", result.structured_content) if result.structured_content is not None else _of_blocks(result, texts)
+        text = masked_text("\n".join(block.text for block in result.content if isinstance(block, TextContent)), secrets)
+        raise CallFailed(
+            ErrorType.EXECUTION_ERROR, text[:_TOLD_CHARACTERS] or "The tool says that it failed, and not why.", {"is_error": True}
+        )
+    told: list[JsonValue] = [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content]
+    blocks = cast("list[Block]", well_formed_value(masked(told, secrets)))
+    if result.structured_content is None:
+        return Answer(_bounded(output_of(blocks), max_bytes), {"content": layout_of(blocks)})
+    structured = _bounded(cast("JsonValue", result.structured_content), max_bytes)
+    output = well_formed_value(masked(structured, secrets))
+    return Answer(output, {"structured": True, "content": kept_beside(blocks, output)})
+
+
+def _bounded(output: JsonValue, max_bytes: int) -> JsonValue:
     try:
         written = json.dumps(output, ensure_ascii=False, allow_nan=False)
     except ValueError as error:
@@ -36,23 +55,13 @@ def output_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = (
     if (size := len(written.encode(errors="replace"))) > max_bytes:
         message = f"The tool's answer is {size} bytes of JSON; at most {max_bytes} are taken (TOOL_AGENT_MAX_RESULT_BYTES)."
         raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"size": size, "limit": max_bytes})
-    # A very short secret would be found in innocent results.
-    known = [secret for secret in secrets if len(secret) >= _MASKED_IN_RESULTS]
-    return well_formed_value(_masked(output, known) if known else output)
-
-
-def _of_blocks(result: CallToolResult, texts: Sequence[str]) -> JsonValue:
-    others: list[JsonValue] = [
-        block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content if block.type != "text"
-    ]
-    output: dict[str, JsonValue] = {"text": "\n".join(texts)}
-    return {**output, "content": others} if others else output
+    return output
 
 
 def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
     """What became of a call that got no result."""
-    message = _masked_text(error.message, secrets)[:_TOLD_CHARACTERS]
-    details: dict[str, JsonValue] = {"code": error.code}
+    message = masked_text(error.message, secrets)[:_TOLD_CHARACTERS]
+    details: dict[str, JsonValue] = {"code": error.code, **_data_of(error, secrets)}
     match error.code:
         case _ if error.code in (NOT_SENT, FORGOTTEN):
             return NotSent(ErrorType.UNAVAILABLE, message)
@@ -60,6 +69,10 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
             return NotSent(ErrorType.SECURITY_ERROR, message)
         case _ if error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT, BROKEN):
             return no_answer(message if error.code == BROKEN else "The connection to the server ended before it had answered.")
+        case _ if error.code == DECLINED:
+            return CallFailed(ErrorType.EXECUTION_ERROR, message, {"reason": "question_declined"})
+        case _ if error.code == STRANGE:
+            return CallFailed(ErrorType.EXECUTION_ERROR, message)
         case _ if error.code in (TOO_LARGE, PARSE_ERROR):
             return CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, details)
         case _ if error.code == INVALID_PARAMS:
@@ -68,19 +81,6 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
             return CallFailed(ErrorType.EXECUTION_ERROR, f"The server answered with the error {error.code}: {message}", details)
 
 
-def _masked(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
-    match value:
-        case str():
-            return _masked_text(value, secrets)
-        case list():
-            return [_masked(one, secrets) for one in value]
-        case dict():
-            return {_masked_text(name, secrets): _masked(one, secrets) for name, one in value.items()}
-        case _:
-            return value
-
-
-def _masked_text(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, _MASK)
-    return text
+def _data_of(error: MCPError, secrets: Sequence[str]) -> dict[str, JsonValue]:
+    told = json.dumps(error.error.data)
+    return {"data": masked(json.loads(told), secrets)} if error.error.data is not None and len(told) <= _TOLD_CHARACTERS else {}

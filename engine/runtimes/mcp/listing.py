@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from mcp import MCPError
+from mcp.shared.inbound import find_invalid_x_mcp_header
 from pydantic import JsonValue
 
 from engine.runtimes.mcp.session import Session
 from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.sources import McpHints, Revision
 from toolagent.core.texts import well_formed, well_formed_value
 from toolagent.validation.schemas import schema_faults
 
@@ -19,16 +21,18 @@ _MOST_BYTES = 8 * 1024 * 1024
 _LONGEST_NAME = 256
 _LONGEST_CURSOR = 4096
 _SHOWN = 80
+_HINTS = {"read_only": "readOnlyHint", "destructive": "destructiveHint", "idempotent": "idempotentHint", "open_world": "openWorldHint"}
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTool:
-    """As the server says it. Its hints (`readOnlyHint` and the like) are left out: what it promises of itself decides nothing here."""
+    """As the server says it. Its hints are promises that it makes of itself: only who trusts the server may go by them."""
 
     name: str
     description: str
     input_schema: JsonSchema
     output_schema: JsonSchema | None = None
+    hints: McpHints = field(default_factory=McpHints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class ListingFault:
 class Listing:
     """In the server's order; of tools of one name the first."""
 
+    revision: Revision | None = None
+    """Of the protocol that the server was found to speak, which is tried first from then on; None where nothing is to be remembered."""
     tools: list[ListedTool] = field(default_factory=list[ListedTool])
     faults: list[ListingFault] = field(default_factory=list[ListingFault])
 
@@ -114,8 +120,19 @@ def _tool(told: JsonValue, found: Listing) -> ListedTool | None:
             found.leave_out(name, f"Its {key} {reason}")
             return None
         schemas.append(schema)
+    if (reason := find_invalid_x_mcp_header(schemas[0])) is not None:
+        found.leave_out(name, f"Its inputSchema has a header that cannot be sent: {reason}")
+        return None
     description = told.get("description")
-    return ListedTool(name, well_formed(description) if isinstance(description, str) else "", schemas[0] or {}, schemas[1])
+    return ListedTool(name, well_formed(description) if isinstance(description, str) else "", schemas[0] or {}, schemas[1], _hints(told))
+
+
+def _hints(told: dict[str, JsonValue]) -> McpHints:
+    annotations = told.get("annotations")
+    said = annotations if isinstance(annotations, dict) else {}
+    titles = (one for one in (told.get("title"), said.get("title")) if isinstance(one, str) and one.strip())
+    flags = {ours: value for ours, theirs in _HINTS.items() if isinstance(value := said.get(theirs), bool)}
+    return McpHints(title=well_formed(next(titles, ""))[:_LONGEST_NAME] or None, **flags)
 
 
 def _schema(told: JsonValue, *, is_needed: bool) -> tuple[JsonSchema | None, str]:

@@ -5,19 +5,23 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 
+import httpx
 from mcp import MCPError
+from mcp.shared.inbound import mcp_param_headers, x_mcp_header_map
 from pydantic import JsonValue, ValidationError
 
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed, timed_out
+from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets, filled, key_of
-from engine.runtimes.mcp.answers import failure_of, output_of
+from engine.runtimes.mcp.answers import answer_of, failure_of
 from engine.runtimes.mcp.codes import FORGOTTEN
 from engine.runtimes.mcp.listing import Listing, listing_of
+from engine.runtimes.mcp.offers import Changes, offered_by
 from engine.runtimes.mcp.serving import Server, Up
 from engine.runtimes.mcp.session import Session
 from engine.runtimes.mcp.web import WebServer, over_web
-from engine.runtimes.runtime import Progress, Running, ToolRequest, Vitals
+from engine.runtimes.runtime import Offer, Progress, Running, ToolRequest, Vitals
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import McpSource
@@ -30,12 +34,18 @@ _TWICE_AND_ENVELOPE = 3
 _ENVELOPE_BYTES = 64 * 1024
 _MOST_LINE_BYTES = 64 * 1024 * 1024
 _TOLD_CHARACTERS = 500
+_NAMED = "secret:"
 
 
 class RemoteMcpRuntime:
     """The runtime of a McpSource with a `url`. Times are in seconds."""
 
-    def __init__(self, start_timeout_s: float, stop_grace_s: float, http: HttpExchange, secrets: Secrets) -> None:
+    def __init__(
+        self, start_timeout_s: float, stop_grace_s: float, http: HttpExchange, secrets: Secrets, registered: Judge | None = None
+    ) -> None:
+        """`registered` judges the addresses of registered servers; without it these are at public ones."""
+        self._registered = registered or http.public
+        self.changes = Changes()
         self._start_timeout_s, self._stop_grace_s, self._http, self._secrets = start_timeout_s, stop_grace_s, http, secrets
         self._most_bytes = min(_TWICE_AND_ENVELOPE * http.max_result_bytes + _ENVELOPE_BYTES, _MOST_LINE_BYTES)
 
@@ -77,11 +87,33 @@ class RemoteMcpRuntime:
         await server.close()
         return how
 
+    async def offered(self, running: Running, source: McpSource, offer: Offer) -> dict[str, JsonValue]:  # noqa: ARG002 - the server is enough
+        server = _server_of(running)
+        if not server.is_alive:
+            raise NotSent(ErrorType.UNAVAILABLE, "The server has ended.", {"endpoint": running.endpoint})
+        return await offered_by(server, offer)
+
     async def listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
-        """What the server of a source offers, which is up for that alone. Raises StartFailed, CallFailed."""
+        """What the server of a source offers, which is up for that alone. Raises StartFailed, CallFailed.
+
+        A program is asked for 2026-07-28 first. One that ends at that, as some of before do, is started again, and not asked.
+        """
+        if source.url is not None or source.revision is not None:
+            return await self._listed(tool, source, progress)
+        try:
+            return await self._listed(tool, source.model_copy(update={"revision": "2026-07-28"}), progress)
+        except StartFailed as failure:
+            if "exit_code" not in failure.details:
+                raise
+            return await self._listed(tool, source, progress)
+
+    async def _listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
         running = await self.start(tool, source, progress)
         try:
-            return await self.list_tools(running)
+            listing = await self.list_tools(running)
+            if source.url is None:
+                listing.revision = "2026-07-28" if _server_of(running).session.is_modern else "2025-11-25"
+            return listing
         finally:
             await self.stop(running)
 
@@ -98,10 +130,10 @@ class RemoteMcpRuntime:
 
     async def _answer(self, server: Server, source: McpSource, request: ToolRequest) -> JsonValue:
         # As HTTP tools get them in headers.
-        meta = {"tool-agent/call-id": request.call_id, "tool-agent/output-dir": request.written_to}
+        meta: dict[str, JsonValue] = {"tool-agent/call-id": request.call_id, "tool-agent/output-dir": request.written_to}
         try:
             async with asyncio.timeout(request.timeout_s):
-                result = await server.session.call(source.tool_name, dict(request.params), request.call_id, meta, request.progress)
+                result = await server.session.call(source.tool_name, request, meta, headers_of(request))
         except TimeoutError:
             await asyncio.shield(_end_if_mute(server))
             raise timed_out(request.timeout_s) from None
@@ -112,18 +144,25 @@ class RemoteMcpRuntime:
         except ValidationError as error:
             told = str(error)[:_TOLD_CHARACTERS]
             raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, f"The server's answer is no result of a tool: {told}") from error
-        return await asyncio.to_thread(output_of, result, self._http.max_result_bytes, server.secrets)
+        answer = await asyncio.to_thread(answer_of, result, self._http.max_result_bytes, server.secrets)
+        request.dialogue.show(answer.content)
+        return answer.output
 
     async def _reached(self, source: McpSource, url: str) -> Server:
         whole, keys = filled(url, self._secrets)
-        key = key_of(source.remote_api_key, self._secrets)
-        public = self._http.public if source.only_public else None
+        public = self._registered if source.server is not None else self._http.public if source.only_public else None
         headers = partial(self._headers, source)
         web = WebServer(whole, source.transport == "sse", headers, self._http.tls, public, self._most_bytes, self._http.max_result_values)
-        secrets = (key, *keys) if key else keys
+        secrets = (*self._keys(source), *keys)
         try:
             async with asyncio.timeout(self._start_timeout_s):
-                return Server(await Session.open(partial(over_web, web)), secrets=secrets)
+                if public is not None:
+                    # Of SSE the SDK would say that there is no connection, and not why.
+                    await public.of(httpx.URL(whole))
+                opened = await Session.open(partial(over_web, web), secrets, self.changes.say, modern_first=source.is_modern_first)
+                return Server(opened, secrets=secrets)
+        except NotSent as refusal:
+            raise StartFailed(refusal.error_type, refusal.message, refusal.details) from refusal
         except TimeoutError:
             raise mute(url.partition("?")[0], self._start_timeout_s, "") from None
         except MCPError as error:
@@ -131,13 +170,24 @@ class RemoteMcpRuntime:
             if isinstance(failure, NotSent):
                 raise StartFailed(failure.error_type, failure.message, failure.details) from error
             raise strange(url.partition("?")[0], failure.message, "") from error
-        except (RuntimeError, ValidationError) as error:
+        except (RuntimeError, ValidationError, httpx.InvalidURL) as error:
             raise strange(url.partition("?")[0], str(error), "") from error
 
     def _headers(self, source: McpSource) -> Mapping[str, str]:
         """Raises NotSent."""
         key = key_of(source.remote_api_key, self._secrets)
-        return {source.auth_header: f"{source.auth_scheme} {key}".strip()} if key else {}
+        own = {source.auth_header: f"{source.auth_scheme} {key}".strip()} if key else {}
+        named = {name: key_of(value, self._secrets) or "" for name, value in source.headers.items() if value.startswith(_NAMED)}
+        return {**source.headers, **named, **own}
+
+    def _keys(self, source: McpSource) -> tuple[str, ...]:
+        """What its headers show of secrets: of `Bearer KEY` the key, too. Raises NotSent."""
+        whole = [
+            key_of(value, self._secrets)
+            for value in (source.remote_api_key, *source.headers.values())
+            if value and value.startswith(_NAMED)
+        ]
+        return tuple(dict.fromkeys(part for key in whole if key for part in (key, key.rpartition(" ")[2])))
 
 
 def mute(name: str, waited_s: float, log: str) -> StartFailed:
@@ -150,6 +200,12 @@ def strange(name: str, said: str, log: str) -> StartFailed:
     """It is no MCP server, as it seems."""
     message = f"The MCP server of {name!r} answered `initialize` with what is no such answer: {said[:_TOLD_CHARACTERS]}"
     return StartFailed(ErrorType.UNAVAILABLE, message, {"stderr": log})
+
+
+def headers_of(request: ToolRequest) -> Mapping[str, str]:
+    """Parameters that the tool's schema has sent as headers too, for servers of 2026-07-28."""
+    mapped = x_mcp_header_map(request.manifest.input_schema) if request.manifest else {}
+    return mcp_param_headers(mapped, request.params) if mapped else {}
 
 
 def _server_of(running: Running) -> Server:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
 
@@ -9,6 +10,7 @@ from mcp import MCPError
 from pydantic import ValidationError
 
 from engine.runtimes.failures import StartFailed
+from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets
 from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
@@ -41,8 +43,9 @@ class McpRuntime(RemoteMcpRuntime):
         http: HttpExchange,
         secrets: Secrets,
         projects: Projects | None = None,
+        registered: Judge | None = None,
     ) -> None:
-        super().__init__(settings.start_timeout_s, settings.stop_grace_s, http, secrets)
+        super().__init__(settings.start_timeout_s, settings.stop_grace_s, http, secrets, registered)
         self._environments, self._boxed = sandboxing.environments, BoxedRuns(settings, launcher, sandboxing, projects)
 
     async def start(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:
@@ -71,7 +74,9 @@ class McpRuntime(RemoteMcpRuntime):
         failure: StartFailed | None = None
         is_up = False
         try:
-            session = await self._opened(pipes, begun, tool.tool_id)
+            over = partial(over_pipes, pipes, self._most_bytes, self._http.max_result_values, begun.process.stdout.add)
+            opening = partial(Session.open, over, tuple(given.secret.values()), self.changes.say, modern_first=source.is_modern_first)
+            session = await self._opened(opening, begun, tool.tool_id)
             is_up = True
         except StartFailed as error:
             failure = error
@@ -84,13 +89,12 @@ class McpRuntime(RemoteMcpRuntime):
             begun.audited.started(failure)
         return Server(session, begun, tuple(given.secret.values())), begun.process.pid
 
-    async def _opened(self, pipes: Pipes, begun: Launched, tool_id: str) -> Session:
+    async def _opened(self, opening: Callable[[], Awaitable[Session]], begun: Launched, tool_id: str) -> Session:
         """Raises StartFailed."""
         process = begun.process
-        over = partial(over_pipes, pipes, self._most_bytes, self._http.max_result_values, process.stdout.add)
         try:
             async with asyncio.timeout(self._start_timeout_s):
-                return await Session.open(over)
+                return await opening()
         except TimeoutError:
             if process.has_ended:
                 raise await exited(process, tool_id) from None

@@ -6,7 +6,7 @@ import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import httpx
 import httpx2
@@ -18,6 +18,7 @@ from engine.runtimes.failures import NotSent
 from engine.runtimes.http.destination import Judge
 from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
 from engine.runtimes.mcp.pipes import Streams
+from engine.runtimes.mcp.wire import IN_ANSWER_TO
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.calls.json_size import Excess, excess_of
 
@@ -29,6 +30,7 @@ _GOODBYE_S = 3.0
 _SESSION = "mcp-session-id"
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LONGEST_END = 4
+_MOST_OF_AUTH = 20
 _UNBOUNDED = httpx2.Timeout(None, connect=10.0)
 """The caller sets the time-out."""
 
@@ -44,6 +46,8 @@ class WebServer:
     public: Judge | None
     most_bytes: int
     max_values: int
+    auth: httpx2.Auth | None = None
+    """Gets and renews a token, where the server wants one: see `mcp.client.auth`."""
 
 
 @contextlib.asynccontextmanager
@@ -63,7 +67,8 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
             headers={"Accept-Encoding": "identity", **(headers or {})},
             timeout=_UNBOUNDED,
             auth=auth,
-            max_redirects=0,
+            # The client counts the answers that a token is got by, too.
+            max_redirects=0 if auth is None else _MOST_OF_AUTH,
             trust_env=False,
         )
 
@@ -71,7 +76,8 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
         async with sse_client(server.url, httpx_client_factory=client) as streams:
             yield cast("Streams", streams)
         return
-    async with client() as ours, streamable_http_client(server.url, http_client=ours, max_sse_event_size=server.most_bytes) as streams:
+    most = server.most_bytes
+    async with client(auth=server.auth) as ours, streamable_http_client(server.url, http_client=ours, max_sse_event_size=most) as streams:
         yield cast("Streams", streams)
 
 
@@ -109,7 +115,9 @@ class Guarded(httpx2.AsyncBaseTransport):
 
     async def _sent(self, request: httpx2.Request) -> httpx2.Response:
         """Raises NotSent, httpx2.TransportError."""
-        request.headers.update(self._server.headers())
+        if _origin(request.url) == _origin(httpx2.URL(self._server.url)):
+            # Whoever gives out tokens is shown no key.
+            request.headers.update(self._server.headers())
         if self._server.public is None:
             return await self._inner.handle_async_request(request)
         failure: httpx2.TransportError = httpx2.ConnectError("the host has no address")
@@ -148,6 +156,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
     def __init__(self, inner: httpx2.AsyncByteStream, server: WebServer, request: httpx2.Request) -> None:
         self._inner, self._server, self._request = inner, server, request
+        self._call = _call_of(request)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size, event = 0, bytearray()
@@ -165,7 +174,7 @@ class _Bounded(httpx2.AsyncByteStream):
                 if (excess := excess_of(whole, self._server.max_values)) is not None:
                     yield self._refusal(_too_many(excess))
                     return
-                yield whole
+                yield _marked(whole, self._call) if self._call else whole
                 del event[:end]
         if event:
             yield bytes(event)
@@ -175,6 +184,50 @@ class _Bounded(httpx2.AsyncByteStream):
 
     def _refusal(self, why: str) -> bytes:
         return f"event: message\ndata: {json.dumps(_error(self._request, TOO_LARGE, why))}\n\n".encode()
+
+
+def _origin(url: httpx2.URL) -> tuple[str, bytes, int | None]:
+    return url.scheme, url.raw_host, url.port
+
+
+def _message_of(request: httpx2.Request) -> JsonValue:
+    """What was sent; None for what is no JSON, such as the request for a token."""
+    try:
+        message: JsonValue = json.loads(request.content)
+    except ValueError:
+        return None
+    return message
+
+
+def _call_of(request: httpx2.Request) -> str | None:
+    """The id of the call that a request makes; None for others."""
+    match _message_of(request):
+        case {"method": "tools/call", "params": {"_meta": {"progressToken": str() as call_id}}}:
+            return call_id
+        case _:
+            return None
+
+
+def _marked(events: bytes, call_id: str) -> bytes:
+    """What the server says and asks in the stream of a call names that call: over HTTP nothing else tells."""
+    if b'"method"' not in events:
+        return events
+    return b"".join(_marked_line(line, call_id) for line in events.splitlines(keepends=True))
+
+
+def _marked_line(line: bytes, call_id: str) -> bytes:
+    if not line.startswith(b"data:") or b'"method"' not in line:
+        return line
+    try:
+        message = json.loads(line[5:])
+    except ValueError:
+        return line
+    if not isinstance(message, dict) or "method" not in message:
+        return line
+    said = cast("dict[str, Any]", message)
+    params = cast("dict[str, Any]", said.get("params") or {})
+    said["params"] = {**params, "_meta": {**(params.get("_meta") or {}), IN_ANSWER_TO: call_id}}
+    return b"data: " + json.dumps(said).encode() + b"\n"
 
 
 async def _whole(stream: httpx2.AsyncByteStream, most: int) -> bytes | None:
@@ -207,7 +260,7 @@ def _said(request: httpx2.Request, code: int, message: str) -> httpx2.Response:
 
 
 def _error(request: httpx2.Request, code: int, message: str) -> JsonValue:
-    asked: JsonValue = json.loads(request.content)
+    asked = _message_of(request)
     answered = asked.get("id") if isinstance(asked, dict) else None
     return {"jsonrpc": "2.0", "id": answered, "error": {"code": code, "message": message}}
 

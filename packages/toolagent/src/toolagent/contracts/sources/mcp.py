@@ -1,14 +1,30 @@
 """A tool of an MCP server."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import HeaderName, SecretName
 from toolagent.contracts.sources.source import PackedSource, ScriptLanguage, SharedProcess, Traits, WithoutUser
 
-__all__ = ["McpSource"]
+__all__ = ["McpHints", "McpSource", "Revision"]
+
+
+class McpHints(Contract):
+    """What a server says of a tool; null: nothing. It counts for trusted servers only."""
+
+    title: str | None = None
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+
+Revision: TypeAlias = Literal["2025-11-25", "2026-07-28"]
+
+_MODERN: Revision = "2026-07-28"
 
 
 class McpSource(PackedSource):
@@ -37,18 +53,33 @@ class McpSource(PackedSource):
     environment: Annotated[
         dict[str, str], Field(description="Variables of the server that is started; `secret:NAME` as a value is that secret.")
     ] = {}
+    revision: Annotated[
+        Revision | None,
+        Field(description="The revision of the protocol that is tried first; unset: 2026-07-28 by HTTP, 2025-11-25 with a program."),
+    ] = None
     process: SharedProcess = None
     remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
     auth_header: HeaderName = "Authorization"
     auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
+    headers: Annotated[dict[HeaderName, str], Field(description="Further headers; `secret:NAME` as a value is that secret.")] = {}
     only_public: Annotated[bool, Field(description="Ask it only at public addresses.")] = False
+    server: Annotated[
+        str | None,
+        Field(description="The registered server that it is a tool of: its URL may lead where `TOOL_AGENT_MCP_ALLOW` lets servers be."),
+    ] = None
+    hints: McpHints | None = None
 
     @property
     def traits(self) -> Traits:
         if self.url is not None:
-            shown = (self.remote_api_key or "", self.url)
-            return Traits(BackendRuntime.REMOTE, servers=(self.url,), shown=shown, only_public=self.only_public)
-        return Traits(BackendRuntime.LOCAL, on_host=True, stays_up=True, apart=True)
+            shown = (self.remote_api_key or "", self.url, *self.headers.values())
+            return Traits(BackendRuntime.REMOTE, servers=(self.url,), shown=shown, only_public=self.only_public, asks=True)
+        return Traits(BackendRuntime.LOCAL, on_host=True, stays_up=True, apart=True, asks=True)
+
+    @property
+    def is_modern_first(self) -> bool:
+        """Whether 2026-07-28 is tried first. Programs of before may end at a request that they do not know."""
+        return self.revision == _MODERN or (self.revision is None and self.url is not None and self.transport == "streamable_http")
 
     @property
     def project(self) -> str | None:

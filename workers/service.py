@@ -31,6 +31,7 @@ from workers.grace import Grace
 from workers.host.hosting import RunningHost, running_host
 from workers.im import running_im
 from workers.lanes import running_door
+from workers.mcp import answering_mcp
 from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
 from workers.settings.kept import ContentSettings, DatabaseSettings
@@ -82,6 +83,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
                 store, door.client, KnowHubSyncs(temporal.client), settings, state, checks, watch, door.figures, im.client if im else None
             )
         )
+        await stack.enter_async_context(answering_mcp(app, store.mcp_sessions, settings, grace))
         await stack.enter_async_context(serving(app, listener, grace))
         ended = partial(_first_of, host.ended, im.ended) if im else host.ended
         yield Running(temporal, state, ended, url_of(listener), im.address if im else "", host.faults)
@@ -124,7 +126,9 @@ async def running_api(settings: Settings, shared: socket | None = None) -> Async
         making = await stack.enter_async_context(making_of_door(settings, state, store))
         door = await stack.enter_async_context(running_door(settings, store, None, temporal.client, calls, making.lane))
         app = create_app(doors_of(store, door.client, KnowHubSyncs(temporal.client), settings, state, checks, watch, door.figures))
-        await stack.enter_async_context(serving(app, listener, Grace(settings.calls.shutdown_grace_s)))
+        grace = Grace(settings.calls.shutdown_grace_s)
+        await stack.enter_async_context(answering_mcp(app, store.mcp_sessions, settings, grace))
+        await stack.enter_async_context(serving(app, listener, grace))
         yield Running(temporal, state, never_ended, url_of(listener))
 
 

@@ -1,0 +1,138 @@
+"""`/mcp`: both revisions of streamable HTTP, told apart by their header."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from api.errors import Refusal
+from api.mcp.answers import Answers
+from api.mcp.calling import Calling
+from api.mcp.catalog import ToolCatalog
+from api.mcp.changes import Changes
+from api.mcp.following import Following
+from api.mcp.listing import Listing
+from api.mcp.prompts import Prompts
+from api.mcp.request_state import RequestStates
+from api.mcp.resources import Resources
+from api.mcp.resuming import Resuming
+from api.mcp.rpc import VERSION_HEADER, RpcRefusal, no_request, not_json
+from api.mcp.server import Handlers, make_server, options_of
+from api.mcp.session_door import SessionDoor
+from api.mcp.sessions import ClientSessions
+from api.mcp.tasks import Tasks
+from api.mcp.underway import Underway
+from api.mcp.visit import Visit, put_visit, selection_of
+from api.ports import Dependencies
+from api.problems import ProblemKind
+from api.reading.strict_json import parsed_json, require_type
+
+_VERSION = "1"
+_METHODS = "GET, POST, DELETE"
+
+
+class McpDoor:
+    """An ASGI application. It answers while `running`."""
+
+    def __init__(self, dependencies: Dependencies, stopping: asyncio.Event) -> None:
+        ports, self._stopping = dependencies.mcp, stopping
+        self._max_values = dependencies.limits.max_values
+        catalog = ToolCatalog(dependencies.registry, dependencies.groups, ports.catalog_number)
+        self._underway = Underway(dependencies.client, dependencies.calls)
+        following = Following(self._underway, dependencies.call_messages)
+        answers, sessions = Answers(dependencies.files), ClientSessions(ports.sessions)
+        tasks = Tasks(dependencies.client, dependencies.calls, catalog, self._underway, following, answers)
+        calling = Calling(
+            catalog,
+            self._underway,
+            following,
+            answers,
+            tasks,
+            RequestStates(ports.state_key),
+            dependencies.limits,
+            task_after_s=ports.task_after_s,
+            is_stopping=stopping.is_set,
+        )
+        self._changes = Changes(catalog, dependencies.groups)
+        handlers = Handlers(
+            catalog,
+            calling,
+            Listing(catalog, dependencies.matching, calling),
+            tasks,
+            Resources(catalog, dependencies.files, answers, sessions),
+            Prompts(catalog, dependencies.groups),
+            sessions,
+            self._changes,
+        )
+        server = make_server(handlers, _VERSION)
+        # The newer revision has no sessions: of the SDK's manager nothing is used but its way for single requests.
+        self._manager = StreamableHTTPSessionManager(server, stateless=True)
+        resuming = Resuming(following, dependencies.calls, catalog, answers, self._changes, sessions)
+        self._sessions = SessionDoor(
+            server, options_of(server), ports.sessions, sessions, dependencies.call_messages, self._underway, resuming, stopping
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Until the block ends."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._underway.close)
+            await stack.enter_async_context(self._changes.watched())
+            await stack.enter_async_context(self._manager.run())
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            await self._answer(request, send)
+        except RpcRefusal as refusal:
+            await refusal.response()(scope, receive, send)
+
+    async def _answer(self, request: Request, send: Send) -> None:
+        version = request.headers.get(VERSION_HEADER)
+        is_modern = version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS
+        match request.method:
+            case "POST":
+                body = await request.body()
+                value = await self._read(request, body)
+                if not is_modern:
+                    await self._sessions.post(request, value, send)
+                    return
+                put_visit(request.scope, Visit(selection_of(request)))
+                await self._manager.handle_request(request.scope, _again(body, request.receive), send)
+            case "GET" if not is_modern:
+                await self._sessions.get(request, send)
+            case "DELETE" if not is_modern:
+                await self._sessions.delete(request, send)
+            case _:
+                allowed = {"Allow": "POST" if is_modern else _METHODS}
+                await Response(status_code=405, headers=allowed)(request.scope, request.receive, send)
+
+    async def _read(self, request: Request, body: bytes) -> object:
+        """Raises RpcRefusal for what is no JSON that every reader reads alike."""
+        try:
+            require_type(request, "application/json")
+            return await parsed_json(body, self._max_values)
+        except Refusal as refusal:
+            if refusal.kind is ProblemKind.UNSUPPORTED_MEDIA_TYPE:
+                raise no_request(refusal.detail, 415) from refusal
+            raise not_json(refusal.detail) from refusal
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """A body that was read, for one who reads it too."""
+    first = True
+
+    async def read() -> Message:
+        nonlocal first
+        if first:
+            first = False
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await receive()
+
+    return read

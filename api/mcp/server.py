@@ -1,8 +1,9 @@
 """The SDK's server with our handlers."""
 
 import warnings
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp import MCPDeprecationWarning, MCPError
 from mcp.server.caching import CacheHint
@@ -22,7 +23,7 @@ from mcp_types import (
     SubscriptionsListenResult,
 )
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from api.mcp.calling import Calling
 from api.mcp.catalog import ToolCatalog
@@ -34,6 +35,8 @@ from api.mcp.resources import Resources
 from api.mcp.sessions import ClientSessions
 from api.mcp.tasks import Tasks, UpdateTaskParams
 from api.mcp.visit import Ctx, visit_of
+
+P = TypeVar("P")
 
 _INSTRUCTIONS = (
     "The tools of a Tool Agent. `?tag=`, `?namespace=` and `?group=` of the URL narrow them, `?mode=search` offers find_tools, "
@@ -79,17 +82,17 @@ def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
             instructions=_INSTRUCTIONS,
             cache_hints=dict.fromkeys(_CACHED, _FRESH),
             get_tool_input_schema=handlers.catalog.input_schema,
-            on_list_tools=handlers.listing.list,
-            on_call_tool=handlers.listing.call,
-            on_list_resources=handlers.resources.list,
-            on_list_resource_templates=handlers.resources.templates,
-            on_read_resource=handlers.resources.read,
+            on_list_tools=_complete(handlers.listing.list),
+            on_call_tool=_complete(handlers.listing.call),
+            on_list_resources=_complete(handlers.resources.list),
+            on_list_resource_templates=_complete(handlers.resources.templates),
+            on_read_resource=_complete(handlers.resources.read),
             on_subscribe_resource=handlers.resources.subscribe,
             on_unsubscribe_resource=handlers.resources.unsubscribe,
             on_subscriptions_listen=listen_to,
-            on_list_prompts=handlers.prompts.list,
-            on_get_prompt=handlers.prompts.get,
-            on_completion=handlers.prompts.complete,
+            on_list_prompts=_complete(handlers.prompts.list),
+            on_get_prompt=_complete(handlers.prompts.get),
+            on_completion=_complete(handlers.prompts.complete),
             on_set_logging_level=set_level,
         )
     server.extensions = {TASKS: {}}
@@ -107,6 +110,15 @@ def options_of(server: Server[dict[str, Any]]) -> InitializationOptions:
     options = server.create_initialization_options(told, extensions={})
     tasks = ServerTasksCapability.model_validate({"cancel": {}, "requests": {"tools": {"call": {}}}})
     return options.model_copy(update={"capabilities": options.capabilities.model_copy(update={"tasks": tasks, "extensions": None})})
+
+
+def _complete(handler: Callable[[Ctx, P], Awaitable[dict[str, JsonValue]]]) -> Callable[[Ctx, P], Awaitable[Any]]:
+    """Results say what they are; the SDK leaves out of older ones what is not theirs."""
+
+    async def answer(ctx: Ctx, params: P) -> dict[str, JsonValue]:
+        return {"resultType": "complete", **await handler(ctx, params)}
+
+    return answer
 
 
 def _tasks_of_2025(calling: Calling) -> Any:

@@ -17,6 +17,7 @@ from engine.registry.registry import ToolRegistry
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
+from toolagent.contracts.call_messages import CallMessage
 from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
@@ -102,6 +103,13 @@ class AuditTrail(Protocol):
 
 class CallRecords(Protocol):
     async def get(self, call_id: str) -> CallRecord | None: ...
+
+
+class CallMessages(Protocol):
+    """`engine.store.call_messages.CallMessages` is one; its docstrings say what is promised and raised."""
+
+    async def after(self, call_id: str, position: int = 0) -> tuple[CallMessage, ...]: ...
+    async def answer(self, call_id: str, position: int, answer: Mapping[str, JsonValue]) -> bool: ...
 
 
 class Tasks(Protocol):
@@ -298,6 +306,7 @@ class Dependencies:
     catalog: Catalog
     faults: Faults
     calls: CallRecords
+    call_messages: CallMessages
     usage: Usage
     events: Events
     tasks: Tasks

@@ -15,6 +15,7 @@ from activities.sync_knowhub import SyncKnowHub
 from api.ports import Calls, Check, Dependencies, Im, KnowHub, Limits, McpParts
 from engine.callbacks.deliveries import Deliveries
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
+from engine.calling.dialogues import Dialogues
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
 from engine.calling.host_tools import HostTools
@@ -58,6 +59,7 @@ from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.building.containers import BuildContainers
 from engine.runtimes.http.destination import Destinations
 from engine.runtimes.running.supervisor import Supervisor
+from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
 from engine.store.chats import ChatTable
@@ -120,6 +122,7 @@ class Store:
         self.sessions = SessionTable(database)
         self.faults = FaultTable(database)
         self.calls = CallTable(database)
+        self.call_messages = CallMessages(database)
         self.memberships = Memberships(self.groups, self.sessions, self.calls)
         self.claims = ClaimTable(database)
         self.doors = DoorTable(database, settings.host.host_lease_s)
@@ -244,7 +247,8 @@ class CallMaking:
             return Admissions(sources, store.placements, places, store.memberships)
 
         recent = RenewedTools(store.cached_tools, _RECENT_S)
-        exchange, self.settlements = Exchange(supervisor, files, results, folders, intake), Settlements(recent, places)
+        exchange = Exchange(supervisor, files, results, folders, intake, Dialogues(store.call_messages))
+        self.settlements = Settlements(recent, places)
         self.admissions = admissions(RenewedTools(store.cached_tools))
         self.fast = FastCall(supervisor, exchange, self.settlements, intake, host)
         self.queued = QueuedCall(recent, supervisor, exchange, store.calls, host)
@@ -328,6 +332,7 @@ def doors_of(
         catalog=CatalogExport(store.database),
         faults=store.faults,
         calls=store.calls,
+        call_messages=store.call_messages,
         usage=UsageTable(store.database),
         events=store.events,
         tasks=store.tasks,

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from pydantic import ConfigDict, Field, JsonValue
+from pydantic.json_schema import SkipJsonSchema
 
 from api.forms import NO_CONTROLS, SOMETHING
 from toolagent.contracts.backend_runtimes import BackendRuntime
@@ -53,6 +54,8 @@ class RunToolBody(ToolCall):
     ] = None
     mode: Annotated[CallMode, Field(strict=False)] = CallMode.SYNC
     caller: CallerBody = CallerBody()  # pyright: ignore[reportIncompatibleVariableOverride] - frozen, so narrowing is sound
+    # Who calls over HTTP only waits.
+    listens: SkipJsonSchema[None] = None  # pyright: ignore[reportIncompatibleVariableOverride] - as above
 
 
 class SelectToolBody(Contract):

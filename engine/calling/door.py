@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
+from engine.calling.dialogues import may_ask
 from engine.calling.lane import Flight, Lane, LaneFullError
 from engine.calls.lookup import ToolLookup
 from engine.calls.memberships import Roles
@@ -142,6 +143,7 @@ class Door:
                 params_bytes=size,
                 is_ready=self._is_ready(entry),
                 has_effects=manifest.side_effect_scope is not SideEffectScope.NONE,
+                may_ask=may_ask(call.listens, entry),
                 has_role=await self._tables.roles.has_role(manifest.tool_id),
                 quick_s=self._tables.durations.quick(manifest.tool_id, manifest.version),
             )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from engine.calling.attempt import Attempt
+from engine.calling.dialogues import Dialogues
 from engine.calling.intake import Intake
 from engine.calling.turn import Interrupted, Turn
 from engine.calls.call_folders import CallFolders
@@ -50,11 +51,12 @@ class Exchange:
         results: LargeResults,
         folders: CallFolders,
         intake: Intake,
+        dialogues: Dialogues,
         *,
         slot_wait_s: float = 2.0,
     ) -> None:
         self._supervisor, self._files, self._results, self._intake = supervisor, files, results, intake
-        self._folders, self._slot_wait_s = folders, slot_wait_s
+        self._folders, self._dialogues, self._slot_wait_s = folders, dialogues, slot_wait_s
         self._looked_after: set[asyncio.Task[Aftermath]] = set()
 
     async def make(self, send: Send, attempt: Attempt, turn: Turn) -> Finished:
@@ -70,9 +72,11 @@ class Exchange:
 
     async def _made(self, send: Send, attempt: Attempt, folder: CallFolder, turn: Turn) -> Finished:
         plan, entry = attempt.plan, attempt.entry
-        request = ToolRequest(plan.call_id, plan.params, attempt.left_s, folder.outputs, turn.say, entry.manifest, plan.caller)
+        left_s = attempt.left_s
         try:
-            reply = await ask(send, self._files, Dispatch(entry, request, attempt, self._slot_wait_s, plan.start_timeout_s), folder)
+            async with self._dialogues.of(plan.call_id, plan.listens, left_s) as dialogue:
+                request = ToolRequest(plan.call_id, plan.params, left_s, folder.outputs, turn.say, entry.manifest, plan.caller, dialogue)
+                reply = await ask(send, self._files, Dispatch(entry, request, attempt, self._slot_wait_s, plan.start_timeout_s), folder)
             fitted = await self._kept(plan, entry.manifest.output_schema, reply.output, folder)
             return attempt.answered(fitted, reply.duration_s, reply.active_source)
         except FileRefused as refusal:

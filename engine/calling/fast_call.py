@@ -6,6 +6,7 @@ Only what has no effects and is short goes this way, so that all of it may happe
 import structlog
 
 from engine.calling.attempt import Attempt, is_lost
+from engine.calling.dialogues import may_ask
 from engine.calling.exchange import Exchange
 from engine.calling.intake import Intake
 from engine.calling.turn import Interrupted, Turn
@@ -46,8 +47,12 @@ class FastCall:
         self._intake, self._host = intake, host
 
     def takes(self, plan: CallPlan, entry: ToolEntry) -> bool:
-        """Whether the call may be made like this: without effects, short, and nothing is to be started for it."""
-        return self._intake.is_open and needs_no_slot(entry, plan.timeout_s, is_ready=self._supervisor.is_ready(entry))
+        """Whether the call may be made like this: without effects and questions, short, and nothing is to be started for it."""
+        return (
+            self._intake.is_open
+            and not may_ask(plan.listens, entry)
+            and needs_no_slot(entry, plan.timeout_s, is_ready=self._supervisor.is_ready(entry))
+        )
 
     async def make(self, plan: CallPlan, entry: ToolEntry, request: AdmitRequest, turn: Turn) -> ToolResult | None:
         """Its result; None where it is to wait in its queue like any other call. Raises Interrupted, StoreUnavailableError."""

@@ -33,4 +33,5 @@ def plan_of(asked: Asked, limits: CallLimits, placement: Placement, session: OfS
         session=session,
         instead_of=asked.instead_of,
         repair=asked.repair,
+        listens=asked.call.listens,
     )

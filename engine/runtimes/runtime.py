@@ -1,6 +1,6 @@
 """What every way of running a tool has to be able to do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from pydantic import JsonValue
 
+from toolagent.contracts.call_messages import Listener, LogLevel, Question
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.manifest import ToolManifest
@@ -18,6 +19,52 @@ Progress = Callable[[str], None]
 
 def _unheard(_: str) -> None:
     return
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`key` is what the tool calls the question, where it has a name."""
+
+    question: Question
+    params: dict[str, JsonValue]
+    key: str | None = None
+
+
+class Dialogue(Protocol):
+    """What a tool says to the caller of one call while that goes on, and asks of it. Nothing of it fails the call."""
+
+    @property
+    def listens(self) -> Listener:
+        """What is heard, and which questions are answered at all."""
+        ...
+
+    def progress(self, done: float, total: float | None, message: str | None) -> None: ...
+
+    def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None: ...
+
+    async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
+        """The answers in the same order, `{result}` or `{error: {code, message}}`. Takes as long as the caller does."""
+        ...
+
+
+class Silence:
+    """The dialogue of a call that nobody listens to: what is asked is declined."""
+
+    listens = Listener()
+
+    def progress(self, done: float, total: float | None, message: str | None) -> None: ...
+
+    def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None: ...
+
+    async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
+        return [declined(one.question) for one in asked]
+
+
+def declined(question: Question) -> dict[str, JsonValue]:
+    """The answer of who cannot answer: a form is declined, as a person would; of the others there is no such answer."""
+    if question == "elicitation/create":
+        return {"result": {"action": "decline"}}
+    return {"error": {"code": _NOT_SUPPORTED, "message": f"The caller of this tool does not answer {question}."}}
 
 
 S_contra = TypeVar("S_contra", bound=Contract, contravariant=True)
@@ -32,6 +79,9 @@ class Running:
     pid: int | None = None
     port: int | None = None
 
+
+_NOT_SUPPORTED = -32601
+"""JSON-RPC's code of a method that is not there."""
 
 _TMP = "/tmp"  # noqa: S108 - the tool's own, in its sandbox
 
@@ -51,6 +101,8 @@ class ToolRequest:
     """The tool as it is now; what it was when it was started may be older."""
     caller: Caller = field(default_factory=Caller)
     """Who asked, for the audit."""
+    dialogue: Dialogue = field(default_factory=Silence)
+    """With the caller, for tools that say more than how far they are."""
 
     @property
     def written_to(self) -> str:

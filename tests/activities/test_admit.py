@@ -13,6 +13,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.admit import Admit
 from engine.calling.attempt import MAX_TRIES
+from engine.calling.dialogues import Dialogues
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
 from engine.calling.intake import Intake
@@ -30,6 +31,7 @@ from engine.registry.matching.composites import Composites
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.running.supervisor import Supervisor
+from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
 from engine.store.claims import ClaimTable
 from engine.store.content.folder import FolderContent
@@ -88,7 +90,12 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
     limits = CallLimits(("remote",), 2000, 60.0, 600.0)
     places = Places(calls, settled)
     exchange = Exchange(
-        supervisor, parameters, LargeResults(files, inline_bytes=50, max_bytes=100), CallFolders(tmp_path / "calls"), intake
+        supervisor,
+        parameters,
+        LargeResults(files, inline_bytes=50, max_bytes=100),
+        CallFolders(tmp_path / "calls"),
+        intake,
+        Dialogues(CallMessages(database)),
     )
     composites = Composites(ToolTable(database), GroupTable(database))
     activity = Admit(

@@ -17,6 +17,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.call_tool import CallTool
 from engine.calling import exchange
 from engine.calling.attempt import MAX_SENDS, MAX_TRIES
+from engine.calling.dialogues import Dialogues
 from engine.calling.exchange import Exchange
 from engine.calling.intake import Intake
 from engine.calling.queued_call import QueuedCall
@@ -29,6 +30,7 @@ from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Running, ToolRequest
+from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
@@ -113,7 +115,15 @@ async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) ->
     supervisor = Supervisor({"remote": Faulty(http, tool)}, routes, "h1", cancel_grace_s=0.2)
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
     results = LargeResults(files, inline_bytes=50, max_bytes=100)
-    exchange = Exchange(supervisor, FileParameters(files, tmp_path), results, CallFolders(tmp_path / "calls"), intake, slot_wait_s=0.3)
+    exchange = Exchange(
+        supervisor,
+        FileParameters(files, tmp_path),
+        results,
+        CallFolders(tmp_path / "calls"),
+        intake,
+        Dialogues(CallMessages(database)),
+        slot_wait_s=0.3,
+    )
     activity = CallTool(QueuedCall(registry, supervisor, exchange, calls, "h1"), intake)
 
     async def attempt(

@@ -21,6 +21,7 @@ from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.auditing.audit import AuditLog
 from engine.runtimes.http.destination import Destinations
+from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
 from engine.store.chats import ChatTable
@@ -124,6 +125,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         catalog=CatalogExport(database),
         faults=FaultTable(database),
         calls=CallTable(database),
+        call_messages=CallMessages(database),
         usage=UsageTable(database),
         events=EventTable(database),
         tasks=TaskTable(database),

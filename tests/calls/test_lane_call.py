@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
+from engine.calling.dialogues import Dialogues
 from engine.calling.exchange import Exchange
 from engine.calling.intake import Intake
 from engine.calling.lane import Flight, Work
@@ -20,6 +21,7 @@ from engine.calls.large_results import LargeResults
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.running.supervisor import Supervisor
+from engine.store.call_messages import CallMessages
 from engine.store.catalog_state import CatalogState
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
 from engine.store.database import Database
@@ -82,7 +84,7 @@ async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerato
     registry, http, tool, intake = tool_registry(database), HttpExchange(), Tool(), Intake(("default",))
     supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, RouteTable(database), "h1")
     results = LargeResults(desk.files, inline_bytes=50, max_bytes=100)
-    exchange = Exchange(supervisor, desk.parameters, results, CallFolders(tmp_path / "calls"), intake)
+    exchange = Exchange(supervisor, desk.parameters, results, CallFolders(tmp_path / "calls"), intake, Dialogues(CallMessages(database)))
     cached = CachedTools(registry, CatalogState(database))
     making = LaneMaking(
         cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=True

@@ -111,12 +111,13 @@ async def test_progress_is_told_under_the_call_id(parts: RuntimeParts) -> None:
     assert (meta["progressToken"], meta["tool-agent/call-id"]) == ("call-12345678", "call-12345678")
 
 
-async def test_what_a_server_asks_is_refused_and_a_ping_answered(parts: RuntimeParts) -> None:
+async def test_what_a_server_asks_is_declined_and_a_ping_answered(parts: RuntimeParts) -> None:
     async with up(parts) as (runtime, running):
         said = cast("dict[str, str]", await ask(runtime, running, "ask"))
     answers = {answer["id"]: answer for answer in json.loads(said["text"])}
-    refused = [answers[f"mine-{method}"]["error"]["code"] for method in ("sampling/createMessage", "elicitation/create", "roots/list")]
-    assert (refused, answers["mine-ping"]["result"]) == ([-32601] * 3, {})
+    refused = [answers[f"mine-{method}"]["error"]["code"] for method in ("sampling/createMessage", "roots/list")]
+    assert (refused, answers["mine-elicitation/create"]["result"]) == ([-32601] * 2, {"action": "decline"})
+    assert answers["mine-ping"]["result"] == {}
 
 
 async def test_a_server_that_asks_without_end_is_answered_and_goes_on(parts: RuntimeParts) -> None:

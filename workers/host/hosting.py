@@ -118,7 +118,14 @@ async def running_host(
         maintenance = maintenance_of(store, supervisor, settings.keeping, state.host, builds, intake)
         maintain = Maintain(
             maintenance,
-            ServiceMaintenance(store.hosts, (repairs_of(store, settings, client).run, tables_of(store, settings, state).refresh_due)),
+            ServiceMaintenance(
+                store.hosts,
+                (
+                    repairs_of(store, settings, client).run,
+                    tables_of(store, settings, state).refresh_due,
+                    store.call_messages.forget_ended,
+                ),
+            ),
         )
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub)
         workers = await stack.enter_async_context(

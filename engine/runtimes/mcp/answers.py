@@ -9,13 +9,12 @@ from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, PARSE_ERROR, REQUEST_TI
 from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, no_answer
-from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
+from engine.runtimes.mcp.codes import BROKEN, DECLINED, FORGOTTEN, NOT_SENT, REFUSED, STRANGE, TOO_LARGE
+from engine.runtimes.mcp.secrecy import masked, masked_text
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed_value
 
 _TOLD_CHARACTERS = 4096
-_MASK = "***"
-_MASKED_IN_RESULTS = 8
 
 
 def output_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = ()) -> JsonValue:
@@ -25,7 +24,7 @@ def output_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = (
     """
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     if result.is_error:
-        text = _masked_text("\n".join(texts), secrets)[:_TOLD_CHARACTERS]
+        text = masked_text("\n".join(texts), secrets)[:_TOLD_CHARACTERS]
         raise CallFailed(ErrorType.EXECUTION_ERROR, text or "The tool says that it failed, and not why.", {"is_error": True})
     output = cast("JsonValue", result.structured_content) if result.structured_content is not None else _of_blocks(result, texts)
     try:
@@ -36,9 +35,7 @@ def output_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = (
     if (size := len(written.encode(errors="replace"))) > max_bytes:
         message = f"The tool's answer is {size} bytes of JSON; at most {max_bytes} are taken (TOOL_AGENT_MAX_RESULT_BYTES)."
         raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"size": size, "limit": max_bytes})
-    # A very short secret would be found in innocent results.
-    known = [secret for secret in secrets if len(secret) >= _MASKED_IN_RESULTS]
-    return well_formed_value(_masked(output, known) if known else output)
+    return well_formed_value(masked(output, secrets))
 
 
 def _of_blocks(result: CallToolResult, texts: Sequence[str]) -> JsonValue:
@@ -51,7 +48,7 @@ def _of_blocks(result: CallToolResult, texts: Sequence[str]) -> JsonValue:
 
 def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
     """What became of a call that got no result."""
-    message = _masked_text(error.message, secrets)[:_TOLD_CHARACTERS]
+    message = masked_text(error.message, secrets)[:_TOLD_CHARACTERS]
     details: dict[str, JsonValue] = {"code": error.code}
     match error.code:
         case _ if error.code in (NOT_SENT, FORGOTTEN):
@@ -60,27 +57,13 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
             return NotSent(ErrorType.SECURITY_ERROR, message)
         case _ if error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT, BROKEN):
             return no_answer(message if error.code == BROKEN else "The connection to the server ended before it had answered.")
+        case _ if error.code == DECLINED:
+            return CallFailed(ErrorType.EXECUTION_ERROR, message, {"reason": "question_declined"})
+        case _ if error.code == STRANGE:
+            return CallFailed(ErrorType.EXECUTION_ERROR, message)
         case _ if error.code in (TOO_LARGE, PARSE_ERROR):
             return CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, details)
         case _ if error.code == INVALID_PARAMS:
             return CallFailed(ErrorType.VALIDATION_ERROR, message, details)
         case _:
             return CallFailed(ErrorType.EXECUTION_ERROR, f"The server answered with the error {error.code}: {message}", details)
-
-
-def _masked(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
-    match value:
-        case str():
-            return _masked_text(value, secrets)
-        case list():
-            return [_masked(one, secrets) for one in value]
-        case dict():
-            return {_masked_text(name, secrets): _masked(one, secrets) for name, one in value.items()}
-        case _:
-            return value
-
-
-def _masked_text(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, _MASK)
-    return text

@@ -14,3 +14,9 @@ TOO_LARGE = -31_004
 
 FORGOTTEN = -31_005
 """The server knows nothing of the session, and did nothing."""
+
+DECLINED = -31_006
+"""It asked for something that its caller does not answer."""
+
+STRANGE = -31_007
+"""It asks without end, or what is no question."""

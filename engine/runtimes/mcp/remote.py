@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from mcp import MCPError
+from mcp.shared.inbound import mcp_param_headers, x_mcp_header_map
 from pydantic import JsonValue, ValidationError
 
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed, timed_out
@@ -98,10 +99,10 @@ class RemoteMcpRuntime:
 
     async def _answer(self, server: Server, source: McpSource, request: ToolRequest) -> JsonValue:
         # As HTTP tools get them in headers.
-        meta = {"tool-agent/call-id": request.call_id, "tool-agent/output-dir": request.written_to}
+        meta: dict[str, JsonValue] = {"tool-agent/call-id": request.call_id, "tool-agent/output-dir": request.written_to}
         try:
             async with asyncio.timeout(request.timeout_s):
-                result = await server.session.call(source.tool_name, dict(request.params), request.call_id, meta, request.progress)
+                result = await server.session.call(source.tool_name, request, meta, headers_of(request))
         except TimeoutError:
             await asyncio.shield(_end_if_mute(server))
             raise timed_out(request.timeout_s) from None
@@ -123,7 +124,7 @@ class RemoteMcpRuntime:
         secrets = (key, *keys) if key else keys
         try:
             async with asyncio.timeout(self._start_timeout_s):
-                return Server(await Session.open(partial(over_web, web)), secrets=secrets)
+                return Server(await Session.open(partial(over_web, web), secrets, modern_first=source.is_modern_first), secrets=secrets)
         except TimeoutError:
             raise mute(url.partition("?")[0], self._start_timeout_s, "") from None
         except MCPError as error:
@@ -150,6 +151,12 @@ def strange(name: str, said: str, log: str) -> StartFailed:
     """It is no MCP server, as it seems."""
     message = f"The MCP server of {name!r} answered `initialize` with what is no such answer: {said[:_TOLD_CHARACTERS]}"
     return StartFailed(ErrorType.UNAVAILABLE, message, {"stderr": log})
+
+
+def headers_of(request: ToolRequest) -> Mapping[str, str]:
+    """Parameters that the tool's schema has sent as headers too, for servers of 2026-07-28."""
+    mapped = x_mcp_header_map(request.manifest.input_schema) if request.manifest else {}
+    return mcp_param_headers(mapped, request.params) if mapped else {}
 
 
 def _server_of(running: Running) -> Server:

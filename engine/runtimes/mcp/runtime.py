@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
 
@@ -71,7 +72,9 @@ class McpRuntime(RemoteMcpRuntime):
         failure: StartFailed | None = None
         is_up = False
         try:
-            session = await self._opened(pipes, begun, tool.tool_id)
+            over = partial(over_pipes, pipes, self._most_bytes, self._http.max_result_values, begun.process.stdout.add)
+            opening = partial(Session.open, over, tuple(given.secret.values()), modern_first=source.is_modern_first)
+            session = await self._opened(opening, begun, tool.tool_id)
             is_up = True
         except StartFailed as error:
             failure = error
@@ -84,13 +87,12 @@ class McpRuntime(RemoteMcpRuntime):
             begun.audited.started(failure)
         return Server(session, begun, tuple(given.secret.values())), begun.process.pid
 
-    async def _opened(self, pipes: Pipes, begun: Launched, tool_id: str) -> Session:
+    async def _opened(self, opening: Callable[[], Awaitable[Session]], begun: Launched, tool_id: str) -> Session:
         """Raises StartFailed."""
         process = begun.process
-        over = partial(over_pipes, pipes, self._most_bytes, self._http.max_result_values, process.stdout.add)
         try:
             async with asyncio.timeout(self._start_timeout_s):
-                return await Session.open(over)
+                return await opening()
         except TimeoutError:
             if process.has_ended:
                 raise await exited(process, tool_id) from None

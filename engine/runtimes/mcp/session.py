@@ -2,66 +2,66 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 import anyio
 from mcp import ClientSession, MCPError
+from mcp.client.context import ClientRequestContext
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
-from mcp_types import (
-    METHOD_NOT_FOUND,
-    UNSUPPORTED_PROTOCOL_VERSION,
-    CallToolRequest,
-    CallToolRequestParams,
-    CallToolResult,
-    EmptyResult,
-    Implementation,
-    ListToolsRequest,
-    ListToolsResult,
-    PaginatedRequestParams,
-    PingRequest,
-    Request,
-)
-from pydantic import BaseModel
+from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, CallToolResult, ErrorData, ServerCapabilities
+from mcp_types.methods import parse_server_result
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
+from pydantic import JsonValue, ValidationError
 
-from engine.runtimes.mcp.codes import NOT_SENT
+from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED
 from engine.runtimes.mcp.pipes import Streams
+from engine.runtimes.mcp.questions import answered
+from engine.runtimes.mcp.secrecy import masked
 from engine.runtimes.mcp.sieve import Sieve
-from engine.runtimes.runtime import Progress
+from engine.runtimes.mcp.wire import OURS, is_modern, stamped
+from engine.runtimes.runtime import Dialogue, Silence, ToolRequest
+from toolagent.contracts.call_messages import Listener, LogLevel
 
 Transport = Callable[[], AbstractAsyncContextManager[Streams]]
 """Opens the way to a server. It is left in the task that entered it."""
 
+Changed = Callable[[str, Mapping[str, Any]], None]
+"""Called with the method and parameters of a notification that belongs to no call."""
+
 _GOODBYE_S = 5.0
-_OURS = Implementation(name="tool-agent", version="1")
 _ANOTHER_HANDSHAKE = (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION)
+_UNREACHED = (NOT_SENT, REFUSED, BROKEN, FORGOTTEN)
 
 _Up: TypeAlias = tuple[ClientSession, JSONRPCDispatcher[TransportContext]]
-
-R = TypeVar("R", bound=BaseModel)
 
 
 class Session:
     """Made by `open`. Several calls at once go over it."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport, self._sieve = transport, Sieve()
+    def __init__(self, transport: Transport, secrets: Sequence[str]) -> None:
+        self._transport, self._sieve = transport, Sieve(lambda value: masked(value, secrets), self._note_change)
         self._up: asyncio.Future[_Up] = asyncio.get_running_loop().create_future()
         self._leave = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name="mcp session")
         self._task.add_done_callback(self._note_end)
         self._is_forsaken = False
+        self._heard: LogLevel | None = None
+        self._listeners: list[Changed] = []
         self.open_calls = 0
 
     @classmethod
-    async def open(cls, transport: Transport) -> "Session":
-        """Connect and agree on a version. A cancellation leaves nothing open. Raises MCPError, RuntimeError, ValidationError."""
-        session = cls(transport)
+    async def open(cls, transport: Transport, secrets: Sequence[str] = (), *, modern_first: bool = False) -> "Session":
+        """Connect and agree on a version. A cancellation leaves nothing open. Raises MCPError, RuntimeError, ValidationError.
+
+        With `modern_first` the server is asked for 2026-07-28 first, else for 2025-11-25. `secrets` are masked in what it says of calls.
+        """
+        session = cls(transport, secrets)
         try:
-            await session._shake_hands()
+            await session._shake_hands(modern_first=modern_first)
         except BaseException:
             await session.close()
             raise
@@ -78,6 +78,16 @@ class Session:
     @property
     def is_open(self) -> bool:
         return not (self._task.done() or self._leave.is_set() or self._is_forsaken)
+
+    @property
+    def capabilities(self) -> ServerCapabilities:
+        """What the server says that it has."""
+        return (self._up.result()[0].server_capabilities if self._up.done() else None) or ServerCapabilities()
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether it speaks 2026-07-28."""
+        return self._up.done() and is_modern(self._version)
 
     async def ended(self) -> None:
         """Wait until it is over, whichever side ended it."""
@@ -96,47 +106,76 @@ class Session:
         """Take no more calls; those that are on it may still be answered."""
         self._is_forsaken = True
 
-    async def call(self, name: str, arguments: dict[str, Any], call_id: str, meta: dict[str, Any], progress: Progress) -> CallToolResult:
-        """Send it once. Cancelling it tells the server. Raises MCPError, ValidationError (the answer is none)."""
-        told: Any = {**meta, "progressToken": call_id}
-        params = CallToolRequestParams(name=name, arguments=arguments, _meta=told)
-        with self._counted(), self._sieve.progress_of(call_id, progress):
-            # Not `call_tool`, which would list all tools to check the answer: that is done where the manifest is.
-            return await self._ask(CallToolRequest(params=params), CallToolResult)
+    async def call(self, name: str, request: ToolRequest, meta: Mapping[str, JsonValue], headers: Mapping[str, str]) -> CallToolResult:
+        """Send it, and once more with each round of answers to what the server asks instead of answering. Cancelling it tells the server.
+
+        Raises MCPError, ValidationError (the answer is none).
+        """
+        params = {"name": name, "arguments": request.params, "_meta": {**meta, "progressToken": request.call_id}}
+        with self._counted(), self._sieve.during(request):
+            await self._hear(request.dialogue.listens.log_level)
+            raw = await self.request("tools/call", params, request.dialogue, headers)
+        result = parse_server_result("tools/call", self._version, raw)
+        return cast("CallToolResult", result)
+
+    async def request(
+        self, method: str, params: Mapping[str, Any], dialogue: Dialogue | None = None, headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """The result as the server wrote it; questions that it needs answered first go to the dialogue. Raises MCPError."""
+        asked = dialogue or Silence()
+        return await answered(lambda more: self._send(method, {**params, **more}, asked.listens, headers or {}), asked)
 
     async def list_page(self, cursor: str | None) -> dict[str, Any]:
-        """One page of `tools/list`, as the server wrote it. Raises MCPError, ValidationError."""
-        if not self.is_open:
-            raise _closed()
-        session, dispatcher = await asyncio.shield(self._up)
-        if session.discover_result is None:
-            # The SDK would refuse a page of a hundred tools for one that is none.
-            return await dispatcher.send_raw_request("tools/list", {"cursor": cursor} if cursor is not None else None)
-        params = PaginatedRequestParams(cursor=cursor) if cursor is not None else None
-        return (await session.send_request(ListToolsRequest(params=params), ListToolsResult)).model_dump(by_alias=True, mode="json")
+        """One page of `tools/list`, as the server wrote it. Raises MCPError."""
+        return await self.request("tools/list", {"cursor": cursor} if cursor is not None else {})
 
     async def answers(self, within_s: float) -> bool:
         """Whether it answers a `ping` in time."""
         try:
             async with asyncio.timeout(within_s):
-                await self._ask(PingRequest(), EmptyResult)
+                await self.request("ping", {})
         except MCPError as error:
             return error.code == METHOD_NOT_FOUND  # it answers
         except (TimeoutError, ValueError):
             return False
         return True
 
-    async def _ask(self, request: Request[Any, Any], result: type[R]) -> R:
+    @contextlib.contextmanager
+    def noting_changes(self, changed: Changed) -> Generator[None]:
+        """While the block runs. What is called must not block."""
+        self._listeners.append(changed)
+        try:
+            yield
+        finally:
+            self._listeners.remove(changed)
+
+    async def _send(self, method: str, params: Mapping[str, Any], listens: Listener, headers: Mapping[str, str]) -> dict[str, Any]:
         if not self.is_open:
             raise _closed()
-        session, _ = await asyncio.shield(self._up)
-        return await session.send_request(request, result)
+        _, dispatcher = await asyncio.shield(self._up)
+        whole, own = stamped(method, params, self._version, listens, headers)
+        return await dispatcher.send_raw_request(method, whole, {"headers": own})
 
-    async def _shake_hands(self) -> None:
+    async def _hear(self, least: LogLevel | None) -> None:
+        """Have a server of 2025 send its log, at the least severe level that any call has asked for; later ones say it with each call."""
+        if least is None or self.is_modern or self.capabilities.logging is None:
+            return
+        if self._heard is None or not least.reaches(self._heard):
+            self._heard = least
+            with contextlib.suppress(MCPError):
+                await self.request("logging/setLevel", {"level": least.value})
+
+    @property
+    def _version(self) -> str:
+        return self._up.result()[0].protocol_version or LATEST_HANDSHAKE_VERSION
+
+    async def _shake_hands(self, *, modern_first: bool) -> None:
         await asyncio.wait([self._task, self._up], return_when=asyncio.FIRST_COMPLETED)
         if not self._up.done():
             raise _closed(f"No connection: {self.why}")
         session, _ = self._up.result()
+        if modern_first and await _is_discovered(session):
+            return
         try:
             await session.initialize()
         except MCPError as error:
@@ -149,7 +188,15 @@ class Session:
         async with self._transport() as streams:
             onward, sifted = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             dispatcher = JSONRPCDispatcher[TransportContext](sifted, streams[1])
-            async with onward, sifted, ClientSession(dispatcher=dispatcher, client_info=_OURS) as session:
+            # The sieve answers for these; that they are given declares what a caller of ours may be able to answer.
+            asking = ClientSession(
+                dispatcher=dispatcher,
+                client_info=OURS,
+                sampling_callback=_sieved,
+                elicitation_callback=_sieved,
+                list_roots_callback=_sieved,
+            )
+            async with onward, sifted, asking as session:
                 self._up.set_result((session, dispatcher))
                 sieving = asyncio.create_task(self._sieve.run(streams, onward))
                 leaving = asyncio.create_task(self._leave.wait())
@@ -166,6 +213,10 @@ class Session:
         if not task.cancelled():
             task.exception()
 
+    def _note_change(self, method: str, params: Mapping[str, Any]) -> None:
+        for listener in tuple(self._listeners):
+            listener(method, params)
+
     @contextlib.contextmanager
     def _counted(self) -> Generator[None]:
         self.open_calls += 1
@@ -173,6 +224,23 @@ class Session:
             yield
         finally:
             self.open_calls -= 1
+
+
+async def _is_discovered(session: ClientSession) -> bool:
+    """Whether the server speaks 2026-07-28. Raises MCPError where it was not reached."""
+    try:
+        await session.discover()
+    except MCPError as error:
+        if error.code in _UNREACHED:
+            raise
+        return False
+    except (RuntimeError, ValidationError):
+        return False
+    return True
+
+
+async def _sieved(context: ClientRequestContext, params: object = None) -> ErrorData:  # noqa: ARG001 - the SDK's form
+    return ErrorData(code=METHOD_NOT_FOUND, message="It is answered elsewhere.")
 
 
 def _closed(why: str = "The connection to the server has ended.") -> MCPError:

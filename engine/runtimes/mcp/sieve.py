@@ -2,82 +2,177 @@
 
 import asyncio
 import contextlib
-from collections.abc import Generator, Mapping
-from typing import Any
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, TypeGuard, cast
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import METHOD_NOT_FOUND, ErrorData, JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from pydantic import JsonValue
 
 from engine.runtimes.mcp.pipes import Streams
-from engine.runtimes.runtime import Progress
-from toolagent.core.texts import well_formed
+from engine.runtimes.mcp.wire import IN_ANSWER_TO
+from engine.runtimes.runtime import Asked, Dialogue, Silence, ToolRequest
+from toolagent.contracts.call_messages import ANSWER_OF, LogLevel, Question
+from toolagent.core.texts import well_formed, well_formed_value
 
 _LONGEST_MESSAGE = 200
+_LONGEST_LOGGER = 200
 _MOST_OFTEN_S = 0.1
+_MOST_QUESTIONS = 16
+"""Of one server at once; more are refused."""
+
+Mask = Callable[[JsonValue], JsonValue]
+"""Without the secrets that the server was given."""
+
+Noted = Callable[[str, Mapping[str, Any]], None]
+"""Called with the method and parameters of what a server says that belongs to no call."""
 
 
 class Sieve:
-    """Answers what the server asks: `ping`, and of all else that it is not supported. Hands on the progress of calls."""
+    """Hands the server's progress, logs and questions to the dialogue of the call that they belong to; answers `ping`, and refuses others.
 
-    def __init__(self) -> None:
+    Over HTTP the server's stream says which call it is. Over stdio only progress names its call: anything else is taken for the only call
+    that is open, and where there are several, a log is left out and a question declined. No caller is shown what is another's.
+    """
+
+    def __init__(self, mask: Mask, noted: Noted) -> None:
+        self._mask, self._noted = mask, noted
         self._calls: dict[str, _Told] = {}
+        self._asked: dict[str | int, asyncio.Task[None]] = {}
 
     @contextlib.contextmanager
-    def progress_of(self, token: str, progress: Progress) -> Generator[None]:
-        """While the block runs."""
-        self._calls[token] = _Told(progress)
+    def during(self, request: ToolRequest) -> Generator[None]:
+        """What is said of a call is handed on while the block runs; what it asks is dropped with its end."""
+        told = _Told(request)
+        self._calls[request.call_id] = told
         try:
             yield
         finally:
-            self._calls.pop(token, None)
+            self._calls.pop(request.call_id, None)
+            for task in told.asked:
+                task.cancel()
 
     async def run(self, streams: Streams, onward: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         """Until the server closes, or the session does."""
         incoming, outgoing = streams
-        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            async with onward:
-                async for item in incoming:
-                    if isinstance(item, Exception):
-                        continue
-                    match item.message:
-                        case JSONRPCRequest() as asked:
-                            # A server that does not read our answers cannot send more requests: we wait here.
-                            await outgoing.send(SessionMessage(_answer(asked)))
-                        case JSONRPCNotification(method="notifications/progress", params=params):
-                            self._tell(params or {})
-                        case JSONRPCNotification():
-                            await asyncio.sleep(0)
-                        case _:
-                            await onward.send(item)
+        try:
+            with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                async with onward:
+                    async for item in incoming:
+                        if isinstance(item, Exception):
+                            continue
+                        match item.message:
+                            case JSONRPCRequest() as asked:
+                                await self._take_request(asked, outgoing)
+                            case JSONRPCNotification(method=method, params=params):
+                                self._take_notification(method, params or {})
+                                await asyncio.sleep(0)
+                            case _:
+                                await onward.send(item)
+        finally:
+            for task in self._asked.values():
+                task.cancel()
 
-    def _tell(self, params: Mapping[str, Any]) -> None:
-        token = params.get("progressToken")
-        if isinstance(token, str) and (told := self._calls.get(token)) is not None:
-            told.take(params)
+    async def _take_request(self, asked: JSONRPCRequest, outgoing: MemoryObjectSendStream[SessionMessage]) -> None:
+        if asked.method not in ANSWER_OF or len(self._asked) >= _MOST_QUESTIONS or asked.id in self._asked:
+            # A server that does not read our answers cannot send more requests: we wait here.
+            await outgoing.send(SessionMessage(_answer(asked)))
+            return
+        told = self._call_of(asked.params or {})
+        dialogue = told.dialogue if told is not None else Silence()
+        task = asyncio.create_task(self._ask(asked, dialogue, outgoing), name=f"question {asked.id}")
+        self._asked[asked.id] = task
+        task.add_done_callback(lambda _: self._asked.pop(asked.id, None))
+        if told is not None:
+            told.asked.add(task)
+            task.add_done_callback(told.asked.discard)
+
+    async def _ask(self, asked: JSONRPCRequest, dialogue: Dialogue, outgoing: MemoryObjectSendStream[SessionMessage]) -> None:
+        params = self._mask(well_formed_value(_without_mark(asked.params or {})))
+        (answer,) = await dialogue.ask([Asked(cast("Question", asked.method), cast("dict[str, JsonValue]", params))])
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await outgoing.send(SessionMessage(_as_answer(asked, answer)))
+
+    def _take_notification(self, method: str, params: Mapping[str, Any]) -> None:
+        match method:
+            case "notifications/progress":
+                token = params.get("progressToken")
+                if isinstance(token, str) and (told := self._calls.get(token)) is not None:
+                    told.take_progress(params, self._mask)
+            case "notifications/message":
+                if (told := self._call_of(params)) is not None:
+                    told.take_log(params, self._mask)
+            case "notifications/cancelled":
+                given_up = params.get("requestId")
+                if isinstance(given_up, str | int) and (task := self._asked.get(given_up)) is not None:
+                    task.cancel()
+            case _:
+                self._noted(method, params)
+
+    def _call_of(self, params: Mapping[str, Any]) -> "_Told | None":
+        marked = params.get("_meta")
+        call_id = cast("dict[str, Any]", marked).get(IN_ANSWER_TO) if isinstance(marked, dict) else None
+        if isinstance(call_id, str):
+            return self._calls.get(call_id)
+        return next(iter(self._calls.values())) if len(self._calls) == 1 else None
 
 
 class _Told:
-    """The progress of one call; of what comes too often, the first is told."""
+    """What is said of one call; of progress that comes too often, its first is told to people."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress, self._last = progress, float("-inf")
+    def __init__(self, request: ToolRequest) -> None:
+        self.dialogue = request.dialogue
+        self.asked: set[asyncio.Task[None]] = set()
+        self._progress, self._last = request.progress, float("-inf")
 
-    def take(self, params: Mapping[str, Any]) -> None:
+    def take_progress(self, params: Mapping[str, Any], mask: Mask) -> None:
+        message, done, total = params.get("message"), params.get("progress"), params.get("total")
+        said = str(mask(well_formed(message))) if isinstance(message, str) else None
+        if _is_number(done):
+            self.dialogue.progress(done, total if _is_number(total) else None, said)
         now = asyncio.get_running_loop().time()
-        if now - self._last >= _MOST_OFTEN_S and (text := _text(params)):
+        if now - self._last >= _MOST_OFTEN_S and (text := _text(said, done, total)):
             self._last = now
             self._progress(text)
 
+    def take_log(self, params: Mapping[str, Any], mask: Mask) -> None:
+        level, logger = params.get("level"), params.get("logger")
+        if level in [*LogLevel]:
+            named = well_formed(logger[:_LONGEST_LOGGER]) if isinstance(logger, str) else None
+            self.dialogue.log(LogLevel(level), named, mask(well_formed_value(params.get("data"))))
 
-def _text(params: Mapping[str, Any]) -> str:
-    message, done, total = params.get("message"), params.get("progress"), params.get("total")
-    said = " ".join(well_formed(message[: 4 * _LONGEST_MESSAGE]).split())[:_LONGEST_MESSAGE] if isinstance(message, str) else ""
-    if not isinstance(done, int | float) or isinstance(done, bool):
+
+def _text(message: str | None, done: object, total: object) -> str:
+    said = " ".join((message or "")[: 4 * _LONGEST_MESSAGE].split())[:_LONGEST_MESSAGE]
+    if not _is_number(done):
         return said
-    share = f"{done / total:.0%}" if isinstance(total, int | float) and 0 <= done <= total and total > 0 else f"{done:g}"
+    share = f"{done / total:.0%}" if _is_number(total) and 0 <= done <= total and total > 0 else f"{done:g}"
     return f"{said} ({share})" if said else share
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _without_mark(params: Mapping[str, Any]) -> dict[str, JsonValue]:
+    meta = params.get("_meta")
+    if not isinstance(meta, dict) or IN_ANSWER_TO not in meta:
+        return dict(params)
+    left = {name: value for name, value in cast("dict[str, JsonValue]", meta).items() if name != IN_ANSWER_TO}
+    others: dict[str, JsonValue] = {name: value for name, value in params.items() if name != "_meta"}
+    return {**others, "_meta": left} if left else others
+
+
+def _as_answer(asked: JSONRPCRequest, answer: Mapping[str, JsonValue]) -> JSONRPCMessage:
+    match answer:
+        case {"result": dict() as result}:
+            return JSONRPCResponse(jsonrpc="2.0", id=asked.id, result=cast("dict[str, Any]", result))
+        case {"error": {"code": int() as code, "message": str() as message}}:
+            return JSONRPCError(jsonrpc="2.0", id=asked.id, error=ErrorData(code=code, message=message))
+        case _:
+            return _answer(asked)
 
 
 def _answer(asked: JSONRPCRequest) -> JSONRPCMessage:

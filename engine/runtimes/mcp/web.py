@@ -6,7 +6,7 @@ import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import httpx
 import httpx2
@@ -18,6 +18,7 @@ from engine.runtimes.failures import NotSent
 from engine.runtimes.http.destination import Judge
 from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
 from engine.runtimes.mcp.pipes import Streams
+from engine.runtimes.mcp.wire import IN_ANSWER_TO
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.calls.json_size import Excess, excess_of
 
@@ -148,6 +149,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
     def __init__(self, inner: httpx2.AsyncByteStream, server: WebServer, request: httpx2.Request) -> None:
         self._inner, self._server, self._request = inner, server, request
+        self._call = _call_of(request)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size, event = 0, bytearray()
@@ -165,7 +167,7 @@ class _Bounded(httpx2.AsyncByteStream):
                 if (excess := excess_of(whole, self._server.max_values)) is not None:
                     yield self._refusal(_too_many(excess))
                     return
-                yield whole
+                yield _marked(whole, self._call) if self._call else whole
                 del event[:end]
         if event:
             yield bytes(event)
@@ -175,6 +177,37 @@ class _Bounded(httpx2.AsyncByteStream):
 
     def _refusal(self, why: str) -> bytes:
         return f"event: message\ndata: {json.dumps(_error(self._request, TOO_LARGE, why))}\n\n".encode()
+
+
+def _call_of(request: httpx2.Request) -> str | None:
+    """The id of the call that a request makes; None for others."""
+    match json.loads(request.content):
+        case {"method": "tools/call", "params": {"_meta": {"progressToken": str() as call_id}}}:
+            return call_id
+        case _:
+            return None
+
+
+def _marked(events: bytes, call_id: str) -> bytes:
+    """What the server says and asks in the stream of a call names that call: over HTTP nothing else tells."""
+    if b'"method"' not in events:
+        return events
+    return b"".join(_marked_line(line, call_id) for line in events.splitlines(keepends=True))
+
+
+def _marked_line(line: bytes, call_id: str) -> bytes:
+    if not line.startswith(b"data:") or b'"method"' not in line:
+        return line
+    try:
+        message = json.loads(line[5:])
+    except ValueError:
+        return line
+    if not isinstance(message, dict) or "method" not in message:
+        return line
+    said = cast("dict[str, Any]", message)
+    params = said.get("params") or {}
+    said["params"] = {**params, "_meta": {**(params.get("_meta") or {}), IN_ANSWER_TO: call_id}}
+    return b"data: " + json.dumps(said).encode() + b"\n"
 
 
 async def _whole(stream: httpx2.AsyncByteStream, most: int) -> bytes | None:

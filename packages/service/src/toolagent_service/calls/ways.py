@@ -25,6 +25,7 @@ class WayFacts:
     is_ready: bool
     has_effects: bool
     has_role: bool = False
+    may_ask: bool = False
     quick_s: float | None = None
 
 
@@ -41,6 +42,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("off", "`TOOL_AGENT_LANES` is `off`", lambda facts: facts.lanes is LaneMode.OFF),
     Reason("nobody_waits", "the call is asynchronous", lambda facts: not facts.is_waited_for),
     Reason("streams", "the call asks for a stream", lambda facts: facts.streams),
+    Reason("asks", "the caller answers questions, and the tool may ask some", lambda facts: facts.may_ask),
     Reason("acts", "the tool has side effects, and `TOOL_AGENT_LANES` is not `all`", lambda facts: _acts(facts)),
     Reason("role", "the tool has a role in a group with a lifecycle", lambda facts: facts.has_role),
     Reason("files", "a parameter may name a file", lambda facts: facts.names_files),

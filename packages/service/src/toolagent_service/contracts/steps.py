@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from toolagent.contracts.call_messages import Listener
 from toolagent.contracts.calls import Caller, ToolCall, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.groups import GroupRole, ToolGroup
@@ -71,6 +72,7 @@ class CallPlan(Contract):
     """The version under repair that this one stands in for."""
     repair: Blank = None
     """The task of that repair."""
+    listens: Listener | None = None
 
 
 class AdmitRequest(Contract):

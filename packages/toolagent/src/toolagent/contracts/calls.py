@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue
 
+from toolagent.contracts.call_messages import Listener
 from toolagent.contracts.callbacks import CallbackUrl
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
@@ -88,6 +89,9 @@ class ToolCall(Contract):
     priority: Annotated[int, Field(ge=1, le=5, description="1 is served first when slots are short.")] = 3
     callback_url: Annotated[
         CallbackUrl | None, Field(description="Where the signed result is posted when a call of mode `async` has ended.")
+    ] = None
+    listens: Annotated[
+        Listener | None, Field(description="What the caller hears and answers while the call goes on; unset: it only waits.")
     ] = None
 
 

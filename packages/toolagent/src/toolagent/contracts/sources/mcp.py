@@ -11,6 +11,9 @@ from toolagent.contracts.sources.source import PackedSource, ScriptLanguage, Sha
 __all__ = ["McpSource"]
 
 
+_MODERN = "2026-07-28"
+
+
 class McpSource(PackedSource):
     """A tool of an MCP server: one that is reached over HTTP (`url`), or one that is started here and speaks on its stdin and stdout.
 
@@ -37,6 +40,10 @@ class McpSource(PackedSource):
     environment: Annotated[
         dict[str, str], Field(description="Variables of the server that is started; `secret:NAME` as a value is that secret.")
     ] = {}
+    revision: Annotated[
+        Literal["2025-11-25", "2026-07-28"] | None,
+        Field(description="The revision of the protocol that is tried first; unset: 2026-07-28 by HTTP, 2025-11-25 with a program."),
+    ] = None
     process: SharedProcess = None
     remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
     auth_header: HeaderName = "Authorization"
@@ -47,8 +54,13 @@ class McpSource(PackedSource):
     def traits(self) -> Traits:
         if self.url is not None:
             shown = (self.remote_api_key or "", self.url)
-            return Traits(BackendRuntime.REMOTE, servers=(self.url,), shown=shown, only_public=self.only_public)
-        return Traits(BackendRuntime.LOCAL, on_host=True, stays_up=True, apart=True)
+            return Traits(BackendRuntime.REMOTE, servers=(self.url,), shown=shown, only_public=self.only_public, asks=True)
+        return Traits(BackendRuntime.LOCAL, on_host=True, stays_up=True, apart=True, asks=True)
+
+    @property
+    def is_modern_first(self) -> bool:
+        """Whether 2026-07-28 is tried first. Programs of before may end at a request that they do not know."""
+        return self.revision == _MODERN or (self.revision is None and self.url is not None and self.transport == "streamable_http")
 
     @property
     def project(self) -> str | None:

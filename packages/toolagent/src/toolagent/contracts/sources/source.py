@@ -74,6 +74,8 @@ class Traits:
     """These may be reached at public addresses only."""
     handler: str | None = None
     """The part of the service that it is, which cannot be removed; None for all others."""
+    asks: bool = False
+    """It may ask its caller something while a call goes on."""
 
     @property
     def secrets(self) -> tuple[str, ...]:

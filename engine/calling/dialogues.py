@@ -1,0 +1,130 @@
+"""What a tool says to the caller of one call, and asks of it: kept as messages of the call, which the caller's front door reads."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from engine.runtimes.runtime import Asked, Dialogue, Silence, declined
+from engine.store.call_messages import CallMessages
+from toolagent.contracts.call_messages import ANSWER_OF, Listener, LogLevel, MessageKind
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.core.failures import StoreUnavailableError
+
+_MOST_WAITING = 256
+"""Messages that are on their way to the database; what comes faster is left out."""
+
+_MOST_MESSAGES = 2_000
+_MOST_BYTES = 256 * 1024
+_GOODBYE_S = 2.0
+
+Sampling: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
+"""Has our own model answer what a tool asks a model: takes the params of `sampling/createMessage`, returns an answer."""
+
+_Message: TypeAlias = tuple[MessageKind, dict[str, JsonValue]]
+
+
+def may_ask(listens: Listener | None, entry: ToolEntry) -> bool:
+    """Whether a call may wait for an answer of its caller."""
+    return listens is not None and bool(listens.answers) and any(source.traits.asks for source in entry.sources)
+
+
+class Dialogues:
+    """Without `sampling` no model answers for a caller that does not."""
+
+    def __init__(self, messages: CallMessages, sampling: Sampling | None = None) -> None:
+        self._messages, self._sampling = messages, sampling
+
+    @asynccontextmanager
+    async def of(self, call_id: str, listens: Listener | None, timeout_s: float) -> AsyncGenerator[Dialogue]:
+        """Of one call, which may take so many seconds. All that was said is in the database when the block has ended."""
+        if listens is None and self._sampling is None:
+            yield Silence()
+            return
+        dialogue = CallDialogue(self._messages, call_id, listens or Listener(), timeout_s, self._sampling)
+        try:
+            yield dialogue
+        finally:
+            await dialogue.close()
+
+
+class CallDialogue:
+    """To be closed with `close`."""
+
+    def __init__(self, messages: CallMessages, call_id: str, listens: Listener, timeout_s: float, sampling: Sampling | None) -> None:
+        self._messages, self._call_id, self._listens, self._timeout_s, self._sampling = messages, call_id, listens, timeout_s, sampling
+        self._unsaid: list[_Message] = []
+        self._said = 0
+        self._saying: asyncio.Task[None] | None = None
+
+    @property
+    def listens(self) -> Listener:
+        return self._listens
+
+    def progress(self, done: float, total: float | None, message: str | None) -> None:
+        if self._listens.progress:
+            self._say("progress", {"progress": done, "total": total, "message": message})
+
+    def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None:
+        if self._listens.log_level is not None and level.reaches(self._listens.log_level):
+            self._say("log", {"level": level.value, "logger": logger, "data": data})
+
+    async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
+        """Those for the caller are said at once, and answered in any order."""
+        told = [one for one in asked if ANSWER_OF[one.question] in self._listens.answers and self._takes(_payload(one))]
+        await self._all_said()
+        try:
+            last = await self._messages.say_all(self._call_id, [("question", _payload(one)) for one in told]) if told else 0
+        except StoreUnavailableError:
+            told, last = [], 0
+        positions = {id(one): last - len(told) + number for number, one in enumerate(told, 1)}
+        return await asyncio.gather(*(self._answer(one, positions.get(id(one))) for one in asked))
+
+    async def _answer(self, asked: Asked, position: int | None) -> dict[str, JsonValue]:
+        if position is not None:
+            with contextlib.suppress(StoreUnavailableError, TimeoutError):
+                return await self._messages.wait_answer(self._call_id, position, self._timeout_s)
+        elif asked.question == "sampling/createMessage" and self._sampling is not None:
+            return await self._sampling(asked.params)
+        return declined(asked.question)
+
+    async def close(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GOODBYE_S):
+                await self._all_said()
+        if self._saying is not None:
+            self._saying.cancel()
+
+    def _say(self, kind: MessageKind, payload: dict[str, JsonValue]) -> None:
+        if len(self._unsaid) >= _MOST_WAITING or not self._takes(payload):
+            return
+        self._unsaid.append((kind, payload))
+        if self._saying is None or self._saying.done():
+            self._saying = asyncio.create_task(self._say_all(), name=f"messages of {self._call_id}")
+
+    def _takes(self, payload: dict[str, JsonValue]) -> bool:
+        """Whether it is said at all."""
+        if self._said >= _MOST_MESSAGES or len(json.dumps(payload)) > _MOST_BYTES:
+            return False
+        self._said += 1
+        return True
+
+    async def _say_all(self) -> None:
+        while self._unsaid:
+            batch, self._unsaid = self._unsaid, []
+            # They are of use now or never: the call does not wait for the database.
+            with contextlib.suppress(StoreUnavailableError):
+                await self._messages.say_all(self._call_id, batch)
+
+    async def _all_said(self) -> None:
+        if self._saying is not None:
+            await asyncio.wait([self._saying])
+
+
+def _payload(asked: Asked) -> dict[str, JsonValue]:
+    named: dict[str, JsonValue] = {"key": asked.key} if asked.key is not None else {}
+    return {"method": asked.question, "params": asked.params, **named}

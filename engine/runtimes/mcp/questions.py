@@ -1,0 +1,66 @@
+"""Servers that ask before they answer (2026-07-28): the request is sent again with the answers, until there is a result."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
+
+from mcp import MCPError
+from pydantic import JsonValue
+
+from engine.runtimes.mcp.codes import DECLINED, STRANGE
+from engine.runtimes.runtime import Asked, Dialogue
+from toolagent.contracts.call_messages import ANSWER_OF, Question
+from toolagent.core.texts import well_formed, well_formed_value
+
+_MOST_ROUNDS = 32
+_MOST_AT_ONCE = 16
+_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
+"""Before a server is asked again that asked nothing."""
+
+Send = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""Sends the request with these parameters besides its own, and returns the result. Raises MCPError."""
+
+
+async def answered(send: Send, dialogue: Dialogue) -> dict[str, Any]:
+    """The result that is none but a result. Raises MCPError: also where the caller does not answer what it must."""
+    more: dict[str, Any] = {}
+    pause_s = _PAUSE_S
+    for _ in range(_MOST_ROUNDS):
+        result = await send(more)
+        if result.get("resultType") != "input_required":
+            return result
+        asked, state = result.get("inputRequests"), result.get("requestState")
+        more = {"requestState": state} if isinstance(state, str) else {}
+        if isinstance(asked, dict) and asked:
+            more["inputResponses"] = await _answers(cast("dict[str, Any]", asked), dialogue)
+        else:
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+    raise MCPError(code=STRANGE, message=f"The server asked for more {_MOST_ROUNDS} times, and did not come to a result.")
+
+
+async def _answers(asked: Mapping[str, Any], dialogue: Dialogue) -> dict[str, JsonValue]:
+    if len(asked) > _MOST_AT_ONCE:
+        raise MCPError(code=STRANGE, message=f"The server asked {len(asked)} things at once; at most {_MOST_AT_ONCE} are answered.")
+    questions = [_question(key, one) for key, one in asked.items()]
+    answers = await dialogue.ask(questions)
+    return {key: _result(one, answer) for key, one, answer in zip(asked, questions, answers, strict=True)}
+
+
+def _question(key: str, asked: object) -> Asked:
+    method = cast("dict[str, Any]", asked).get("method") if isinstance(asked, dict) else None
+    if not isinstance(method, str) or method not in ANSWER_OF:
+        raise MCPError(code=STRANGE, message=f"The server asked what is no question of the protocol: {str(method)[:100]}")
+    params = cast("dict[str, Any]", asked).get("params")
+    told = well_formed_value(params if isinstance(params, dict) else {})
+    return Asked(cast("Question", method), cast("dict[str, JsonValue]", told), well_formed(key))
+
+
+def _result(asked: Asked, answer: Mapping[str, JsonValue]) -> JsonValue:
+    match answer:
+        case {"result": result}:
+            return result
+        case {"error": {"message": str() as why}}:
+            raise MCPError(code=DECLINED, message=f"The tool asked for {asked.question}, which was not answered: {why}")
+        case _:
+            raise MCPError(code=DECLINED, message=f"The tool asked for {asked.question}, which was not answered.")

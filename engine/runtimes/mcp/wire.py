@@ -1,0 +1,51 @@
+"""What a request carries besides its own parameters, by the revision of the protocol that was agreed on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    encode_header_value,
+)
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, LOG_LEVEL_META_KEY, PROTOCOL_VERSION_META_KEY, Implementation
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import JsonValue
+
+from toolagent.contracts.call_messages import Listener
+
+OURS = Implementation(name="tool-agent", version="1")
+
+IN_ANSWER_TO = "tool-agent/in-answer-to"
+"""In `_meta` of what a server sends over HTTP while it works on a call: the id of that call. Set on our side."""
+
+_CAPABILITIES: Mapping[str, JsonValue] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+
+
+def is_modern(version: str) -> bool:
+    """Whether each request stands for itself (2026-07-28), and no session is opened."""
+    return version in MODERN_PROTOCOL_VERSIONS
+
+
+def stamped(
+    method: str, params: Mapping[str, Any], version: str, listens: Listener, more: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Parameters and headers of a request. It declares what this caller can answer; `more` are headers of its own."""
+    headers = {MCP_PROTOCOL_VERSION_HEADER: version}
+    if not is_modern(version):
+        return dict(params), headers
+    meta: dict[str, JsonValue] = {
+        **params.get("_meta", {}),
+        PROTOCOL_VERSION_META_KEY: version,
+        CLIENT_INFO_META_KEY: OURS.model_dump(by_alias=True, mode="json", exclude_none=True),
+        CLIENT_CAPABILITIES_META_KEY: {name: _CAPABILITIES[name] for name in listens.answers},
+    }
+    if listens.log_level is not None:
+        meta[LOG_LEVEL_META_KEY] = listens.log_level.value
+    headers[MCP_METHOD_HEADER] = method
+    name = params.get(NAME_BEARING_METHODS.get(method, ""))
+    if isinstance(name, str):
+        headers[MCP_NAME_HEADER] = encode_header_value(name)
+    return {**params, "_meta": meta}, {**headers, **more}

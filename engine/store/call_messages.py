@@ -1,0 +1,113 @@
+"""The table `call_messages`: what calls say to their callers while they go on, what they ask, and what is answered."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from pydantic import JsonValue
+from sqlalchemy import Column, Index, Integer, RowMapping, String, Table, Text, delete, func, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.tables import METADATA, calls
+from engine.store.upserts import insert_new
+from toolagent.contracts.call_messages import CallMessage, MessageKind
+
+_AT_ONCE = 500
+_LOOK_S, _LONGEST_LOOK_S = 0.02, 0.25
+_KEPT = timedelta(minutes=5)
+"""After the end of the call: who asks again finds what was said last."""
+
+_KEPT_AT_MOST = timedelta(hours=26)
+"""No call takes longer than a day."""
+
+Payload = Mapping[str, JsonValue]
+
+call_messages = Table(
+    "call_messages",
+    METADATA,
+    Column("call_id", String(100), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String(16), nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("answer", Text),
+    Column("at", String(32), nullable=False),
+    Column("answered_at", String(32)),
+    Index("ix_call_messages_at", "at"),
+)
+
+
+class CallMessages:
+    """All raise StoreUnavailableError. The caller and the tool may be in two processes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: dict[tuple[str, int], asyncio.Event] = {}
+
+    async def say(self, call_id: str, kind: MessageKind, payload: Payload) -> int:
+        """The position of the message. Said again, it is there twice."""
+        return await self.say_all(call_id, ((kind, payload),))
+
+    async def say_all(self, call_id: str, new: Sequence[tuple[MessageKind, Payload]]) -> int:
+        """Several messages in this order; the position of the last."""
+        async with self._database.write(alone=f"messages of {call_id}") as connection:
+            last = await _last(connection, call_id)
+            at = timestamp(now())
+            rows = [
+                {"call_id": call_id, "position": position, "kind": kind, "payload": json.dumps(payload), "at": at}
+                for position, (kind, payload) in enumerate(new, last + 1)
+            ]
+            await insert_new(connection, call_messages, rows)
+        return last + len(new)
+
+    async def after(self, call_id: str, position: int = 0) -> tuple[CallMessage, ...]:
+        """What follows a position, in order, at most 500 of it."""
+        query = select(call_messages).where(call_messages.c.call_id == call_id, call_messages.c.position > position)
+        return tuple(map(_message, await self._database.mappings(query.order_by(call_messages.c.position).limit(_AT_ONCE))))
+
+    async def answer(self, call_id: str, position: int, answer: Payload) -> bool:
+        """Answer a question; False where it is answered already, or there is no such question."""
+        values = {"answer": json.dumps(answer), "answered_at": timestamp(now())}
+        asked = (call_messages.c.call_id == call_id, call_messages.c.position == position, call_messages.c.kind == "question")
+        async with self._database.write() as connection:
+            done = await connection.execute(update(call_messages).where(*asked, call_messages.c.answer.is_(None)).values(**values))
+        if (waiting := self._waiting.get((call_id, position))) is not None:
+            waiting.set()
+        return bool(done.rowcount)
+
+    async def wait_answer(self, call_id: str, position: int, timeout_s: float) -> dict[str, JsonValue]:
+        """The answer to a question, whichever process gets it. Raises TimeoutError."""
+        query = select(call_messages.c.answer).where(call_messages.c.call_id == call_id, call_messages.c.position == position)
+        answered = self._waiting.setdefault((call_id, position), asyncio.Event())
+        pause_s = _LOOK_S
+        try:
+            async with asyncio.timeout(timeout_s):
+                while (answer := await self._database.scalar(query)) is None:
+                    try:
+                        async with asyncio.timeout(pause_s):
+                            await answered.wait()
+                    except TimeoutError:
+                        pause_s = min(2 * pause_s, _LONGEST_LOOK_S)
+        finally:
+            self._waiting.pop((call_id, position), None)
+        return json.loads(answer)
+
+    async def forget_ended(self) -> tuple[str, ...]:
+        """Remove the messages of calls that have ended. Says how many, in words."""
+        settled = select(calls.c.call_id).where(calls.c.call_id == call_messages.c.call_id, calls.c.settled_at < timestamp(now() - _KEPT))
+        old = call_messages.c.at < timestamp(now() - _KEPT_AT_MOST)
+        async with self._database.write() as connection:
+            done = await connection.execute(delete(call_messages).where(or_(settled.exists(), old)))
+        return (f"forgot {done.rowcount} messages of calls",) if done.rowcount else ()
+
+
+async def _last(connection: AsyncConnection, call_id: str) -> int:
+    position = func.coalesce(func.max(call_messages.c.position), 0)
+    return (await connection.execute(select(position).where(call_messages.c.call_id == call_id))).scalar_one()
+
+
+def _message(row: RowMapping) -> CallMessage:
+    answer: JsonValue = json.loads(row["answer"]) if row["answer"] else None
+    return CallMessage.model_validate({**row, "payload": json.loads(row["payload"]), "answer": answer})

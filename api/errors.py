@@ -7,6 +7,7 @@ ControlFailedError       a tool could not be started or stopped
 MakingUnreachableError   Temporal cannot be asked about a task that makes or repairs a tool
 ToolAgentError           a call without an ordinary end; answered with its ToolResult
 TableRefusedError, TableExistsError, NoSuchTableError (external tables)
+McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpServerExistsError, NoSuchMcpServerError
 FileTooLargeError, StoreUnavailableError (the database, or where files are kept)
 Exception                ours to repair; the caller learns nothing of it
 """
@@ -35,6 +36,11 @@ from toolagent.core.failures import (
     ContentDamagedError,
     ContentUnavailableError,
     FileTooLargeError,
+    McpServerExistsError,
+    McpServerNotReachedError,
+    McpServerNotStartedError,
+    McpServerRefusedError,
+    NoSuchMcpServerError,
     NoSuchTableError,
     StoreFullError,
     StoreUnavailableError,
@@ -71,6 +77,9 @@ STATUS: Mapping[Kind, HTTPStatus] = {
     ProblemKind.HOST_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.TABLE_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.TABLE_EXISTS: HTTPStatus.CONFLICT,
+    ProblemKind.SERVER_NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ProblemKind.SERVER_EXISTS: HTTPStatus.CONFLICT,
+    ProblemKind.SERVER_NOT_REACHED: HTTPStatus.BAD_GATEWAY,
     ProblemKind.GROUP_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.SESSION_NOT_FOUND: HTTPStatus.NOT_FOUND,
     ProblemKind.SESSION_OVER: HTTPStatus.CONFLICT,
@@ -166,13 +175,22 @@ def handle_errors(app: Starlette) -> None:
     _handle(app, ControlFailedError, lambda error: _control_problem(error.error))
     _handle(app, MakingUnreachableError, lambda error: refusal_response(unanswered(error, "Ask again.")))
     _handle(app, FileTooLargeError, lambda error: refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, str(error))))
-    _handle(app, TableRefusedError, lambda error: refusal_response(_refused_table(error)))
+    _handle(app, TableRefusedError, lambda error: refusal_response(_refused_field(error)))
     _handle(app, TableExistsError, lambda error: refusal_response(bad_field("source", str(error), ProblemKind.TABLE_EXISTS)))
     _handle(app, NoSuchTableError, lambda error: refusal_response(Refusal(ProblemKind.TABLE_NOT_FOUND, str(error))))
+    _handle_mcp_servers(app)
     _handle(app, StoreUnavailableError, _store_problem)
     # Nobody reads this answer; but it is no failure of ours, to be logged as one.
     _handle(app, ClientDisconnect, lambda _: refusal_response(Refusal(ProblemKind.MALFORMED_BODY, "The client went away.")))
     app.add_exception_handler(Exception, _unexpected)
+
+
+def _handle_mcp_servers(app: Starlette) -> None:
+    _handle(app, McpServerRefusedError, lambda error: refusal_response(_refused_field(error)))
+    _handle(app, McpServerExistsError, lambda error: refusal_response(bad_field("name", str(error), ProblemKind.SERVER_EXISTS)))
+    _handle(app, NoSuchMcpServerError, lambda error: refusal_response(Refusal(ProblemKind.SERVER_NOT_FOUND, str(error))))
+    _handle(app, McpServerNotReachedError, lambda error: refusal_response(Refusal(ProblemKind.SERVER_NOT_REACHED, str(error))))
+    _handle(app, McpServerNotStartedError, lambda error: refusal_response(Refusal(ErrorType.UNAVAILABLE, str(error))))
 
 
 def _handle(app: Starlette, kind: type[ErrorT], respond: Callable[[ErrorT], Response]) -> None:
@@ -217,7 +235,7 @@ def _field(location: tuple[int | str, ...]) -> str:
     return str(path[0]) if place == "header" else ".".join(map(str, path))[:200]
 
 
-def _refused_table(error: TableRefusedError) -> Refusal:
+def _refused_field(error: TableRefusedError | McpServerRefusedError) -> Refusal:
     return bad_field(error.field, str(error), ErrorType.SECURITY_ERROR if error.is_private else ProblemKind.INVALID_REQUEST)
 
 

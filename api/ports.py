@@ -30,6 +30,7 @@ from toolagent.contracts.lanes import Lane, LaneCounts
 from toolagent.contracts.making import Evidence, Guidance, MakeRequest, MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolGroup
+from toolagent.contracts.mcp_servers import McpServer, McpServers, McpServerSpec, RemovedMcpServer
 from toolagent.contracts.quarantine import QuarantinedInput
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
 from toolagent.contracts.routes import ToolControl, ToolRoute
@@ -166,6 +167,16 @@ class Tables(Protocol):
     async def register(self, source: str, url: str, key: str | None) -> ExternalTable: ...
     async def refresh(self, source: str) -> ExternalTable: ...
     async def remove(self, source: str) -> RemovedTable: ...
+
+
+class RegisteredMcpServers(Protocol):
+    """`engine.mcp_servers.servers.RegisteredServers` is one; its docstrings say what is raised."""
+
+    async def list_all(self) -> McpServers: ...
+    async def get(self, name: str) -> McpServer: ...
+    async def register(self, name: str, spec: McpServerSpec) -> McpServer: ...
+    async def refresh(self, name: str) -> McpServer: ...
+    async def remove(self, name: str) -> RemovedMcpServer: ...
 
 
 class KnowHub(Protocol):
@@ -318,6 +329,7 @@ class Dependencies:
     lanes: Lanes
     placements: HostChoice
     tables: Tables
+    mcp_servers: RegisteredMcpServers
     knowhub: KnowHub
     audit: AuditTrail
     mcp: McpParts

@@ -2,11 +2,14 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from engine.calling.door_tools import is_served
 from engine.calling.intake import Intake
 from engine.calls.call_folders import CallFolders
+from engine.mcp_servers.looking import ServerLooks
+from engine.mcp_servers.servers import RegisteredServers
 from engine.runtimes.builtin.runtime import BuiltinRuntime
 from engine.runtimes.http.destination import BeforeSending
 from engine.runtimes.http.exchange import HttpExchange
@@ -16,15 +19,23 @@ from engine.runtimes.mcp.remote import RemoteMcpRuntime
 from engine.runtimes.running.door_supervisor import DoorSupervisor
 from engine.runtimes.runtime import AnyRuntime
 from workers.host.sandbox import policy_of
-from workers.parts import CallMaking, Store, builtins_of, table_destinations
+from workers.parts import CallMaking, Store, builtins_of, server_judge, servers_of, table_destinations
 from workers.settings.environment import environment
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
 
 
+@dataclass(frozen=True, slots=True)
+class DoorMaking:
+    """What makes calls, and the MCP servers: those at a URL may be registered here, others are started on hosts."""
+
+    calls: CallMaking
+    servers: RegisteredServers
+
+
 @asynccontextmanager
-async def making_of_door(settings: Settings, state: StateDirectory, store: Store) -> AsyncGenerator[CallMaking]:
+async def making_of_door(settings: Settings, state: StateDirectory, store: Store) -> AsyncGenerator[DoorMaking]:
     """What makes calls in a process that is no host, until the block ends. Raises CannotRun."""
     secrets = SecretSource(environment(), state.root / "secrets")
     secrets.check()
@@ -36,10 +47,11 @@ async def making_of_door(settings: Settings, state: StateDirectory, store: Store
     )
     tables = http.with_judge(BeforeSending(table_destinations(settings)))
     running = settings.running
+    mcp = RemoteMcpRuntime(running.tool_health_timeout_s, running.stop_grace_s, http, secrets.resolve, server_judge(settings))
     runtimes: dict[str, AnyRuntime] = {
         "builtin": BuiltinRuntime(builtin),
         "remote": RemoteRuntime(http, secrets.resolve, tables),
-        "mcp": RemoteMcpRuntime(running.tool_health_timeout_s, running.stop_grace_s, http, secrets.resolve),
+        "mcp": mcp,
     }
     async with AsyncExitStack() as stack:
         stack.push_async_callback(http.aclose)
@@ -47,6 +59,6 @@ async def making_of_door(settings: Settings, state: StateDirectory, store: Store
         supervisor = DoorSupervisor(runtimes, partial(is_served, settings.calls.lanes, builtin, secrets.resolve))
         stack.push_async_callback(supervisor.close)
         # No call that may have files is made here: nothing is ever put into these folders.
-        yield CallMaking(
-            store, supervisor, frozenset(runtimes), settings, state.host, CallFolders(state.calls), Intake(settings.calls.bucket_limits)
-        )
+        folders, intake = CallFolders(state.calls), Intake(settings.calls.bucket_limits)
+        making = CallMaking(store, supervisor, frozenset(runtimes), settings, state.host, folders, intake)
+        yield DoorMaking(making, servers_of(store, settings, state, ServerLooks(mcp, None)))

@@ -43,6 +43,8 @@ from engine.external.tables import Tables
 from engine.groups.account import SessionAccounts
 from engine.knowhub.client import KnowHubClient
 from engine.knowhub.sync import KnowHubSyncing
+from engine.mcp_servers.looking import ServerLooks
+from engine.mcp_servers.servers import RegisteredServers
 from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
 from engine.registry.catalog_watch import ImportCatalog
@@ -57,7 +59,7 @@ from engine.runtimes.builtin import ALIASES, builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.building.containers import BuildContainers
-from engine.runtimes.http.destination import Destinations
+from engine.runtimes.http.destination import BeforeSending, Destinations, Judge
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
@@ -74,6 +76,7 @@ from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
 from engine.store.lost_steps import LostStepTable
+from engine.store.mcp_servers import McpServerRows
 from engine.store.mcp_sessions import McpSessionTable
 from engine.store.messages import MessageTable
 from engine.store.model_turns import ModelTurnTable
@@ -184,6 +187,20 @@ def tables_of(store: Store, settings: Settings, state: StateDirectory) -> Tables
     keys = SecretSource(environment(), state.root / "secrets")
     reader = TableReader(TableFetch(table_destinations(settings)))
     return Tables(ExternalTableRows(store.database), reader, keys, every_s=settings.tables.external_tools_refresh_s)
+
+
+def servers_of(store: Store, settings: Settings, state: StateDirectory, looks: ServerLooks) -> RegisteredServers:
+    """Registered MCP servers."""
+    keys = SecretSource(environment(), state.root / "secrets")
+    return RegisteredServers(McpServerRows(store.database), looks, keys, every_s=settings.tables.mcp_refresh_s)
+
+
+def server_judge(settings: Settings) -> Judge:
+    """Where registered MCP servers may be. Raises CannotRun."""
+    try:
+        return BeforeSending(Destinations(settings.calls.mcp_allow, setting="TOOL_AGENT_MCP_ALLOW"))
+    except ValueError as error:
+        raise CannotRun(str(error)) from error
 
 
 def table_destinations(settings: Settings) -> Destinations:
@@ -316,6 +333,7 @@ def doors_of(
     checks: Mapping[str, Check],
     watch: LoopWatch,
     lane: Callable[[], LaneCounts | None],
+    servers: RegisteredServers,
     im: Im | None = None,
 ) -> Dependencies:
     """What the front door stands before."""
@@ -345,6 +363,7 @@ def doors_of(
         placements=store.placements,
         knowhub=knowhub,
         tables=tables_of(store, settings, state),
+        mcp_servers=servers,
         callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,
         mcp=McpParts(

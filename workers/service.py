@@ -78,11 +78,8 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         stack.push_async_callback(calls.close)
         door = await stack.enter_async_context(running_door(settings, store, state.host, temporal.client, calls, host.lane))
         im = await stack.enter_async_context(running_im(settings, state, temporal.client, store.database))
-        app = create_app(
-            doors_of(
-                store, door.client, KnowHubSyncs(temporal.client), settings, state, checks, watch, door.figures, im.client if im else None
-            )
-        )
+        syncs, contact = KnowHubSyncs(temporal.client), im.client if im else None
+        app = create_app(doors_of(store, door.client, syncs, settings, state, checks, watch, door.figures, host.servers, contact))
         await stack.enter_async_context(answering_mcp(app, store.mcp_sessions, settings, grace))
         await stack.enter_async_context(serving(app, listener, grace))
         ended = partial(_first_of, host.ended, im.ended) if im else host.ended
@@ -124,8 +121,9 @@ async def running_api(settings: Settings, shared: socket | None = None) -> Async
         recording = await _watched(stack, parts, temporal, store)
         calls = GuardedCalls(temporal.client, recording, patience_s=settings.temporal.temporal_patience_s)
         making = await stack.enter_async_context(making_of_door(settings, state, store))
-        door = await stack.enter_async_context(running_door(settings, store, None, temporal.client, calls, making.lane))
-        app = create_app(doors_of(store, door.client, KnowHubSyncs(temporal.client), settings, state, checks, watch, door.figures))
+        door = await stack.enter_async_context(running_door(settings, store, None, temporal.client, calls, making.calls.lane))
+        syncs = KnowHubSyncs(temporal.client)
+        app = create_app(doors_of(store, door.client, syncs, settings, state, checks, watch, door.figures, making.servers))
         grace = Grace(settings.calls.shutdown_grace_s)
         await stack.enter_async_context(answering_mcp(app, store.mcp_sessions, settings, grace))
         await stack.enter_async_context(serving(app, listener, grace))

@@ -117,7 +117,9 @@ class Calling:
         if not is_modern(ctx) or not has_tasks(ctx):
             if support is TaskSupport.REQUIRED:
                 data = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-                raise MCPError(MISSING_CAPABILITY, f"{entry.manifest.tool_id} is called as a task only: declare the extension {TASKS}.", data)
+                raise MCPError(
+                    MISSING_CAPABILITY, f"{entry.manifest.tool_id} is called as a task only: declare the extension {TASKS}.", data
+                )
             return None
         match support:
             case TaskSupport.FORBIDDEN:
@@ -169,5 +171,3 @@ def _responses(params: CallToolRequestParams) -> dict[str, JsonValue]:
     """The answers to questions that the client sent along, by their keys."""
     given = params.input_responses or {}
     return {key: answer.model_dump(mode="json", by_alias=True, exclude_none=True) for key, answer in given.items()}
-
-

@@ -67,7 +67,9 @@ class Event:
     def written(self) -> bytes:
         data = json.dumps(self.message, ensure_ascii=False, separators=(",", ":")) if self.message is not None else ""
         head = f"id: {self.event_id}\n" if self.event_id else ""
-        return f"{head}retry: {_RETRY_MS}\ndata: \n\n".encode() if self.message is None else f"{head}event: message\ndata: {data}\n\n".encode()
+        return (
+            f"{head}retry: {_RETRY_MS}\ndata: \n\n".encode() if self.message is None else f"{head}event: message\ndata: {data}\n\n".encode()
+        )
 
 
 class EventStream:

@@ -87,7 +87,9 @@ class Listing:
                 inner = params.model_copy(update={"name": str(given.get("name")), "arguments": arguments})
                 return await self._calling.make(ctx, await self._named(visit, given), inner)
             case _:
-                raise MCPError(INVALID_PARAMS, f"name: there is no tool {params.name[:128]!r}; with mode=search there are {FIND}, {DESCRIBE}, {CALL}.")
+                raise MCPError(
+                    INVALID_PARAMS, f"name: there is no tool {params.name[:128]!r}; with mode=search there are {FIND}, {DESCRIBE}, {CALL}."
+                )
 
     async def _found(self, visit: Visit, given: dict[str, JsonValue]) -> dict[str, JsonValue]:
         need, limit, chosen = given.get("need"), given.get("limit", 5), visit.selection

@@ -102,7 +102,9 @@ class Resources:
         if file is None:
             return None
         if file.size > _LARGEST:
-            raise MCPError(INVALID_PARAMS, f"uri: the file has {file.size} bytes; at most {_LARGEST} are sent. GET /files/{file_id} has it.")
+            raise MCPError(
+                INVALID_PARAMS, f"uri: the file has {file.size} bytes; at most {_LARGEST} are sent. GET /files/{file_id} has it."
+            )
         data = await self._answers.bytes_of(file)
         if data is None:
             return None

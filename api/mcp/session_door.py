@@ -155,7 +155,9 @@ class SessionDoor:
             raise no_request(f"{SESSION_HEADER}: begin with `initialize`, whose answer has the id of the session.")
         session = await self._sessions.get(session_id)
         if session is None:
-            raise no_request(f"{SESSION_HEADER}: there is no session of this id (any more). Begin anew with `initialize`.", HTTPStatus.NOT_FOUND)
+            raise no_request(
+                f"{SESSION_HEADER}: there is no session of this id (any more). Begin anew with `initialize`.", HTTPStatus.NOT_FOUND
+            )
         return session
 
 

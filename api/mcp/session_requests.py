@@ -1,4 +1,4 @@
-"""One request of a session: the SDK's handlers run it, and its answer is one of JSON, or a stream once there is something to tell before."""
+"""One request of a session: the SDK's handlers run it. Its answer is JSON, or a stream once there is something to tell before."""
 
 import asyncio
 import json
@@ -72,10 +72,20 @@ class SessionRequest:
     def _event_id(self) -> str | None:
         return self.point.event_id if self.point else None
 
-    async def send_raw_request(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> dict[str, Any]:
+    async def send_raw_request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,  # noqa: ARG002 - as the SDK calls it
+        opts: CallOptions | None = None,  # noqa: ARG002 - as the SDK calls it
+    ) -> dict[str, Any]:
         raise NoBackChannelError(method)
 
-    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+    async def notify(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,  # noqa: ARG002 - as the SDK calls it
+    ) -> None:
         await self.prime()
         told: dict[str, JsonValue] = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
         await self.stream.write(Event(told, self._event_id))

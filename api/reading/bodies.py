@@ -13,6 +13,7 @@ from toolagent.contracts.external_tables import TableSource
 from toolagent.contracts.http import SearchDetail
 from toolagent.contracts.identifiers import ToolId
 from toolagent.contracts.knowhub import SyncRequest
+from toolagent.contracts.mcp_servers import McpServerName, McpServerSpec
 
 LONGEST_MESSAGE = 8_000
 """Characters: with its context it may become the description of a task."""
@@ -111,6 +112,21 @@ class RegisterTableBody(Contract):
     api_key: Annotated[
         str | None, Field(min_length=1, max_length=4_000, description="Sent as a bearer token to the table's own server."), _Plain
     ] = None
+
+
+class RegisterMcpServerBody(McpServerSpec):
+    """An MCP server, in the form of clients' files: `url`, or `command` with `args`."""
+
+    model_config = strict(
+        {"name": "time", "command": "uvx", "args": ["mcp-server-time"]},
+        {"name": "far", "url": "https://mcp.example/mcp", "headers": {"Authorization": "Bearer …"}, "prefix": ""},
+    )
+
+    name: McpServerName
+
+    @property
+    def spec(self) -> McpServerSpec:
+        return McpServerSpec.model_validate(self.model_dump(exclude={"name"}))
 
 
 class SyncKnowHubBody(SyncRequest):

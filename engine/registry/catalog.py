@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from engine.registry.archives import NotPackedError, ProjectArchives
-from engine.registry.formats import containers_json, groups_json, registry_json, sources_json, versions_json
+from engine.registry.formats import containers_json, groups_json, mcp_json, registry_json, sources_json, versions_json
 from engine.registry.formats.document import Parsed, shown
 from engine.registry.reading import CatalogReading, read_catalog
 from engine.registry.secret_vault import SecretVault
@@ -24,6 +24,7 @@ from engine.store.containers import ContainerTable
 from engine.store.database import Database
 from engine.store.faults import FaultTable
 from engine.store.groups import GroupTable
+from engine.store.mcp_servers import McpServerRows
 from engine.store.tools import ToolTable
 from engine.store.version_rows import NewVersion
 from toolagent.contracts.catalog import ToolEntry
@@ -68,6 +69,7 @@ class CatalogImport:
         self._containers = ContainerTable(database)
         self._files = CatalogFileTable(database)
         self._faults = FaultTable(database)
+        self._servers = McpServerRows(database)
         self._archives = archives
         self._vault = vault
         self._catalog = catalog
@@ -97,12 +99,13 @@ class CatalogImport:
         await self._entries.bring_in(prepared.entries, FILES_ORIGIN)
         await self._entries.bring_in_versions(prepared.versions)
         await self._bring_in_lists(reading)
+        of_servers = await self._bring_in_servers(reading)
         for name, parsed in _by_file(reading).items():
             if parsed.readable:
                 await self._files.save(self._catalog, name, CatalogFile(parsed.envelope, tuple(parsed.mentioned)))
         of_tool_files = await self._tool_files.enter(loaded) if self._tool_files and loaded else []
         known = {*builtin, *reading.tools.mentioned, *await self._tools.list_ids()}
-        faults = [*map(shown, (*reading.faults(), *prepared.faults, *of_tool_files, *_strangers(reading, known)))]
+        faults = [*map(shown, (*reading.faults(), *prepared.faults, *of_tool_files, *of_servers, *_strangers(reading, known)))]
         await self._faults.replace(faults, self._catalog)
         return tuple(faults)
 
@@ -198,6 +201,15 @@ class CatalogImport:
             gone = await self._gone(containers_json.FILE_NAME, containers, ())
             await self._containers.bring_in([(entry, json.dumps(raws[key])) for key, entry in containers.entries.items()], gone)
 
+    async def _bring_in_servers(self, reading: CatalogReading) -> list[CatalogFault]:
+        """What they offer is looked at afterwards, when they are reached."""
+        if not reading.servers.readable:
+            return []
+        gone = await self._gone(mcp_json.FILE_NAME, reading.servers, ())
+        taken = await self._servers.bring_in(reading.servers.entries, sorted(gone))
+        reason = "An MCP server that was registered, or a group, has this name. Remove that, or choose another name."
+        return [CatalogFault(file=mcp_json.FILE_NAME, field=f"$.mcpServers.{name}", reason=reason) for name in taken]
+
     async def _gone(self, file: str, parsed: Parsed[Any], otherwise: Iterable[str]) -> set[str]:
         """What was removed from this catalog's file and is in no other catalog."""
         before = await self._files.of_file(file)
@@ -225,6 +237,7 @@ def _by_file(reading: CatalogReading) -> dict[str, Parsed[Any]]:
         groups_json.FILE_NAME: reading.groups,
         containers_json.FILE_NAME: reading.containers,
         versions_json.FILE_NAME: reading.versions,
+        mcp_json.FILE_NAME: reading.servers,
     }
     return {name: parsed for name, parsed in every.items() if name in reading.present}
 

@@ -15,6 +15,7 @@ from engine.store.catalog_files import CatalogFileTable
 from engine.store.containers import ContainerTable
 from engine.store.database import Database
 from engine.store.groups import GroupTable
+from engine.store.mcp_servers import McpServerRows
 from engine.store.tools import ToolTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
@@ -24,7 +25,7 @@ _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
 
 class CatalogExport:
-    """Neither built-in tools are in it, which come with the program, nor those of external tables, which come from there."""
+    """Neither built-in tools are in it, which come with the program, nor those of external tables and MCP servers."""
 
     def __init__(self, database: Database) -> None:
         self._entries = CatalogEntryTable(database)
@@ -32,6 +33,7 @@ class CatalogExport:
         self._containers = ContainerTable(database)
         self._files = CatalogFileTable(database)
         self._tools = ToolTable(database)
+        self._servers = McpServerRows(database)
 
     async def documents(self) -> dict[str, Document]:
         """By file name. Raises StoreUnavailableError."""
@@ -39,10 +41,12 @@ class CatalogExport:
         of_files = frozenset(await self._tools.list_ids(TOOL_FILES_ORIGIN))
         groups, containers = await self._groups.list_stored(), await self._containers.list_stored()
         files = {one.file_name: await self._files.merged(one.file_name) for one in FORMATS}
+        servers = {server.name: server.spec for server in await self._servers.list_all()}
         state = CatalogState(
             versions=await asyncio.to_thread(lambda: tuple(_kept(one) for one in stored if one.tool_id not in of_files)),
-            groups=tuple((group, _parsed(raw)) for group, raw in groups),
+            groups=tuple((group, _parsed(raw)) for group, raw in groups if group.group_id not in servers),
             containers=tuple((container, _parsed(raw)) for container, raw in containers),
+            servers=tuple(servers.items()),
             files={name: file for name, file in files.items() if file is not None},
         )
         single = [one for one in stored if one.tool_id in of_files]

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from engine.registry.formats import containers_json, groups_json, registry_json, sources_json, versions_json
+from engine.registry.formats import FORMATS, containers_json, groups_json, mcp_json, registry_json, sources_json, versions_json
 from engine.registry.formats.document import Parsed
 from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
+from toolagent.contracts.mcp_servers import McpServerSpec
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import ToolSource
 from toolagent_service.contracts.containers import ContainerInfo
@@ -27,10 +28,12 @@ class CatalogReading:
     groups: Parsed[ToolGroup]
     containers: Parsed[ContainerInfo]
     versions: Parsed[ToolEntry]
+    servers: Parsed[McpServerSpec]
     present: frozenset[str]
 
     def faults(self) -> list[CatalogFault]:
-        return [*self.tools.faults, *self.sources.faults, *self.groups.faults, *self.containers.faults, *self.versions.faults]
+        every = (self.tools, self.sources, self.groups, self.containers, self.versions, self.servers)
+        return [fault for parsed in every for fault in parsed.faults]
 
 
 def read_catalog(data_dir: Path, vault: SecretVault, *, expected: bool = True) -> CatalogReading:
@@ -55,10 +58,10 @@ def read_catalog(data_dir: Path, vault: SecretVault, *, expected: bool = True) -
         groups=read(groups_json.FILE_NAME, groups_json.parse),
         containers=read(containers_json.FILE_NAME, containers_json.parse),
         versions=read(versions_json.FILE_NAME, versions_json.parse),
+        servers=read(mcp_json.FILE_NAME, mcp_json.parse),
         present=frozenset(),
     )
-    names = (registry_json.FILE_NAME, sources_json.FILE_NAME, groups_json.FILE_NAME, containers_json.FILE_NAME, versions_json.FILE_NAME)
-    return replace(reading, present=frozenset(name for name in names if _is_there(data_dir / name)))
+    return replace(reading, present=frozenset(one.file_name for one in FORMATS if _is_there(data_dir / one.file_name)))
 
 
 def _is_there(path: Path) -> bool:

@@ -21,7 +21,9 @@ RUNTIMES: Mapping[str, Callable[[RuntimeParts], AnyRuntime]] = {
         parts.docker or DockerParts.by_default(parts.local.data, parts.local.state), parts.http, parts.projects
     ),
     "script": lambda parts: ScriptRuntime(parts.scripts, parts.projects, parts.secrets),
-    "mcp": lambda parts: McpRuntime(parts.local, parts.launcher, parts.sandboxing, parts.http, parts.secrets, parts.projects),
+    "mcp": lambda parts: McpRuntime(
+        parts.local, parts.launcher, parts.sandboxing, parts.http, parts.secrets, parts.projects, parts.mcp_servers
+    ),
     "builtin": lambda parts: BuiltinRuntime(parts.builtin_tools, parts.scripts),
 }
 """By the tag of the source that a runtime executes."""

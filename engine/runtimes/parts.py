@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.parts import DockerParts
+from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets
 from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
@@ -31,3 +32,5 @@ class RuntimeParts:
     """The engine for containers and what they are like; without it the local one, used as no setting says otherwise."""
     tables: HttpExchange | None = None
     """Reaches the tools of external tables, and no other addresses than these may lead to; without it `http` does."""
+    mcp_servers: Judge | None = None
+    """Which addresses registered MCP servers may be at; without it public ones."""

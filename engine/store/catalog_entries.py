@@ -27,6 +27,8 @@ _AT_ONCE = 100
 
 EXTERNAL_ORIGIN = "external:"
 """Begins the origin of tools of external tables; what the table is called follows."""
+MCP_ORIGIN = "mcp-server:"
+"""Begins the origin of tools of registered MCP servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +137,13 @@ class CatalogEntryTable:
         }
 
     async def list_stored(self, without_origin: str) -> tuple[StoredVersion, ...]:
-        """Every version of every tool that is there, by id; but for those of this origin, and those of external tables."""
+        """Every version of every tool that is there, by id; but for those of this origin, of external tables and of MCP servers."""
         columns = (tools.c.tool_id, tools.c.active_version, tools.c.imported, tool_versions.c.version, tool_versions.c.manifest)
         query = (
             select(*columns, tool_versions.c.raw)
             .join(tool_versions, tool_versions.c.tool_id == tools.c.tool_id)
-            .where(tools.c.removed_at.is_(None), tools.c.origin != without_origin, ~tools.c.origin.startswith(EXTERNAL_ORIGIN))
+            .where(tools.c.removed_at.is_(None), tools.c.origin != without_origin)
+            .where(~tools.c.origin.startswith(EXTERNAL_ORIGIN), ~tools.c.origin.startswith(MCP_ORIGIN))
             .order_by(tools.c.tool_id, tool_versions.c.created_at, tool_versions.c.version)
         )
         by_position = select(sources).order_by(sources.c.tool_id, sources.c.version, sources.c.position)

@@ -14,6 +14,7 @@ from engine.calling.intake import Intake
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
 from engine.calls.call_folders import CallFolders
+from engine.mcp_servers.servers import RegisteredServers
 from engine.registry.catalog_watch import imported_catalog
 from engine.registry.stored_archives import StoredArchives
 from engine.runtimes.docker.book import BufferedContainerBook
@@ -38,6 +39,7 @@ from workers.grace import Grace
 from workers.host.containers import engine_check
 from workers.host.knowhub import some_knowhub, synchronised
 from workers.host.making import repairs_of, running_making
+from workers.host.mcp_servers import mcp_servers_of, noticing, watched_servers
 from workers.host.runtimes import running_runtimes
 from workers.parts import Store, activities_of, builtins_of, catalog_of, maintenance_of, tables_of
 from workers.settings.kept import ContentSettings
@@ -59,6 +61,7 @@ class RunningHost:
     """What only some tools need."""
     lane: LaneMaking
     queued: QueuedCall
+    servers: RegisteredServers
 
     async def ended(self) -> None:
         """Returns, or raises what went wrong, when it ends although nobody asked it to."""
@@ -97,10 +100,11 @@ async def running_host(
         supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.running.stop_grace_s, alert=store.events.say)
         stack.push_async_callback(supervisor.close)
         departures = Departures(supervisor, store.routes, store.registry.list_ids, state.host)
+        servers = mcp_servers_of(store, settings, state, runs)
         found = settings.catalog
         catalog = catalog_of(store, found, settings.database, state, builtin)
         watched = imported_catalog(
-            ending_after(catalog, departures),
+            noticing(ending_after(catalog, departures), servers.look_at_new),
             found.data_dir,
             state.root,
             watch=found.catalog_watch,
@@ -109,6 +113,7 @@ async def running_host(
         faults = await stack.enter_async_context(watched)
         await sweep_projects(projects, store.database)
         await stack.enter_async_context(ending_departed(departures))
+        await stack.enter_async_context(watched_servers(servers))
         builds = await stack.enter_async_context(found_containers(runtimes, supervisor, store.registry))
         making = await stack.enter_async_context(running_making(store, settings, state, client, runs, builds, intake))
         await stack.enter_async_context(draining(OwnDrain(state.host, intake, supervisor, store.routes, store.residents)))
@@ -116,16 +121,15 @@ async def running_host(
         await stack.enter_async_context(sweeping_leftovers(folders))
         knowhub = await stack.enter_async_context(some_knowhub(settings.tables, state))
         maintenance = maintenance_of(store, supervisor, settings.keeping, state.host, builds, intake)
+        rounds = (
+            repairs_of(store, settings, client).run,
+            tables_of(store, settings, state).refresh_due,
+            servers.refresh_due,
+            store.call_messages.forget_ended,
+        )
         maintain = Maintain(
             maintenance,
-            ServiceMaintenance(
-                store.hosts,
-                (
-                    repairs_of(store, settings, client).run,
-                    tables_of(store, settings, state).refresh_due,
-                    store.call_messages.forget_ended,
-                ),
-            ),
+            ServiceMaintenance(store.hosts, rounds),
         )
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub)
         workers = await stack.enter_async_context(
@@ -135,7 +139,7 @@ async def running_host(
         await stack.enter_async_context(kept_schedule(MaintainSchedule(client, settings.keeping.health_check_interval_s)))
         if knowhub is not None:
             await stack.enter_async_context(synchronised(client, CatalogState(store.database), settings.tables.knowhub_interval_s))
-        yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, activities.queued)
+        yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, activities.queued, servers)
 
 
 def _lease(hosts: HostTable, settings: Settings, state: StateDirectory, intake: Intake) -> AbstractAsyncContextManager[HostLease]:

@@ -29,7 +29,7 @@ from workers.failures import CannotRun
 from workers.host.containers import closed_containers, docker_settings, lasting_names
 from workers.host.sandbox import identities, policy_of, sandbox_of
 from workers.host.scripts import Tooling, judging, script_service, tooling_of
-from workers.parts import table_destinations
+from workers.parts import server_judge, table_destinations
 from workers.settings.environment import environment
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
@@ -107,7 +107,8 @@ async def running_runtimes(
         tables = http.with_judge(BeforeSending(table_destinations(settings)))
         stack.push_async_callback(tables.aclose)
         sandboxing = Sandboxing(sandbox, egress, scripts.environments, environment(), audit)
-        parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker, tables)
+        judge = server_judge(settings)
+        parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker, tables, judge)
         runtimes = make_runtimes(parts)
         stack.push_async_callback(closed_containers, runtimes)
         yield HostRuntimes(runtimes, parts, tooling)

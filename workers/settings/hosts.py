@@ -71,6 +71,9 @@ class CallSettings(Part):
     external_tools_allow: CommaSeparated[tuple[str, ...]] = ()
     """Private hosts, addresses or CIDRs that external tool tables, and their tools, may be at; comma-separated."""
 
+    mcp_allow: CommaSeparated[tuple[str, ...]] = ()
+    """Private hosts, addresses or CIDRs that registered MCP servers may be at; comma-separated."""
+
     @field_validator("bucket_limits")
     @classmethod
     def _check_buckets(cls, value: dict[str, int]) -> dict[str, int]:
@@ -104,6 +107,9 @@ class TableSettings(Part):
 
     external_tools_refresh_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
     """Seconds after which an external tool table is fetched again, at the next look at what runs."""
+
+    mcp_refresh_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
+    """Seconds after which a registered MCP server is asked for its tools again, at the next look at what runs."""
 
     knowhub_url: str | None = None
     """KnowHub's URL, without `/api/resource`; its key is the secret `KNOWHUB`; unset: nothing is synchronised with it."""

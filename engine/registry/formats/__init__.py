@@ -1,6 +1,6 @@
 """The catalog's file formats, both ways: one module a file and a line below."""
 
-from engine.registry.formats import containers_json, groups_json, registry_json, sources_json, versions_json
+from engine.registry.formats import containers_json, groups_json, mcp_json, registry_json, sources_json, versions_json
 
 __all__ = ["FORMATS"]
 
@@ -10,4 +10,5 @@ FORMATS = (
     groups_json.FORMAT,
     containers_json.FORMAT,
     versions_json.FORMAT,
+    mcp_json.FORMAT,
 )

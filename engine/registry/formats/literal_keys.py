@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from engine.registry.secret_vault import SecretRefusedError, SecretVault
 from toolagent.contracts.records import CatalogFault
+from toolagent.core.calls.masking import masked_text
 
 _KEY = r"api[_-]?key|access[_-]?key|private[_-]?key|passw(?:or)?d|authorization|cookie"
 _NAMES_A_KEY = re.compile(rf"(?:{_KEY}|token|secret)$", re.IGNORECASE)
@@ -22,6 +23,8 @@ _USER_OF_A_WEB_SERVER = re.compile(r"(?:(?<=http)|(?<=https)|(?<=ws)|(?<=wss)):/
 # `{key}`, `<key>`, `$KEY` and `***` stand for a key.
 _IN_A_QUERY = re.compile(rf"([?&#][\w.-]{{0,60}}?(?:{_KEY}|token|secret)=)(?!secret:|[{{<$*\[])([^&#\s\"'<>]+)", re.IGNORECASE)
 _NO_LETTER = re.compile(r"[^A-Z0-9]+")
+_GIVEN = frozenset({"env", "headers"})
+"""What an MCP server is given: a value there is a key by its form, too."""
 _NOT_LOOKED_INTO = frozenset({"input_schema", "output_schema", "examples"})
 """They speak of parameters, in which a property may be called `token`."""
 
@@ -80,6 +83,8 @@ class _Hiding:
                 return self.of(value, where, path)
 
     def _text(self, text: str, where: str, path: tuple[str, ...]) -> str | None:
+        if path[-2:-1] and path[-2] in _GIVEN and masked_text(text) != text:
+            return self._moved(text, where, path)
         if _USER_AND_PASSWORD.search(text) or _USER_OF_A_WEB_SERVER.search(text):
             self._refuse(where, "a user name or password does not belong in a URL: name a secret in `remote_api_key`.")
             return None

@@ -12,6 +12,7 @@ from engine.registry.secret_vault import SecretVault
 from engine.store.catalog_files import CatalogFile
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolGroup
+from toolagent.contracts.mcp_servers import McpServerSpec
 from toolagent_service.contracts.containers import ContainerInfo
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ class CatalogState:
     versions: tuple[KeptVersion, ...] = ()
     groups: tuple[tuple[ToolGroup, JsonValue], ...] = ()
     containers: tuple[tuple[ContainerInfo, JsonValue], ...] = ()
+    servers: tuple[tuple[str, McpServerSpec], ...] = ()
     files: dict[str, CatalogFile] = field(default_factory=dict[str, CatalogFile])
 
     def active(self) -> dict[str, KeptVersion]:

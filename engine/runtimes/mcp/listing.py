@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.mcp.session import Session
 from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.sources import McpHints
 from toolagent.core.texts import well_formed, well_formed_value
 from toolagent.validation.schemas import schema_faults
 
@@ -19,16 +20,18 @@ _MOST_BYTES = 8 * 1024 * 1024
 _LONGEST_NAME = 256
 _LONGEST_CURSOR = 4096
 _SHOWN = 80
+_HINTS = {"read_only": "readOnlyHint", "destructive": "destructiveHint", "idempotent": "idempotentHint", "open_world": "openWorldHint"}
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTool:
-    """As the server says it. Its hints (`readOnlyHint` and the like) are left out: what it promises of itself decides nothing here."""
+    """As the server says it. Its hints are promises that it makes of itself: only who trusts the server may go by them."""
 
     name: str
     description: str
     input_schema: JsonSchema
     output_schema: JsonSchema | None = None
+    hints: McpHints = field(default_factory=McpHints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,15 @@ def _tool(told: JsonValue, found: Listing) -> ListedTool | None:
             return None
         schemas.append(schema)
     description = told.get("description")
-    return ListedTool(name, well_formed(description) if isinstance(description, str) else "", schemas[0] or {}, schemas[1])
+    return ListedTool(name, well_formed(description) if isinstance(description, str) else "", schemas[0] or {}, schemas[1], _hints(told))
+
+
+def _hints(told: dict[str, JsonValue]) -> McpHints:
+    annotations = told.get("annotations")
+    said = annotations if isinstance(annotations, dict) else {}
+    titles = (one for one in (told.get("title"), said.get("title")) if isinstance(one, str) and one.strip())
+    flags = {ours: value for ours, theirs in _HINTS.items() if isinstance(value := said.get(theirs), bool)}
+    return McpHints(title=well_formed(next(titles, ""))[:_LONGEST_NAME] or None, **flags)
 
 
 def _schema(told: JsonValue, *, is_needed: bool) -> tuple[JsonSchema | None, str]:

@@ -10,6 +10,7 @@ from mcp.shared.inbound import mcp_param_headers, x_mcp_header_map
 from pydantic import JsonValue, ValidationError
 
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed, timed_out
+from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets, filled, key_of
 from engine.runtimes.mcp.answers import failure_of, output_of
@@ -31,12 +32,17 @@ _TWICE_AND_ENVELOPE = 3
 _ENVELOPE_BYTES = 64 * 1024
 _MOST_LINE_BYTES = 64 * 1024 * 1024
 _TOLD_CHARACTERS = 500
+_NAMED = "secret:"
 
 
 class RemoteMcpRuntime:
     """The runtime of a McpSource with a `url`. Times are in seconds."""
 
-    def __init__(self, start_timeout_s: float, stop_grace_s: float, http: HttpExchange, secrets: Secrets) -> None:
+    def __init__(
+        self, start_timeout_s: float, stop_grace_s: float, http: HttpExchange, secrets: Secrets, registered: Judge | None = None
+    ) -> None:
+        """`registered` judges the addresses of registered servers; without it these are at public ones."""
+        self._registered = registered or http.public
         self._start_timeout_s, self._stop_grace_s, self._http, self._secrets = start_timeout_s, stop_grace_s, http, secrets
         self._most_bytes = min(_TWICE_AND_ENVELOPE * http.max_result_bytes + _ENVELOPE_BYTES, _MOST_LINE_BYTES)
 
@@ -117,11 +123,10 @@ class RemoteMcpRuntime:
 
     async def _reached(self, source: McpSource, url: str) -> Server:
         whole, keys = filled(url, self._secrets)
-        key = key_of(source.remote_api_key, self._secrets)
-        public = self._http.public if source.only_public else None
+        public = self._registered if source.server is not None else self._http.public if source.only_public else None
         headers = partial(self._headers, source)
         web = WebServer(whole, source.transport == "sse", headers, self._http.tls, public, self._most_bytes, self._http.max_result_values)
-        secrets = (key, *keys) if key else keys
+        secrets = (*self._keys(source), *keys)
         try:
             async with asyncio.timeout(self._start_timeout_s):
                 return Server(await Session.open(partial(over_web, web), secrets, modern_first=source.is_modern_first), secrets=secrets)
@@ -138,7 +143,18 @@ class RemoteMcpRuntime:
     def _headers(self, source: McpSource) -> Mapping[str, str]:
         """Raises NotSent."""
         key = key_of(source.remote_api_key, self._secrets)
-        return {source.auth_header: f"{source.auth_scheme} {key}".strip()} if key else {}
+        own = {source.auth_header: f"{source.auth_scheme} {key}".strip()} if key else {}
+        named = {name: key_of(value, self._secrets) or "" for name, value in source.headers.items() if value.startswith(_NAMED)}
+        return {**source.headers, **named, **own}
+
+    def _keys(self, source: McpSource) -> tuple[str, ...]:
+        """What its headers show of secrets: of `Bearer KEY` the key, too. Raises NotSent."""
+        whole = [
+            key_of(value, self._secrets)
+            for value in (source.remote_api_key, *source.headers.values())
+            if value and value.startswith(_NAMED)
+        ]
+        return tuple(dict.fromkeys(part for key in whole if key for part in (key, key.rpartition(" ")[2])))
 
 
 def mute(name: str, waited_s: float, log: str) -> StartFailed:

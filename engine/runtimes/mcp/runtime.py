@@ -10,6 +10,7 @@ from mcp import MCPError
 from pydantic import ValidationError
 
 from engine.runtimes.failures import StartFailed
+from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets
 from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
@@ -42,8 +43,9 @@ class McpRuntime(RemoteMcpRuntime):
         http: HttpExchange,
         secrets: Secrets,
         projects: Projects | None = None,
+        registered: Judge | None = None,
     ) -> None:
-        super().__init__(settings.start_timeout_s, settings.stop_grace_s, http, secrets)
+        super().__init__(settings.start_timeout_s, settings.stop_grace_s, http, secrets, registered)
         self._environments, self._boxed = sandboxing.environments, BoxedRuns(settings, launcher, sandboxing, projects)
 
     async def start(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:

@@ -8,7 +8,7 @@ from toolagent.contracts.sources import Source
 
 _OF_A_REQUEST = {
     "endpoint_path", "http_method", "query_parameters", "header_parameters", "body_parameter", "parameter_styles", "body_encoding",
-    "body_media_type", "file_parameters", "tool_name", "login",
+    "body_media_type", "file_parameters", "tool_name", "login", "hints",
 }  # fmt: skip
 """What says how one tool is called, and nothing of the process that it is in."""
 

@@ -15,7 +15,9 @@ class McpSession(Contract):
     protocol_version: str
     client: dict[str, JsonValue] = {}
     log_level: str | None = None
-    subscriptions: Annotated[tuple[str, ...], Field(max_length=1000, description="URIs of resources whose changes it wants to hear of.")] = ()
+    subscriptions: Annotated[
+        tuple[str, ...], Field(max_length=1000, description="URIs of resources whose changes it wants to hear of.")
+    ] = ()
     opened_at: datetime
 
     @property

@@ -49,6 +49,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "test": ("examples", "Call a tool with each of its examples. The output must contain what the example expects."),
     "external": ("external", "Tables of tools that somebody else keeps."),
+    "mcp": ("mcp", "MCP servers, whose tools are found and called here."),
     "knowhub": ("knowhub", "KnowHub, whose resources and our tools name each other."),
     "file": ("catalog", "Files that tools take and give."),
     "group": ("group", "Groups of tools, and their sessions."),

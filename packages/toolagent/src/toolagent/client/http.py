@@ -32,6 +32,7 @@ from toolagent.client.http_groups import GroupRequests
 from toolagent.client.http_hosts import HostRequests
 from toolagent.client.http_knowhub import KnowHubRequests
 from toolagent.client.http_making import MakingRequests
+from toolagent.client.http_mcp import McpServerRequests
 from toolagent.client.http_paths import segment
 from toolagent.client.http_tables import TableRequests
 from toolagent.contracts.audit import AuditPage
@@ -77,7 +78,7 @@ _DOCUMENTS = TypeAdapter(dict[str, JsonValue])
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
 
-class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, HostRequests, TableRequests, KnowHubRequests):
+class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, HostRequests, TableRequests, McpServerRequests, KnowHubRequests):
     """One connection pool to one service; a context manager.
 
     Every method raises `Unreachable`, `Refused` or `UnexpectedAnswer`. Errors of a *tool* are not raised: they are in the `ToolResult`.

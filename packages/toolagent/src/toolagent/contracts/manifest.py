@@ -37,6 +37,8 @@ class ToolStatus(StrEnum):
     INACTIVE = "inactive"
     STAGING = "staging"
     BUILDING = "building"
+    UNAVAILABLE = "unavailable"
+    """Its MCP server does not list it any more."""
 
 
 class PermissionClass(StrEnum):

@@ -5,6 +5,11 @@ __all__ = [
     "ContentMissingError",
     "ContentUnavailableError",
     "FileTooLargeError",
+    "McpServerExistsError",
+    "McpServerNotReachedError",
+    "McpServerNotStartedError",
+    "McpServerRefusedError",
+    "NoSuchMcpServerError",
     "NoSuchTableError",
     "StoreFullError",
     "StoreUnavailableError",
@@ -82,6 +87,31 @@ class TableExistsError(ValueError):
 
 class NoSuchTableError(LookupError):
     """There is no external tool table of this name."""
+
+
+class McpServerRefusedError(ValueError):
+    """An MCP server is not taken. `field` of its registration is why; `is_private`: it leads where it must not."""
+
+    def __init__(self, field: str, message: str, *, is_private: bool = False) -> None:
+        super().__init__(message)
+        self.field = field
+        self.is_private = is_private
+
+
+class McpServerNotReachedError(RuntimeError):
+    """An MCP server does not start, does not answer, or is none."""
+
+
+class McpServerNotStartedError(RuntimeError):
+    """This process, or this host now, starts no MCP servers; the message says why."""
+
+
+class McpServerExistsError(ValueError):
+    """Another MCP server, or a group, has this name."""
+
+
+class NoSuchMcpServerError(LookupError):
+    """There is no MCP server of this name."""
 
 
 class TaskConflictError(ValueError):

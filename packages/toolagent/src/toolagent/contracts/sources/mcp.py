@@ -5,10 +5,21 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import HeaderName, SecretName
 from toolagent.contracts.sources.source import PackedSource, ScriptLanguage, SharedProcess, Traits, WithoutUser
 
-__all__ = ["McpSource"]
+__all__ = ["McpHints", "McpSource"]
+
+
+class McpHints(Contract):
+    """What a server says of a tool; null: nothing. It counts for trusted servers only."""
+
+    title: str | None = None
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
 
 
 _MODERN = "2026-07-28"
@@ -48,12 +59,18 @@ class McpSource(PackedSource):
     remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
     auth_header: HeaderName = "Authorization"
     auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
+    headers: Annotated[dict[HeaderName, str], Field(description="Further headers; `secret:NAME` as a value is that secret.")] = {}
     only_public: Annotated[bool, Field(description="Ask it only at public addresses.")] = False
+    server: Annotated[
+        str | None,
+        Field(description="The registered server that it is a tool of: its URL may lead where `TOOL_AGENT_MCP_ALLOW` lets servers be."),
+    ] = None
+    hints: McpHints | None = None
 
     @property
     def traits(self) -> Traits:
         if self.url is not None:
-            shown = (self.remote_api_key or "", self.url)
+            shown = (self.remote_api_key or "", self.url, *self.headers.values())
             return Traits(BackendRuntime.REMOTE, servers=(self.url,), shown=shown, only_public=self.only_public, asks=True)
         return Traits(BackendRuntime.LOCAL, on_host=True, stays_up=True, apart=True, asks=True)
 

@@ -1,0 +1,110 @@
+"""One look at a server: it is started, or reached, and asked for its tools."""
+
+import asyncio
+from dataclasses import dataclass
+
+from engine.mcp_servers.entries import NoTool, definition_of, entry_of, rights_of
+from engine.mcp_servers.packages import package_command
+from engine.mcp_servers.preparing import PackageServers
+from engine.mcp_servers.tool_names import tool_ids_of
+from engine.runtimes.failures import RuntimeFailure
+from engine.runtimes.mcp.listing import Listing
+from engine.runtimes.mcp.remote import RemoteMcpRuntime
+from engine.store.mcp_servers import Definitions
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.external_tables import LeftOutTool
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.mcp_servers import McpServerSpec, McpTransport
+from toolagent.contracts.sources import McpSource
+from toolagent.core.failures import McpServerNotReachedError, McpServerNotStartedError, McpServerRefusedError
+from toolagent.core.mcp_specs import SpecFault
+
+_AT_ONCE = 2
+_LISTING = "(the listing)"
+_TOLD = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What there is to keep, and what there is not."""
+
+    found: Definitions
+    left_out: tuple[LeftOutTool, ...] = ()
+
+
+class ServerLooks:
+    """`packages` is None where no server is started: at a front door alone."""
+
+    def __init__(self, runtime: RemoteMcpRuntime, packages: PackageServers | None) -> None:
+        self._runtime, self._packages = runtime, packages
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def look(self, name: str, spec: McpServerSpec, known: McpSource | None = None) -> Look:
+        """`known` is what was started before. Raises McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError."""
+        async with self._slots:
+            source = known or await self._source(name, spec)
+            # Apart from the process that answers calls: it has a place of its own.
+            manifest = ToolManifest(tool_id=f"mcp:{name}", name=name, security_context=rights_of(spec))
+            try:
+                listing = await self._runtime.listed(manifest, source.model_copy(update={"process": None}), lambda _: None)
+            except RuntimeFailure as failure:
+                raise _refused(name, spec, failure) from failure
+        return await asyncio.to_thread(_taken, name, spec, source, listing)
+
+    async def _source(self, name: str, spec: McpServerSpec) -> McpSource:
+        if spec.url is not None:
+            sse = spec.type is McpTransport.SSE
+            source = McpSource(tool_name="-", url=spec.url, transport="sse" if sse else "streamable_http", headers=spec.headers)
+            return source.model_copy(update={"only_public": True, "process": name, "server": name})
+        if self._packages is None:
+            message = "This front door starts no servers. Register it at one that runs with a host, or put it into mcp.json of a host."
+            raise McpServerNotStartedError(message)
+        try:
+            command = package_command(spec)
+        except SpecFault as fault:
+            raise McpServerRefusedError(fault.field, str(fault)) from fault
+        if command is None:
+            source = McpSource(tool_name="-", command=(spec.command or "", *spec.args))
+        else:
+            source = await self._packages.prepare(command, name)
+        return source.model_copy(update={"process": name, "server": name, "environment": spec.env})
+
+
+def _taken(name: str, spec: McpServerSpec, source: McpSource, listing: Listing) -> Look:
+    """Blocks."""
+    left_out = [LeftOutTool(entry=fault.name[:128] or _LISTING, reason=fault.reason[:500]) for fault in listing.faults]
+    ids = tool_ids_of(spec.prefix if spec.prefix is not None else name, [tool.name for tool in listing.tools])
+    by_id: dict[str, str] = {}
+    others: set[str] = set()
+    for tool in listing.tools:
+        tool_id, definition = ids[tool.name], definition_of(tool)
+        try:
+            entry_of(definition, tool_id, spec, source)
+        except NoTool as why:
+            left_out.append(LeftOutTool(entry=tool.name[:128], reason=str(why)[:500]))
+            others.add(tool_id)
+        else:
+            by_id[tool_id] = definition
+
+    def entry(tool_id: str, definition: str) -> ToolEntry | None:
+        try:
+            return entry_of(definition, tool_id, spec, source)
+        except (NoTool, ValueError):
+            return None
+
+    is_whole = all(fault.name for fault in listing.faults)
+    return Look(Definitions(source, by_id, entry, frozenset(others), is_whole), tuple(left_out))
+
+
+def _refused(name: str, spec: McpServerSpec, failure: RuntimeFailure) -> Exception:
+    if failure.error_type is ErrorType.SECURITY_ERROR:
+        return McpServerRefusedError("url", failure.message, is_private=True)
+    log = failure.details.get("stderr")
+    last = [line.strip() for line in log.splitlines() if line.strip()][-1:] if isinstance(log, str) else []
+    said = " ".join((failure.message.replace(f"mcp:{name}", name), *(f"It said last: {line[:_TOLD]}" for line in last)))
+    if failure.details.get("missing") == "sandbox" or failure.error_type is ErrorType.EXECUTOR_NOT_FOUND:
+        return McpServerNotStartedError(said)
+    if failure.error_type is ErrorType.VALIDATION_ERROR:
+        return McpServerRefusedError("url" if spec.url is not None else "command", said)
+    return McpServerNotReachedError(said)

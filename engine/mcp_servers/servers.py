@@ -1,0 +1,178 @@
+"""MCP servers: taken in, asked again, taken out."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import structlog
+
+from engine.mcp_servers.looking import Look, ServerLooks
+from engine.registry.formats.server_keys import secrets_of, with_named_keys
+from engine.registry.secret_vault import SecretRefusedError, SecretVault
+from engine.store.mcp_servers import McpServerRows
+from toolagent.contracts.external_tables import LeftOutTool
+from toolagent.contracts.mcp_servers import McpServer, McpServers, McpServerSpec, RemovedMcpServer
+from toolagent.core.failures import (
+    McpServerExistsError,
+    McpServerNotReachedError,
+    McpServerNotStartedError,
+    McpServerRefusedError,
+    NoSuchMcpServerError,
+)
+from toolagent.core.mcp_specs import SpecFault
+
+_TOLD = 50
+_IN_A_ROUND = 4
+"""A round has a minute, also where none of them answers; the others have their turn in the next."""
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class ServerKeys(SecretVault, Protocol):
+    """Where keys are kept. `workers.state.secrets.SecretSource` is one."""
+
+    def resolve(self, name: str) -> str | None: ...
+    def forget(self, name: str) -> None: ...
+
+
+class RegisteredServers:
+    """All raise StoreUnavailableError."""
+
+    def __init__(self, rows: McpServerRows, looks: ServerLooks, keys: ServerKeys, *, every_s: float = 3600.0) -> None:
+        self._rows, self._looks, self._keys, self._every_s = rows, looks, keys, every_s
+        self._new = asyncio.Event()
+        self._new.set()
+
+    async def list_all(self) -> McpServers:
+        return McpServers(servers=await self._rows.list_all())
+
+    async def get(self, name: str) -> McpServer:
+        """Raises NoSuchMcpServerError."""
+        server = await self._rows.get(name)
+        if server is None:
+            raise NoSuchMcpServerError(_none(name))
+        return server
+
+    async def register(self, name: str, spec: McpServerSpec) -> McpServer:
+        """Start or reach a server, and take its tools in.
+
+        Raises McpServerExistsError, McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError; then nothing is kept.
+        """
+        if await self._rows.is_taken(name):
+            raise McpServerExistsError(_exists(name))
+        before = secrets_of(spec)
+        try:
+            spec = await asyncio.to_thread(lambda: with_named_keys(name, spec, "the request", "$", self._keys).spec)
+        except SpecFault as fault:
+            raise McpServerRefusedError(fault.field, str(fault)) from fault
+        kept = False
+        try:
+            look = await self._looks.look(name, spec)
+            now = datetime.now(UTC)
+            server = McpServer(name=name, spec=spec, registered_at=now, refreshed_at=now, attempted_at=now)
+            added = await self._rows.add(_told(server, look.left_out), look.found)
+            if added is None:
+                raise McpServerExistsError(_exists(name))
+            kept = True
+            return await self._with_taken(*added, look)
+        finally:
+            if not kept:
+                await self._forget(secrets_of(spec) - before)
+
+    async def refresh(self, name: str) -> McpServer:
+        """Ask a server again. Where that fails, its tools stay and `error` says why. Raises NoSuchMcpServerError."""
+        server = await self.get(name)
+        now = datetime.now(UTC)
+        try:
+            look = await self._looks.look(name, server.spec, await self._rows.source(name))
+        except (McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError) as failure:
+            _log.warning("mcp_server_not_refreshed", server=name, reason=str(failure), then="its tools stay as they were")
+            server = server.model_copy(update={"attempted_at": now, "error": str(failure)})
+            if not await self._rows.note(server):
+                raise NoSuchMcpServerError(_none(name)) from failure
+            return server
+        server = server.model_copy(update={"refreshed_at": now, "attempted_at": now, "error": ""})
+        renewed = await self._rows.renew(_told(server, look.left_out), look.found)
+        if renewed is None:
+            raise NoSuchMcpServerError(_none(name))
+        return await self._with_taken(*renewed, look)
+
+    async def remove(self, name: str) -> RemovedMcpServer:
+        """Its tools go too, and the keys that were kept for it. Raises NoSuchMcpServerError."""
+        server, count = await self._rows.get(name), await self._rows.remove(name)
+        if server is None or count is None:
+            raise NoSuchMcpServerError(_none(name))
+        await self._forget(frozenset(secret for secret in secrets_of(server.spec) if secret.startswith(f"MCP_{_stem(name)}_")))
+        return RemovedMcpServer(name=name, tools=count)
+
+    async def refresh_due(self) -> tuple[str, ...]:
+        """Ask those again that were not for long enough; says in words what came of it."""
+        before = datetime.now(UTC) - timedelta(seconds=self._every_s)
+        stale = [server for server in await self._rows.list_all() if server.attempted_at is None or server.attempted_at <= before]
+        due = sorted(stale, key=lambda server: server.attempted_at or _NEVER)[:_IN_A_ROUND]
+        return tuple(await asyncio.gather(*(self._refreshed(server.name) for server in due)))
+
+    def look_at_new(self) -> None:
+        """There may be servers that nobody has looked at yet."""
+        self._new.set()
+
+    async def watch_new(self) -> None:
+        """For ever: look at those that a file has brought, as soon as they are there."""
+        while True:
+            await self._new.wait()
+            self._new.clear()
+            new = [server.name for server in await self._rows.list_all() if server.attempted_at is None]
+            await asyncio.gather(*map(self._refreshed, new))
+
+    async def _refreshed(self, name: str) -> str:
+        try:
+            server = await self.refresh(name)
+        except NoSuchMcpServerError:
+            return f"MCP server {name}: removed"
+        except Exception as error:  # noqa: BLE001 - what one server says must not keep the others from their turn
+            return f"MCP server {name}: {await self._failed(name, error)}"
+        return f"MCP server {name}: {server.error or f'{len(server.tool_ids)} tools'}"
+
+    async def _failed(self, name: str, error: Exception) -> str:
+        """Keep in words that an error of ours came of a look, so that the server is not tried again before it is due."""
+        said = f"It could not be looked at: {type(error).__name__}. The log of the worker says more."
+        _log.error("mcp_server_not_refreshed", server=name, exc_info=error, then="its tools stay as they were")
+        if server := await self._rows.get(name):
+            await self._rows.note(server.model_copy(update={"attempted_at": datetime.now(UTC), "error": said}))
+        return said
+
+    async def _with_taken(self, server: McpServer, taken: frozenset[str], look: Look) -> McpServer:
+        """With what could not be taken in because of tools that are there."""
+        if not taken:
+            return server
+        reason = "A tool that came from elsewhere has this id. Register the server with another `prefix`."
+        left_out = (*look.left_out, *(LeftOutTool(entry=tool_id, reason=reason) for tool_id in sorted(taken)))
+        server = _told(server, left_out)
+        await self._rows.note(server)
+        return server
+
+    async def _forget(self, secrets: frozenset[str]) -> None:
+        """But for those that another server is given."""
+        used = {secret for server in await self._rows.list_all() for secret in secrets_of(server.spec)}
+        for secret in sorted(secrets - used):
+            try:
+                await asyncio.to_thread(self._keys.forget, secret)
+            except SecretRefusedError as error:
+                _log.warning("key_of_mcp_server_not_removed", secret=secret, reason=str(error))
+
+
+def _told(server: McpServer, left_out: tuple[LeftOutTool, ...]) -> McpServer:
+    return server.model_copy(update={"left_out": left_out[:_TOLD], "left_out_total": len(left_out)})
+
+
+def _stem(name: str) -> str:
+    return name.upper().replace("-", "_")
+
+
+def _exists(name: str) -> str:
+    return f"There is an MCP server, or a group, {name!r} already. Refresh it, remove it first, or choose another name."
+
+
+def _none(name: str) -> str:
+    return f"There is no MCP server {name!r}; GET /mcp_servers lists them."

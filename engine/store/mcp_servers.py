@@ -1,0 +1,176 @@
+"""The table `mcp_servers`, and the tools of each server with their pinned definitions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.catalog_files import CATALOG
+from engine.store.clock import now
+from engine.store.database import Database
+from engine.store.file_references import hold_files, named_files, release_files
+from engine.store.groups import write_group
+from engine.store.pinned_tools import Written, mark_gone, of_server, write_pinned
+from engine.store.server_tables import mcp_servers
+from engine.store.tables import groups, tools
+from engine.store.tools import erase_tools
+from engine.store.upserts import insert_new
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.mcp_servers import McpServer, McpServerSpec
+from toolagent.contracts.sources import McpSource
+
+_AT_ONCE = 100
+"""Tools a transaction: SQLite has one writer, and calls are waiting for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """What a server listed, by tool id. `others` are ids of what it lists and what is no tool now: an earlier version of it stays.
+
+    Without `is_whole` it may have tools that it was not heard of: none is gone.
+    """
+
+    source: McpSource
+    by_id: Mapping[str, str]
+    entry_of: Callable[[str, str], ToolEntry | None] = field(repr=False)
+    """Of a tool id and a definition."""
+    others: frozenset[str] = frozenset()
+    is_whole: bool = True
+
+
+class McpServerRows:
+    """All raise StoreUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, name: str) -> McpServer | None:
+        text = await self._database.scalar(select(mcp_servers.c.document).where(mcp_servers.c.name == name))
+        return McpServer.model_validate_json(text) if text is not None else None
+
+    async def source(self, name: str) -> McpSource | None:
+        """What is started or asked; None until it was reached."""
+        text = await self._database.scalar(select(mcp_servers.c.source).where(mcp_servers.c.name == name))
+        return McpSource.model_validate_json(text) if text is not None else None
+
+    async def list_all(self) -> tuple[McpServer, ...]:
+        """By name."""
+        texts = await self._database.scalars(select(mcp_servers.c.document).order_by(mcp_servers.c.name))
+        return tuple(map(McpServer.model_validate_json, texts))
+
+    async def is_taken(self, name: str) -> bool:
+        """Whether a server, or a group, has this name."""
+        found = (select(mcp_servers.c.name).where(mcp_servers.c.name == name), select(groups.c.group_id).where(groups.c.group_id == name))
+        return any([await self._database.scalar(query) is not None for query in found])
+
+    async def add(self, server: McpServer, found: Definitions) -> tuple[McpServer, frozenset[str]] | None:
+        """A new server with its tools, and which ids are other tools'; None where the name is taken."""
+        async with self._database.write(alone=CATALOG) as connection:
+            for query in (select(mcp_servers.c.name).where(mcp_servers.c.name == server.name), _group(server.name)):
+                if await connection.scalar(query) is not None:
+                    return None
+            # Marks of tools that were removed from an earlier server of this name.
+            await erase_tools(connection, (await connection.scalars(select(tools.c.tool_id).where(of_server(server.name)))).all())
+            # Whoever dies before its tools are there leaves a server that is due at once.
+            await insert_new(connection, mcp_servers, [_row(server.model_copy(update={"attempted_at": None}))])
+        return await self.renew(server, found)
+
+    async def renew(self, server: McpServer, found: Definitions) -> tuple[McpServer, frozenset[str]] | None:
+        """What was listed goes into the catalog, and then all that is known of the server; None where it is another one meanwhile."""
+        written = Written()
+        ids = [*found.by_id]
+        for at in range(0, max(len(ids), 1), _AT_ONCE):
+            async with self._database.write(alone=CATALOG) as connection:
+                if not await _is_still(connection, server):
+                    return None
+                some = {tool_id: found.by_id[tool_id] for tool_id in ids[at : at + _AT_ONCE]}
+                written.add(await write_pinned(connection, server.name, some, found.entry_of))
+        async with self._database.write(alone=CATALOG) as connection:
+            if not await _is_still(connection, server):
+                return None
+            listed = {*found.by_id, *found.others}
+            gone = await mark_gone(connection, server.name, listed) if found.is_whole else tuple[str, ...]()
+            there = (await connection.scalars(select(tools.c.tool_id).where(of_server(server.name), tools.c.removed_at.is_(None)))).all()
+            changes = {"tool_ids": tuple(sorted({*there} - {*gone})), "waiting": tuple(written.waiting), "gone": tuple(sorted(gone))}
+            server = server.model_copy(update=changes)
+            await _save(connection, server, found.source)
+            await write_group(connection, _group_of(server))
+        return server, frozenset(written.taken)
+
+    async def note(self, server: McpServer) -> bool:
+        """What is known of a server, of which nothing was listed; False where it is another one meanwhile."""
+        async with self._database.write(alone=CATALOG) as connection:
+            if not await _is_still(connection, server):
+                return False
+            await connection.execute(update(mcp_servers).where(mcp_servers.c.name == server.name).values(**_row(server)))
+            return True
+
+    async def bring_in(self, specs: Mapping[str, McpServerSpec], gone: Sequence[str]) -> tuple[str, ...]:
+        """Those of a file: new and changed ones are due at once. Returns the names that something else has."""
+        refused: list[str] = []
+        async with self._database.write(alone=CATALOG) as connection:
+            texts = (await connection.scalars(select(mcp_servers.c.document))).all()
+            known = {server.name: server for server in map(McpServer.model_validate_json, texts)}
+            for name in gone:
+                if name in known and known[name].from_file:
+                    await _remove(connection, name)
+            for name, spec in specs.items():
+                before = known.get(name)
+                if await connection.scalar(_group(name)) is not None if before is None else not before.from_file:
+                    refused.append(name)
+                elif before is None:
+                    server = McpServer(name=name, spec=spec, from_file=True, registered_at=now())
+                    await insert_new(connection, mcp_servers, [_row(server)])
+                elif before.spec != spec:
+                    changes = {"spec": spec, "attempted_at": None, "registered_at": now()}
+                    await _save(connection, before.model_copy(update=changes), None)
+        return tuple(refused)
+
+    async def remove(self, name: str) -> int | None:
+        """The server with its tools; how many there were, None where there is no such server."""
+        async with self._database.write(alone=CATALOG) as connection:
+            return await _remove(connection, name)
+
+
+def _group(name: str):
+    return select(groups.c.group_id).where(groups.c.group_id == name)
+
+
+def _row(server: McpServer) -> dict[str, object]:
+    return {"name": server.name, "document": server.model_dump_json()}
+
+
+def _group_of(server: McpServer) -> ToolGroup:
+    where = server.spec.url or " ".join((server.spec.command or "", *server.spec.args))
+    description = f"The tools of the MCP server {server.name} ({where.partition('?')[0][:200]})."
+    return ToolGroup(group_id=server.name, name=server.name, description=description, tool_ids=server.tool_ids)
+
+
+def _holder(name: str) -> str:
+    return f"server:{name}"
+
+
+async def _save(connection: AsyncConnection, server: McpServer, source: McpSource | None) -> None:
+    text = source.model_dump_json() if source is not None else None
+    await connection.execute(update(mcp_servers).where(mcp_servers.c.name == server.name).values(**_row(server), source=text))
+    await release_files(connection, _holder(server.name))
+    await hold_files(connection, _holder(server.name), named_files(text))
+
+
+async def _remove(connection: AsyncConnection, name: str) -> int | None:
+    removed = await connection.execute(delete(mcp_servers).where(mcp_servers.c.name == name))
+    if not removed.rowcount:
+        return None
+    await release_files(connection, _holder(name))
+    await connection.execute(delete(groups).where(groups.c.group_id == name))
+    found = (await connection.execute(select(tools.c.tool_id, tools.c.removed_at).where(of_server(name)))).all()
+    await erase_tools(connection, [tool_id for tool_id, _ in found])
+    return sum(removed_at is None for _, removed_at in found)
+
+
+async def _is_still(connection: AsyncConnection, server: McpServer) -> bool:
+    """Whether it is the same registration."""
+    text = await connection.scalar(select(mcp_servers.c.document).where(mcp_servers.c.name == server.name))
+    return text is not None and McpServer.model_validate_json(text).registered_at == server.registered_at

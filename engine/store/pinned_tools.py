@@ -1,0 +1,129 @@
+"""Tools whose definitions are pinned: those of MCP servers."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import ColumnElement, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.catalog_entries import MCP_ORIGIN
+from engine.store.clock import now, timestamp
+from engine.store.tables import events, tool_versions, tools
+from engine.store.tool_files import forget_version
+from engine.store.tools import collected, stored_versions
+from engine.store.upserts import insert_new, upsert_all
+from engine.store.version_rows import NewVersion, mark_activated, tool_event, write_versions
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.mcp_servers import WaitingVersion
+from toolagent.contracts.records import EventType
+from toolagent.core.catalog.pins import Pinned, gone, pinned
+
+EntryOf = Callable[[str, str], ToolEntry | None]
+"""Of a tool id and a definition."""
+
+
+@dataclass(slots=True)
+class Written:
+    """`taken` are ids of other tools, which stay as they are."""
+
+    waiting: list[WaitingVersion] = field(default_factory=list[WaitingVersion])
+    taken: set[str] = field(default_factory=set[str])
+
+    def add(self, other: "Written") -> None:
+        self.waiting += other.waiting
+        self.taken |= other.taken
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    active: str
+    versions: Mapping[str, Pinned]
+
+
+def of_server(name: str) -> ColumnElement[bool]:
+    return tools.c.origin == f"{MCP_ORIGIN}{name}"
+
+
+async def write_pinned(connection: AsyncConnection, server: str, definitions: Mapping[str, str], entry_of: EntryOf) -> Written:
+    """New tools are there at once; of those that are known a changed definition becomes a version that waits. What was removed stays so."""
+    written = Written()
+    columns = select(tools.c.tool_id, tools.c.origin, tools.c.removed_at).where(tools.c.tool_id.in_([*definitions]))
+    rows = {tool_id: (origin, removed) for tool_id, origin, removed in (await connection.execute(columns)).all()}
+    ours = f"{MCP_ORIGIN}{server}"
+    written.taken = {tool_id for tool_id, (origin, removed) in rows.items() if origin != ours and removed is None}
+    left = {tool_id for tool_id, (origin, removed) in rows.items() if origin == ours and removed is not None}
+    known = await _known(connection, [tool_id for tool_id in definitions if tool_id not in written.taken | left])
+    new: list[Pinned] = []
+    for tool_id, definition in definitions.items():
+        if tool_id in written.taken or tool_id in left:
+            continue
+        if (tool := known.get(tool_id)) is None:
+            entry = entry_of(tool_id, definition)
+            new += [Pinned(entry, definition)] if entry is not None else []
+            continue
+        change = pinned(definition, tool.versions, tool.active, lambda text, tool_id=tool_id: entry_of(tool_id, text))
+        for version in change.drop:
+            await forget_version(connection, tool_id, version, None)
+        await _write(connection, change.write)
+        if change.waiting is not None:
+            written.waiting.append(WaitingVersion(tool_id=tool_id, version=change.waiting))
+    await _write_new(connection, new, ours)
+    return written
+
+
+async def mark_gone(connection: AsyncConnection, server: str, listed: Collection[str]) -> tuple[str, ...]:
+    """Those that are not listed any more."""
+    there = (await connection.scalars(select(tools.c.tool_id).where(of_server(server), tools.c.removed_at.is_(None)))).all()
+    away = [tool_id for tool_id in there if tool_id not in listed]
+    known = await _known(connection, away)
+    await _write(connection, [one for tool in known.values() if (one := gone(tool.versions[tool.active])) is not None])
+    return tuple(away)
+
+
+async def _known(connection: AsyncConnection, tool_ids: Sequence[str]) -> dict[str, _Tool]:
+    entries = collected((await connection.execute(stored_versions().where(tools.c.tool_id.in_(tool_ids)))).all())
+    columns = (tool_versions.c.tool_id, tool_versions.c.version, tool_versions.c.raw, tool_versions.c.activated_at, tools.c.active_version)
+    query = select(*columns).join(tools, tools.c.tool_id == tool_versions.c.tool_id).where(tools.c.tool_id.in_(tool_ids))
+    told = {(tool_id, version): rest for tool_id, version, *rest in (await connection.execute(query)).all()}
+    found: dict[str, _Tool] = {}
+    versions: dict[str, dict[str, Pinned]] = {}
+    for entry in entries:
+        tool_id, version = entry.manifest.tool_id, entry.manifest.version
+        raw, activated_at, active = told[tool_id, version]
+        versions.setdefault(tool_id, {})[version] = Pinned(entry, raw or "", activated_at is not None)
+        found[tool_id] = _Tool(active, versions[tool_id])
+    return found
+
+
+async def _write(connection: AsyncConnection, changed: Sequence[Pinned]) -> None:
+    await write_versions(connection, [NewVersion(one.entry, one.definition) for one in changed])
+    said = [
+        tool_event(
+            one.entry.manifest.tool_id,
+            EventType.TOOL_UPDATED,
+            {"version": one.entry.manifest.version, "status": one.entry.manifest.status.value},
+        )
+        for one in changed
+    ]
+    await insert_new(connection, events, said)
+
+
+async def _write_new(connection: AsyncConnection, new: Sequence[Pinned], origin: str) -> None:
+    moment = timestamp(now())
+    manifests = [one.entry.manifest for one in new]
+    rows: list[dict[str, object]] = [
+        {
+            "tool_id": manifest.tool_id,
+            "active_version": manifest.version,
+            "category": manifest.category,
+            "origin": origin,
+            "removed_at": None,
+            "updated_at": moment,
+        }
+        for manifest in manifests
+    ]
+    await upsert_all(connection, tools, rows)
+    await write_versions(connection, [NewVersion(one.entry, one.definition) for one in new])
+    await mark_activated(connection, *[(manifest.tool_id, manifest.version) for manifest in manifests])
+    said = [tool_event(one.tool_id, EventType.TOOL_ADDED, {"version": one.version, "origin": origin}) for one in manifests]
+    await insert_new(connection, events, said)

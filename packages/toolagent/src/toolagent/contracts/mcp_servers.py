@@ -1,0 +1,105 @@
+"""MCP servers whose tools are found and called here."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from toolagent.contracts.contract import Contract
+from toolagent.contracts.external_tables import LeftOutTool
+from toolagent.contracts.identifiers import EnvironmentName, HeaderName, ToolId
+
+__all__ = [
+    "McpServer",
+    "McpServerName",
+    "McpServerSpec",
+    "McpServers",
+    "McpTransport",
+    "RemovedMcpServer",
+    "WaitingVersion",
+]
+
+McpServerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=64)]
+"""What a server is called here; the group of its tools has this name too."""
+
+_PREFIX = r"^([a-z][a-z0-9_-]*)?$"
+
+
+class McpTransport(StrEnum):
+    """How a server is spoken to."""
+
+    STDIO = "stdio"
+    """It is started here, and speaks on its stdin and stdout."""
+    STREAMABLE_HTTP = "streamable_http"
+    SSE = "sse"
+    """HTTP as servers of before 2025 speak it."""
+
+
+_IN_THE_FIELD = {"http": McpTransport.STREAMABLE_HTTP, "streamable-http": McpTransport.STREAMABLE_HTTP}
+
+
+def _transport(said: object) -> object:
+    """Clients' files write it in several ways."""
+    return _IN_THE_FIELD.get(said.replace("streamableHttp", "http"), said) if isinstance(said, str) else said
+
+
+class McpServerSpec(Contract):
+    """Where a server is and what it is given, in the form of clients' files. Keys in `env` and `headers` are named: `secret:NAME`."""
+
+    type: Annotated[
+        Annotated[McpTransport, Field(strict=False), BeforeValidator(_transport)] | None,
+        Field(description="Null: it follows from `url` or `command`."),
+    ] = None
+    url: Annotated[str | None, Field(max_length=2_000, description="Where it is, with its path; null: it is started here.")] = None
+    command: Annotated[
+        str | None, Field(min_length=1, max_length=1_000, description="The program that it is; `uvx` and `npx` name a package.")
+    ] = None
+    args: Annotated[tuple[Annotated[str, Field(max_length=4_000)], ...], Field(max_length=100, strict=False)] = ()
+    env: Annotated[dict[EnvironmentName, Annotated[str, Field(max_length=8_000)]], Field(max_length=100)] = {}
+    headers: Annotated[dict[HeaderName, Annotated[str, Field(max_length=8_000)]], Field(max_length=50)] = {}
+    prefix: Annotated[
+        str | None, Field(pattern=_PREFIX, max_length=64, description="Begins the ids of its tools; null: the name; empty: nothing does.")
+    ] = None
+    trusted: Annotated[bool, Field(description="What it says of side effects and repeating is believed.")] = False
+    allow_hosts: Annotated[
+        tuple[Annotated[str, Field(max_length=300)], ...],
+        Field(max_length=50, strict=False, description="Hosts that one which is started here may reach."),
+    ] = ()
+
+
+class WaitingVersion(Contract):
+    """A tool whose definition has changed: calls get it once it is activated."""
+
+    tool_id: ToolId
+    version: str
+
+
+class McpServer(Contract):
+    """A server, its tools, and how the last look at it ended."""
+
+    name: McpServerName
+    spec: McpServerSpec
+    from_file: Annotated[bool, Field(description="It stands in `mcp.json`; else it was registered.")] = False
+    tool_ids: tuple[ToolId, ...] = ()
+    left_out: Annotated[tuple[LeftOutTool, ...], Field(description="At most 50 of its tools that are none here.")] = ()
+    left_out_total: int = 0
+    waiting: Annotated[tuple[WaitingVersion, ...], Field(description="Changed definitions, for somebody to activate.")] = ()
+    gone: Annotated[tuple[ToolId, ...], Field(description="Tools that it does not list any more; they are `unavailable`.")] = ()
+    registered_at: datetime
+    refreshed_at: Annotated[datetime | None, Field(description="When it was asked last with success; null: never.")] = None
+    attempted_at: Annotated[datetime | None, Field(description="When it was asked last; null: never yet.")] = None
+    error: Annotated[str, Field(description="Why the last look at it failed; empty: it did not. Its tools stay.")] = ""
+
+
+class McpServers(Contract):
+    """All servers, by name."""
+
+    servers: tuple[McpServer, ...]
+
+
+class RemovedMcpServer(Contract):
+    """A server that is not here any more, and how many tools went with it."""
+
+    name: McpServerName
+    tools: int

@@ -1,0 +1,77 @@
+"""MCP servers on this host, made from settings."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+
+from engine.disk.leftovers import discard
+from engine.making.node_projects.npm_runs import NpmRuns
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.runs import UvRuns
+from engine.mcp_servers.looking import ServerLooks
+from engine.mcp_servers.preparing import PackageParts, PackageServers
+from engine.mcp_servers.servers import RegisteredServers
+from engine.registry.catalog_watch import ImportCatalog
+from engine.runtimes.mcp.remote import RemoteMcpRuntime
+from toolagent.contracts.records import CatalogFault
+from toolagent.core.failures import StoreUnavailableError
+from workers.host.runtimes import HostRuntimes
+from workers.parts import Store, servers_of
+from workers.settings.whole import Settings
+from workers.state.directory import StateDirectory
+
+_AGAIN_S = 10.0
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def mcp_servers_of(store: Store, settings: Settings, state: StateDirectory, runs: HostRuntimes) -> RegisteredServers:
+    """Raises TypeError where there is no such runtime."""
+    runtime, tooling, folder = runs.runtimes["mcp"], runs.tooling, state.root / "mcp-servers"
+    if not isinstance(runtime, RemoteMcpRuntime):
+        raise TypeError("The runtime of MCP servers is another one.")
+    # What a dead process left of its work.
+    discard(folder)
+    executor, programs, installer = tooling.executor, tooling.programs, tooling.installer
+    parts = PackageParts(
+        folder,
+        ProjectLocks(UvRuns(executor, programs, installer)),
+        NpmRuns(executor, programs, installer),
+        runs.parts.sandboxing.environments,
+        store.archives,
+    )
+    return servers_of(store, settings, state, ServerLooks(runtime, PackageServers(parts)))
+
+
+def noticing(catalog: ImportCatalog, notice: Callable[[], None]) -> ImportCatalog:
+    """The same import, and then this."""
+
+    async def run() -> tuple[CatalogFault, ...]:
+        faults = await catalog()
+        notice()
+        return faults
+
+    return run
+
+
+@asynccontextmanager
+async def watched_servers(servers: RegisteredServers) -> AsyncGenerator[None]:
+    """Servers of a file are looked at beside everything else: the service does not wait for them. Ends with the block."""
+    task = asyncio.create_task(_watch(servers), name="look at new MCP servers")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _watch(servers: RegisteredServers) -> None:
+    while True:
+        try:
+            await servers.watch_new()
+        except StoreUnavailableError as error:
+            _log.warning("new_mcp_servers_not_looked_at", reason=str(error), then=f"again in {_AGAIN_S:g} s")
+        await asyncio.sleep(_AGAIN_S)
+        servers.look_at_new()

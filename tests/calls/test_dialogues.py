@@ -9,13 +9,21 @@ from engine.calling.dialogues import Dialogues, may_ask
 from engine.runtimes.runtime import Asked
 from engine.store.call_messages import CallMessages
 from engine.store.database import Database
-from toolagent.contracts.call_messages import Listener, LogLevel
+from toolagent.contracts.call_messages import CallMessage, Listener, LogLevel
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import McpSource, RemoteSource
 
 CALL = "call-00000001"
 FORM = Asked("elicitation/create", {"message": "Which?", "requestedSchema": {"type": "object", "properties": {}}})
+
+
+async def said_of(messages: CallMessages, count: int) -> tuple[CallMessage, ...]:
+    """All messages, once there are so many."""
+    async with asyncio.timeout(10):
+        while len(said := await messages.after(CALL)) < count:  # noqa: ASYNC110 - others write them
+            await asyncio.sleep(0)
+    return said
 
 
 async def test_only_what_is_heard_is_written_and_all_of_it_before_the_end(database: Database) -> None:
@@ -47,9 +55,7 @@ async def test_a_question_waits_for_its_answer_after_what_was_said_before(databa
     async with Dialogues(messages).of(CALL, Listener(progress=True, answers=("elicitation",)), 10) as dialogue:
         dialogue.progress(1, None, None)
         asking = asyncio.create_task(dialogue.ask([FORM]))
-        async with asyncio.timeout(10):
-            while len(said := await messages.after(CALL)) < 2:
-                await asyncio.sleep(0)
+        said = await said_of(messages, 2)
         assert [one.kind for one in said] == ["progress", "question"]
         await messages.answer(CALL, 2, {"result": {"action": "accept", "content": {}}})
         assert await asking == [{"result": {"action": "accept", "content": {}}}]
@@ -60,9 +66,7 @@ async def test_questions_of_one_round_are_said_together_and_answered_in_any_orde
     async with Dialogues(messages).of(CALL, Listener(answers=("elicitation", "roots")), 10) as dialogue:
         asked = [Asked("roots/list", {}, "where"), Asked("sampling/createMessage", {}, "what"), FORM]
         asking = asyncio.create_task(dialogue.ask(asked))
-        async with asyncio.timeout(10):
-            while not (said := await messages.after(CALL)):
-                await asyncio.sleep(0)
+        said = await said_of(messages, 2)
         assert [one.payload.get("key") for one in said] == ["where", None]
         await messages.answer(CALL, 2, {"result": {"action": "cancel"}})
         await messages.answer(CALL, 1, {"result": {"roots": []}})

@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from pydantic import JsonValue
 from sqlalchemy import update
 
 from engine.store.call_messages import CallMessages, call_messages
@@ -15,7 +16,7 @@ from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.records import CallRecord
 
 CALL = "call-00000001"
-QUESTION = {"method": "elicitation/create", "params": {"message": "Which?"}}
+QUESTION: dict[str, JsonValue] = {"method": "elicitation/create", "params": {"message": "Which?"}}
 
 
 async def test_messages_are_numbered_in_the_order_in_which_they_are_said(database: Database) -> None:

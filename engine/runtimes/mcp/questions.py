@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.mcp.codes import DECLINED, STRANGE
 from engine.runtimes.runtime import Asked, Dialogue
-from toolagent.contracts.call_messages import ANSWER_OF, Question
+from toolagent.contracts.call_messages import ANSWER_OF
 from toolagent.core.texts import well_formed, well_formed_value
 
 _MOST_ROUNDS = 32
@@ -52,8 +52,8 @@ def _question(key: str, asked: object) -> Asked:
     if not isinstance(method, str) or method not in ANSWER_OF:
         raise MCPError(code=STRANGE, message=f"The server asked what is no question of the protocol: {str(method)[:100]}")
     params = cast("dict[str, Any]", asked).get("params")
-    told = well_formed_value(params if isinstance(params, dict) else {})
-    return Asked(cast("Question", method), cast("dict[str, JsonValue]", told), well_formed(key))
+    told = well_formed_value(cast("dict[str, JsonValue]", params) if isinstance(params, dict) else {})
+    return Asked(method, cast("dict[str, JsonValue]", told), well_formed(key))
 
 
 def _result(asked: Asked, answer: Mapping[str, JsonValue]) -> JsonValue:

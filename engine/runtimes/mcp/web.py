@@ -205,7 +205,7 @@ def _marked_line(line: bytes, call_id: str) -> bytes:
     if not isinstance(message, dict) or "method" not in message:
         return line
     said = cast("dict[str, Any]", message)
-    params = said.get("params") or {}
+    params = cast("dict[str, Any]", said.get("params") or {})
     said["params"] = {**params, "_meta": {**(params.get("_meta") or {}), IN_ANSWER_TO: call_id}}
     return b"data: " + json.dumps(said).encode() + b"\n"
 

@@ -50,29 +50,25 @@ class Resuming:
         await stream.end()
 
     async def _rest(self, point: CallPoint, stream: EventStream) -> None:
-        reached = point
-
         async def tell(method: str, params: dict[str, JsonValue], position: int) -> None:
-            nonlocal reached
-            reached = point.at(position)
-            await stream.write(Event({"jsonrpc": "2.0", "method": method, "params": params}, reached.event_id))
+            await stream.write(Event({"jsonrpc": "2.0", "method": method, "params": params}, point.at(position).event_id))
 
         async def ask(question: CallMessage) -> bool:
             await stream.write(Event(question_message(question), point.at(question.position).event_id))
             return True
 
-        await stream.write(Event(None, point.event_id))
+        await stream.write(Event(None))
         followed = Followed(point.call_id, tell, ask, point.token, hears=True, position=point.position)
         try:
             result = await self._following.follow(followed)
         except LostCallError:
             told = f"Nobody knows what became of the call {point.call_id}: the service ended meanwhile."
-            await stream.write(Event(error_message(point.request_id, ErrorData(code=INVALID_PARAMS, message=told)), reached.event_id))
+            await stream.write(Event(error_message(point.request_id, ErrorData(code=INVALID_PARAMS, message=told))))
             return
         if isinstance(result, ToolResult):
             record = await self._records.get(point.call_id)
             entry = await self._catalog.find(record.tool_id) if record else None
-            await stream.write(Event(result_message(point.request_id, await self._answers.of(result, entry)), reached.event_id))
+            await stream.write(Event(result_message(point.request_id, await self._answers.of(result, entry))))
 
     async def _standing(self, session: McpSession, last_event_id: str | None, stream: EventStream) -> None:
         with self._changes.heard():

@@ -1,7 +1,7 @@
 """Streamable HTTP of the revisions with sessions. Nothing of a session stays in this process: any front door goes on with it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -45,7 +45,7 @@ class SessionDoor:
         messages: CallMessages,
         underway: Underway,
         resuming: Resuming,
-        stopping: Callable[[], asyncio.Event],
+        stopping: asyncio.Event,
     ) -> None:
         self._server, self._options, self._table, self._sessions = server, options, table, sessions
         self._messages, self._underway, self._resuming, self._stopping = messages, underway, resuming, stopping
@@ -75,7 +75,7 @@ class SessionDoor:
             raise no_request("Accept: text/event-stream is expected.", HTTPStatus.NOT_ACCEPTABLE)
         session = await self._session(request)
         stream = EventStream(request.receive, send, {SESSION_HEADER: session.session_id})
-        await self._resuming.run(session, request.headers.get(LAST_EVENT_HEADER), stream, self._stopping())
+        await self._resuming.run(session, request.headers.get(LAST_EVENT_HEADER), stream, self._stopping)
 
     async def delete(self, request: Request, send: Send) -> None:
         """The session is closed; calls that it made go on. Raises RpcRefusal."""
@@ -112,9 +112,9 @@ class SessionDoor:
         await one.prime()
         async with self._noted(own, visit.call_id):
             # A client that goes does not cancel its request. It comes again for the rest, or does not.
-            answer = await stream.follow(work, self._stopping())
+            answer = await stream.follow(work, self._stopping)
             if answer is not None:
-                await stream.write(Event(answer, one.point.event_id if one.point else None))
+                await stream.write(Event(answer))
             await stream.end()
 
     @asynccontextmanager

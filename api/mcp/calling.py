@@ -23,7 +23,7 @@ from api.mcp.catalog import ToolCatalog
 from api.mcp.clients import TASKS, caller_of, has_tasks, is_modern, listener_of, token_of
 from api.mcp.following import Asked, Followed, Following, Tell, request_of
 from api.mcp.request_state import RequestStates
-from api.mcp.tasks import MISSING_CAPABILITY, Tasks
+from api.mcp.tasks import Tasks, lacking_tasks
 from api.mcp.underway import LostCallError, Underway
 from api.mcp.visit import Ctx, Visit, visit_of
 from api.ports import Limits
@@ -116,10 +116,7 @@ class Calling:
         support = entry.manifest.task_support or TaskSupport.OPTIONAL
         if not is_modern(ctx) or not has_tasks(ctx):
             if support is TaskSupport.REQUIRED:
-                data = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-                raise MCPError(
-                    MISSING_CAPABILITY, f"{entry.manifest.tool_id} is called as a task only: declare the extension {TASKS}.", data
-                )
+                raise lacking_tasks(f"{entry.manifest.tool_id} is called as a task only: declare the extension {TASKS}.")
             return None
         match support:
             case TaskSupport.FORBIDDEN:

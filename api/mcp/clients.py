@@ -8,7 +8,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue
 
 from api.mcp.visit import Ctx, Visit
-from toolagent.contracts.call_messages import Listener, LogLevel
+from toolagent.contracts.call_messages import Answer, Listener, LogLevel
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources.mcp import McpSource
@@ -18,7 +18,7 @@ TASKS = "io.modelcontextprotocol/tasks"
 
 _USUAL_LEVEL = LogLevel.INFO
 _LONGEST = 200
-_ANSWERS = ("elicitation", "sampling", "roots")
+_ANSWERS: tuple[Answer, ...] = ("elicitation", "sampling", "roots")
 
 
 def is_modern(ctx: Ctx) -> bool:
@@ -61,7 +61,7 @@ def listener_of(ctx: Ctx, visit: Visit, entry: ToolEntry) -> Listener | None:
     if not speaks:
         return Listener(progress=True) if progress else None
     told = capabilities_of(ctx)
-    answers = tuple(answer for answer in _ANSWERS if answer in told)
+    answers: tuple[Answer, ...] = tuple(answer for answer in _ANSWERS if answer in told)
     listener = Listener(progress=progress, log_level=_level(ctx, visit), answers=answers)
     return None if listener == Listener() else listener
 

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -113,14 +115,14 @@ class McpDoor:
                 allowed = {"Allow": "POST" if is_modern else _METHODS}
                 await Response(status_code=405, headers=allowed)(request.scope, request.receive, send)
 
-    async def _read(self, request: Request, body: bytes) -> object:
+    async def _read(self, request: Request, body: bytes) -> JsonValue:
         """Raises RpcRefusal for what is no JSON that every reader reads alike."""
         try:
             require_type(request, "application/json")
             return await parsed_json(body, self._max_values)
         except Refusal as refusal:
             if refusal.kind is ProblemKind.UNSUPPORTED_MEDIA_TYPE:
-                raise no_request(refusal.detail, 415) from refusal
+                raise no_request(refusal.detail, HTTPStatus.UNSUPPORTED_MEDIA_TYPE) from refusal
             raise not_json(refusal.detail) from refusal
 
 

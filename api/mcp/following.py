@@ -116,7 +116,7 @@ def _is_open(message: CallMessage) -> bool:
 
 
 def _notification(message: CallMessage, token: str | int | None) -> tuple[str, dict[str, JsonValue]] | None:
-    said = {key: value for key, value in message.payload.items() if value is not None}
+    said: dict[str, JsonValue] = {key: value for key, value in message.payload.items() if value is not None}
     match message.kind:
         case "progress":
             return None if token is None else ("notifications/progress", {"progressToken": token, **said})

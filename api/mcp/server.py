@@ -1,11 +1,10 @@
 """The SDK's server with our handlers."""
 
-import warnings
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from mcp import MCPDeprecationWarning, MCPError
+from mcp import MCPError
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import NotificationOptions, Server
@@ -72,30 +71,28 @@ def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
             await handlers.sessions.change(session.model_copy(update={"log_level": params.level}))
         return EmptyResult()
 
-    with warnings.catch_warnings():
-        # Clients of the older revision may set a level, whatever the newer one says of it.
-        warnings.simplefilter("ignore", MCPDeprecationWarning)
-        server: Server[dict[str, Any]] = Server(
-            "tool-agent",
-            version=version,
-            title="Tool Agent",
-            instructions=_INSTRUCTIONS,
-            cache_hints=dict.fromkeys(_CACHED, _FRESH),
-            get_tool_input_schema=handlers.catalog.input_schema,
-            on_list_tools=_complete(handlers.listing.list),
-            on_call_tool=_complete(handlers.listing.call),
-            on_list_resources=_complete(handlers.resources.list),
-            on_list_resource_templates=_complete(handlers.resources.templates),
-            on_read_resource=_complete(handlers.resources.read),
-            on_subscribe_resource=handlers.resources.subscribe,
-            on_unsubscribe_resource=handlers.resources.unsubscribe,
-            on_subscriptions_listen=listen_to,
-            on_list_prompts=_complete(handlers.prompts.list),
-            on_get_prompt=_complete(handlers.prompts.get),
-            on_completion=_complete(handlers.prompts.complete),
-            on_set_logging_level=set_level,
-        )
+    server: Server[dict[str, Any]] = Server(
+        "tool-agent",
+        version=version,
+        title="Tool Agent",
+        instructions=_INSTRUCTIONS,
+        cache_hints=dict.fromkeys(_CACHED, _FRESH),
+        get_tool_input_schema=handlers.catalog.input_schema,
+        on_list_tools=_complete(handlers.listing.list),
+        on_call_tool=_complete(handlers.listing.call),
+        on_list_resources=_complete(handlers.resources.list),
+        on_list_resource_templates=_complete(handlers.resources.templates),
+        on_read_resource=_complete(handlers.resources.read),
+        on_subscribe_resource=handlers.resources.subscribe,
+        on_unsubscribe_resource=handlers.resources.unsubscribe,
+        on_subscriptions_listen=listen_to,
+        on_list_prompts=_complete(handlers.prompts.list),
+        on_get_prompt=_complete(handlers.prompts.get),
+        on_completion=_complete(handlers.prompts.complete),
+    )
     server.extensions = {TASKS: {}}
+    # Given at once it is deprecated: the newer revision has no such method.
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
     server.add_request_handler("tasks/get", GetTaskRequestParams, handlers.tasks.get)
     server.add_request_handler("tasks/cancel", CancelTaskRequestParams, handlers.tasks.cancel)
     server.add_request_handler("tasks/update", UpdateTaskParams, handlers.tasks.update)

@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from mcp import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, CancelTaskRequestParams, GetTaskRequestParams, RequestParams
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    CancelTaskRequestParams,
+    GetTaskRequestParams,
+    RequestParams,
+)
 from pydantic import JsonValue
 
 from api.mcp.answers import Answers
@@ -19,7 +27,6 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.tasks import TaskView
 
-MISSING_CAPABILITY = -32_021
 _POLL_MS = 1000
 _RELATED = "io.modelcontextprotocol/related-task"
 
@@ -155,8 +162,13 @@ def _status(result: ToolResult | None) -> str:
 def _require(ctx: Ctx) -> None:
     """The newer revision has tasks where the client declares the extension, the older from 2025-11-25 on."""
     if is_modern(ctx) and not has_tasks(ctx):
-        data = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-        raise MCPError(MISSING_CAPABILITY, f"{ctx.method} needs the extension {TASKS}: declare it.", data)
+        raise lacking_tasks(f"{ctx.method} needs the extension {TASKS}: declare it.")
+
+
+def lacking_tasks(message: str) -> MCPError:
+    """The error of a client that does not declare the extension."""
+    extensions: dict[str, JsonValue] = {"extensions": {TASKS: {}}}
+    return MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, message, {"requiredCapabilities": extensions})
 
 
 def _require_old(ctx: Ctx) -> None:

@@ -46,8 +46,7 @@ def put_visit(scope: Scope, visit: Visit) -> None:
 
 def visit_of(ctx: Ctx) -> Visit:
     """A request that came by no door of ours has nothing but itself."""
-    scope = cast("Request", ctx.request).scope if ctx.request is not None else {}
-    found = scope.get(_KEY)
+    found: object = cast("Request", ctx.request).scope.get(_KEY) if ctx.request is not None else None
     return found if isinstance(found, Visit) else Visit(Selection())
 
 

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from api.app import create_app
-from api.ports import Dependencies, Limits
+from api.ports import Dependencies, Limits, McpParts
 from engine.calls.placements import Placements
 from engine.concierge.concierge import Concierge
 from engine.external.fetching import ALLOW_SETTING, TableFetch
@@ -35,6 +35,7 @@ from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
+from engine.store.mcp_sessions import McpSessionTable
 from engine.store.quarantine import QuarantineTable
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
@@ -139,6 +140,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         tables=external_tables(database, tmp_path),
         knowhub=NoKnowHub(),
         placements=Placements("host-1", {"default": 1}, HostTable(database, 10), routes),
+        mcp=McpParts(McpSessionTable(database), CatalogState(database).number, "a key of tests, which is long enough", task_after_s=0.2),
         callback_refusal=nowhere_private,
         limits=LIMITS,
         checks={"database": database.check},

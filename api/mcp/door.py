@@ -85,8 +85,26 @@ class McpDoor:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._underway.close)
             await stack.enter_async_context(self._changes.watched())
-            await stack.enter_async_context(self._manager.run())
+            await stack.enter_async_context(self._managed())
             yield
+
+    @asynccontextmanager
+    async def _managed(self) -> AsyncGenerator[None]:
+        """The SDK's manager in a task of its own: it has to be left in the one that entered it."""
+        begun, over = asyncio.Event(), asyncio.Event()
+
+        async def manage() -> None:
+            async with self._manager.run():
+                begun.set()
+                await over.wait()
+
+        task = asyncio.create_task(manage(), name="mcp manager")
+        await begun.wait()
+        try:
+            yield
+        finally:
+            over.set()
+            await task
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)

@@ -16,11 +16,15 @@ from engine.concierge.concierge import Concierge
 from engine.external.fetching import ALLOW_SETTING, TableFetch
 from engine.external.reading import TableReader
 from engine.external.tables import Tables
+from engine.mcp_servers.looking import ServerLooks
+from engine.mcp_servers.servers import RegisteredServers
 from engine.registry.export import CatalogExport
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.auditing.audit import AuditLog
-from engine.runtimes.http.destination import Destinations
+from engine.runtimes.http.destination import BeforeSending, Destinations
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.mcp.remote import RemoteMcpRuntime
 from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
@@ -35,6 +39,7 @@ from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
+from engine.store.mcp_servers import McpServerRows
 from engine.store.mcp_sessions import McpSessionTable
 from engine.store.quarantine import QuarantineTable
 from engine.store.routes import RouteTable
@@ -138,6 +143,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         lanes=DoorTable(database, 10),
         audit=AuditLog(tmp_path / "audit"),
         tables=external_tables(database, tmp_path),
+        mcp_servers=registered_servers(database, tmp_path),
         knowhub=NoKnowHub(),
         placements=Placements("host-1", {"default": 1}, HostTable(database, 10), routes),
         mcp=McpParts(McpSessionTable(database), CatalogState(database).number, "a key of tests, which is long enough", task_after_s=0.2),
@@ -169,6 +175,13 @@ def external_tables(database: Database, state: Path, every_s: float = 3600.0) ->
     """Those of this machine are allowed."""
     reader = TableReader(TableFetch(Destinations(("127.0.0.1",), setting=ALLOW_SETTING), max_bytes=256 * 1024, timeout_s=2))
     return Tables(ExternalTableRows(database), reader, SecretSource({}, state / "secrets"), every_s=every_s)
+
+
+def registered_servers(database: Database, state: Path, every_s: float = 3600.0) -> RegisteredServers:
+    """As a front door alone has them. Those of this machine are allowed."""
+    keys, judge = SecretSource({}, state / "secrets"), BeforeSending(Destinations(("127.0.0.1",), setting="TOOL_AGENT_MCP_ALLOW"))
+    runtime = RemoteMcpRuntime(2.0, 1.0, HttpExchange(), keys.resolve, judge)
+    return RegisteredServers(McpServerRows(database), ServerLooks(runtime, None), keys, every_s=every_s)
 
 
 async def nowhere_private(url: str) -> str | None:

@@ -122,7 +122,8 @@ def _tasks_of_2025(calling: Calling) -> Any:
     """A call with `task` is answered with a task, a form that the SDK lets no handler give."""
 
     async def answer(ctx: Ctx, call_next: CallNext) -> HandlerResult:
-        if ctx.method != "tools/call" or ctx.protocol_version != LATEST_HANDSHAKE_VERSION or not (ctx.params or {}).get("task"):
+        wants_task = (ctx.params or {}).get("task") is not None
+        if ctx.method != "tools/call" or ctx.protocol_version != LATEST_HANDSHAKE_VERSION or not wants_task:
             return await call_next(ctx)
         try:
             params = CallToolRequestParams.model_validate(ctx.params, by_name=False)

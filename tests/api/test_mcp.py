@@ -26,9 +26,7 @@ async def client(stocked: House, request: pytest.FixtureRequest) -> AsyncGenerat
 
 def answers(house: House, result: object) -> None:
     """Every call succeeds with this."""
-    house.client.script = lambda call, call_id: succeeded(
-        call_id, call.tool_id, result, datetime.now(UTC), execution_time=0.0, metadata={}
-    )
+    house.client.script = lambda call, call_id: succeeded(call_id, call.tool_id, result, datetime.now(UTC), execution_time=0.0, metadata={})
 
 
 async def test_every_active_tool_is_listed_with_its_id(stocked: House, client: Caller) -> None:
@@ -148,7 +146,9 @@ async def test_tools_are_resources(client: Caller) -> None:
     assert {one["uriTemplate"] for one in templates} == {"toolagent://files/{file_id}", "toolagent://tools/{tool_id}"}
 
 
-@pytest.mark.parametrize("uri", ["toolagent://tools/none", "toolagent://files/none", "toolagent://files/file_" + "0" * 32, "file:///etc/passwd"])
+@pytest.mark.parametrize(
+    "uri", ["toolagent://tools/none", "toolagent://files/none", "toolagent://files/file_" + "0" * 32, "file:///etc/passwd"]
+)
 async def test_a_resource_that_is_not_there_is_refused(client: Caller, uri: str) -> None:
     assert (await client.error("resources/read", uri=uri))["code"] == (-32002 if client.revision == OLD else -32602)
 

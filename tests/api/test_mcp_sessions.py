@@ -1,20 +1,17 @@
 """Sessions of the older revision: in the database, for any front door."""
 
-import asyncio
-import json
-from datetime import timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
 
-import httpx
 import pytest
 
 from engine.store.database import Database
 from engine.store.mcp_sessions import McpSessionTable
 from tests.api.conftest import ECHO, House
-from tests.api.mcp_client import NEW, OLD, Caller, calling, door, messages_of
-from tests.mcp_streams import Stream, opened
+from tests.api.mcp_client import NEW, OLD, Caller, calling, door
+from tests.api.mcp_streams import opened
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.sources import McpSource
+from toolagent.core.calls.results import succeeded
 
 ASKS = ECHO.model_copy(update={"tool_id": "asks", "output_schema": {}})
 SOURCE = McpSource(url="http://127.0.0.1:1/mcp", tool_name="asks")
@@ -22,6 +19,10 @@ SOURCE = McpSource(url="http://127.0.0.1:1/mcp", tool_name="asks")
 
 def goes_on(_call: ToolCall, _call_id: str) -> ToolResult | None:
     return None
+
+
+def finish(house: House, call_id: str) -> None:
+    house.client.finish(call_id, succeeded(call_id, "echo", {"done": True}, datetime.now(UTC), execution_time=0.0, metadata={}))
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ async def test_progress_and_logs_come_before_the_result_and_a_question_is_answer
         assert (await client.post({"jsonrpc": "2.0", "id": asked["id"], "result": given})).status_code == 202
         (_, _, question) = await messages.after(call_id)
         assert question.answer == {"result": given}
-        stocked.client.finish(call_id, {"done": True})
+        finish(stocked, call_id)
         assert (await stream.next())["result"]["structuredContent"] == {"done": True}
         assert await stream.ended()
 
@@ -101,7 +102,7 @@ async def test_a_client_whose_stream_broke_hears_the_rest_at_another_door(stocke
     async with opened(stocked.dependencies, OLD, session_id=client.session_id) as other:
         rest = await other.resume(stream.last_event_id)
         assert (await rest.next())["params"]["progress"] == 2
-        stocked.client.finish(call_id, {"done": True})
+        finish(stocked, call_id)
         answer = await rest.next()
         assert (answer["id"], answer["result"]["structuredContent"]) == (stream.request_id, {"done": True})
 

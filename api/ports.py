@@ -1,7 +1,7 @@
 """What the front door needs of the rest of the house; `workers` puts the real things in."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,7 +17,7 @@ from engine.registry.registry import ToolRegistry
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
-from toolagent.contracts.call_messages import CallMessage
+from toolagent.contracts.call_messages import CallMessage, Listener
 from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
@@ -167,6 +167,26 @@ class Tables(Protocol):
     async def register(self, source: str, url: str, key: str | None) -> ExternalTable: ...
     async def refresh(self, source: str) -> ExternalTable: ...
     async def remove(self, source: str) -> RemovedTable: ...
+
+
+class ListedUpstream(Protocol):
+    """An item as its server wrote it, and the name of the server."""
+
+    @property
+    def server(self) -> str: ...
+    @property
+    def item(self) -> dict[str, JsonValue]: ...
+
+
+class Upstreams(Protocol):
+    """`engine.calling.upstreams.Upstreams` is one; its docstrings say what is promised and raised."""
+
+    async def servers(self) -> tuple[str, ...]: ...
+    async def listed(self, kind: Literal["prompts", "resources", "resourceTemplates"]) -> Sequence[ListedUpstream]: ...
+    async def ask(
+        self, server: str, method: str, params: Mapping[str, JsonValue], listens: Listener | None = None
+    ) -> dict[str, JsonValue]: ...
+    def heard_by(self, listener: Callable[[str, Mapping[str, JsonValue]], None]) -> AbstractContextManager[None]: ...
 
 
 class RegisteredMcpServers(Protocol):
@@ -330,6 +350,7 @@ class Dependencies:
     placements: HostChoice
     tables: Tables
     mcp_servers: RegisteredMcpServers
+    upstreams: Upstreams
     knowhub: KnowHub
     audit: AuditTrail
     mcp: McpParts

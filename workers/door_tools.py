@@ -9,7 +9,6 @@ from engine.calling.door_tools import is_served
 from engine.calling.intake import Intake
 from engine.calls.call_folders import CallFolders
 from engine.mcp_servers.looking import ServerLooks
-from engine.mcp_servers.servers import RegisteredServers
 from engine.runtimes.builtin.runtime import BuiltinRuntime
 from engine.runtimes.http.destination import BeforeSending
 from engine.runtimes.http.exchange import HttpExchange
@@ -24,6 +23,7 @@ from workers.settings.environment import environment
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
+from workers.upstreams import McpSide, running_upstreams
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class DoorMaking:
     """What makes calls, and the MCP servers: those at a URL may be registered here, others are started on hosts."""
 
     calls: CallMaking
-    servers: RegisteredServers
+    servers: McpSide
 
 
 @asynccontextmanager
@@ -61,4 +61,5 @@ async def making_of_door(settings: Settings, state: StateDirectory, store: Store
         # No call that may have files is made here: nothing is ever put into these folders.
         folders, intake = CallFolders(state.calls), Intake(settings.calls.bucket_limits)
         making = CallMaking(store, supervisor, frozenset(runtimes), settings, state.host, folders, intake)
-        yield DoorMaking(making, servers_of(store, settings, state, ServerLooks(mcp, None)))
+        upstreams = await stack.enter_async_context(running_upstreams(store.database, supervisor, mcp))
+        yield DoorMaking(making, McpSide(servers_of(store, settings, state, ServerLooks(mcp, None)), upstreams))

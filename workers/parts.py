@@ -108,6 +108,7 @@ from workers.state.directory import StateDirectory
 from workers.state.mcp_key import state_key_of
 from workers.state.secrets import SecretSource
 from workers.temporal.activities import Activities
+from workers.upstreams import McpSide
 
 _RECENT_S = 1.0
 """How old the tool may be that an admitted call is made and settled with: it names its version."""
@@ -333,7 +334,7 @@ def doors_of(
     checks: Mapping[str, Check],
     watch: LoopWatch,
     lane: Callable[[], LaneCounts | None],
-    servers: RegisteredServers,
+    servers: McpSide,
     im: Im | None = None,
 ) -> Dependencies:
     """What the front door stands before."""
@@ -363,7 +364,8 @@ def doors_of(
         placements=store.placements,
         knowhub=knowhub,
         tables=tables_of(store, settings, state),
-        mcp_servers=servers,
+        mcp_servers=servers.registered,
+        upstreams=servers.upstreams,
         callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,
         mcp=McpParts(

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from engine.runtimes.runtime import Asked, Dialogue, Silence, declined
+from engine.runtimes.runtime import Asked, Silence, declined
 from engine.store.call_messages import CallMessages
 from toolagent.contracts.call_messages import ANSWER_OF, Listener, LogLevel, MessageKind
 from toolagent.contracts.catalog import ToolEntry
@@ -40,7 +40,7 @@ class Dialogues:
         self._messages, self._sampling = messages, sampling
 
     @asynccontextmanager
-    async def of(self, call_id: str, listens: Listener | None, timeout_s: float) -> AsyncGenerator[Dialogue]:
+    async def of(self, call_id: str, listens: Listener | None, timeout_s: float) -> AsyncGenerator["CallDialogue | Silence"]:
         """Of one call, which may take so many seconds. All that was said is in the database when the block has ended."""
         if listens is None and self._sampling is None:
             yield Silence()
@@ -57,6 +57,7 @@ class CallDialogue:
 
     def __init__(self, messages: CallMessages, call_id: str, listens: Listener, timeout_s: float, sampling: Sampling | None) -> None:
         self._messages, self._call_id, self._listens, self._timeout_s, self._sampling = messages, call_id, listens, timeout_s, sampling
+        self.shown: JsonValue = None
         self._unsaid: list[_Message] = []
         self._said = 0
         self._saying: asyncio.Task[None] | None = None
@@ -72,6 +73,9 @@ class CallDialogue:
     def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None:
         if self._listens.log_level is not None and level.reaches(self._listens.log_level):
             self._say("log", {"level": level.value, "logger": logger, "data": data})
+
+    def show(self, content: JsonValue) -> None:
+        self.shown = content
 
     async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
         """Those for the caller are said at once, and answered in any order."""

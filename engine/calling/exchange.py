@@ -78,7 +78,9 @@ class Exchange:
                 request = ToolRequest(plan.call_id, plan.params, left_s, folder.outputs, turn.say, entry.manifest, plan.caller, dialogue)
                 reply = await ask(send, self._files, Dispatch(entry, request, attempt, self._slot_wait_s, plan.start_timeout_s), folder)
             fitted = await self._kept(plan, entry.manifest.output_schema, reply.output, folder)
-            return attempt.answered(fitted, reply.duration_s, reply.active_source)
+            answered = attempt.answered(fitted, reply.duration_s, reply.active_source)
+            # Only for who listens: others read the output.
+            return answered.model_copy(update={"shown": dialogue.shown}) if plan.listens is not None else answered
         except FileRefused as refusal:
             return attempt.file_refused(refusal)
         except Refused as refusal:

@@ -99,6 +99,8 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
     }
     if plan.instead_of:
         metadata |= {"instead_of": plan.instead_of, "repair": plan.repair}
+    if outcome.shown is not None:
+        metadata["mcp"] = outcome.shown
     if outcome.left_behind:
         metadata[LEFT_BEHIND] = outcome.left_behind
     if plan.session is not None:

@@ -9,7 +9,7 @@ from engine.runtimes.mcp.listing import ListedTool
 from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
-from toolagent.contracts.manifest import NetworkAccess, PermissionClass, SecurityContext, SideEffectScope, ToolManifest
+from toolagent.contracts.manifest import FileAccess, NetworkAccess, PermissionClass, SecurityContext, SideEffectScope, ToolManifest
 from toolagent.contracts.mcp_servers import McpServerSpec
 from toolagent.contracts.sources import McpHints, McpSource
 
@@ -63,7 +63,8 @@ def entry_of(definition: str, tool_id: str, spec: McpServerSpec, server: McpSour
 
 def rights_of(spec: McpServerSpec) -> SecurityContext:
     """What a server that is started here asks of the sandbox."""
-    return SecurityContext(network_access=NetworkAccess(allow_hosts=spec.allow_hosts))
+    files = FileAccess(allow_read=spec.allow_read, allow_write=spec.allow_write)
+    return SecurityContext(file_access=files, network_access=NetworkAccess(allow_hosts=spec.allow_hosts))
 
 
 def _careful(spec: McpServerSpec) -> tuple[PermissionClass, SideEffectScope, bool]:

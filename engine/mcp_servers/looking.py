@@ -1,7 +1,10 @@
 """One look at a server: it is started, or reached, and asked for its tools."""
 
 import asyncio
+import re
 from dataclasses import dataclass
+
+import structlog
 
 from engine.mcp_servers.entries import NoTool, definition_of, entry_of, rights_of
 from engine.mcp_servers.packages import package_command
@@ -23,6 +26,10 @@ from toolagent.core.mcp_specs import SpecFault
 _AT_ONCE = 2
 _LISTING = "(the listing)"
 _TOLD = 300
+_PYTHON_RUNNERS = ("uvx", "uv", "pipx")
+_LACKS = re.compile(r"^(?:AttributeError|ImportError|ModuleNotFoundError|TypeError)\b", re.MULTILINE)
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +50,47 @@ class ServerLooks:
     async def look(self, name: str, spec: McpServerSpec, known: McpSource | None = None) -> Look:
         """`known` is what was started before. Raises McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError."""
         async with self._slots:
-            source = known or await self._source(name, spec)
-            # Apart from the process that answers calls: it has a place of its own.
-            manifest = ToolManifest(tool_id=f"mcp:{name}", name=name, security_context=rights_of(spec))
+            source = known or await self._source(name, spec, is_older=False)
             try:
-                listing = await self._runtime.listed(manifest, source.model_copy(update={"process": None}), lambda _: None)
+                listing = await self._listed(name, spec, source)
             except RuntimeFailure as failure:
-                raise _refused(name, spec, failure) from failure
+                if known is not None or not _may_be_too_new(spec, failure):
+                    raise _refused(name, spec, failure) from failure
+                source, listing = await self._with_older(name, spec, failure)
         return await asyncio.to_thread(_taken, name, spec, source, listing)
 
-    async def _source(self, name: str, spec: McpServerSpec) -> McpSource:
+    async def _listed(self, name: str, spec: McpServerSpec, source: McpSource) -> Listing:
+        """Raises RuntimeFailure."""
+        # Apart from the process that answers calls: it has a place of its own.
+        manifest = ToolManifest(tool_id=f"mcp:{name}", name=name, security_context=rights_of(spec))
+        return await self._runtime.listed(manifest, source.model_copy(update={"process": None}), lambda _: None)
+
+    async def _with_older(self, name: str, spec: McpServerSpec, failure: RuntimeFailure) -> tuple[McpSource, Listing]:
+        """Raises what came of it first."""
+        try:
+            source = await self._source(name, spec, is_older=True)
+            listing = await self._listed(name, spec, source)
+        except (RuntimeFailure, McpServerNotReachedError):
+            raise _refused(name, spec, failure) from failure
+        _log.info("mcp_server_with_older_sdk", server=name, reason=failure.message, then="it runs with mcp<2")
+        return source, listing
+
+    async def _source(self, name: str, spec: McpServerSpec, *, is_older: bool) -> McpSource:
         if spec.url is not None:
             sse = spec.type is McpTransport.SSE
             source = McpSource(tool_name="-", url=spec.url, transport="sse" if sse else "streamable_http", headers=spec.headers)
             return source.model_copy(update={"only_public": True, "process": name, "server": name})
-        if self._packages is None:
-            message = "This front door starts no servers. Register it at one that runs with a host, or put it into mcp.json of a host."
-            raise McpServerNotStartedError(message)
         try:
             command = package_command(spec)
         except SpecFault as fault:
             raise McpServerRefusedError(fault.field, str(fault)) from fault
+        if self._packages is None:
+            message = "This front door starts no servers. Register it at one that runs with a host, or put it into mcp.json of a host."
+            raise McpServerNotStartedError(message)
         if command is None:
             source = McpSource(tool_name="-", command=(spec.command or "", *spec.args))
         else:
-            source = await self._packages.prepare(command, name)
+            source = await self._packages.prepare(command.older if is_older else command, name)
         return source.model_copy(update={"process": name, "server": name, "environment": spec.env})
 
 
@@ -95,6 +118,13 @@ def _taken(name: str, spec: McpServerSpec, source: McpSource, listing: Listing) 
 
     is_whole = all(fault.name for fault in listing.faults)
     return Look(Definitions(source, by_id, entry, frozenset(others), is_whole), tuple(left_out))
+
+
+def _may_be_too_new(spec: McpServerSpec, failure: RuntimeFailure) -> bool:
+    """Whether it is a package of Python that fails for what an SDK of another major version lacks."""
+    log = failure.details.get("stderr")
+    is_python = spec.command is not None and (spec.command, *spec.args)[0] in _PYTHON_RUNNERS
+    return is_python and isinstance(log, str) and _LACKS.search(log) is not None
 
 
 def _refused(name: str, spec: McpServerSpec, failure: RuntimeFailure) -> Exception:

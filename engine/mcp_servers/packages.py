@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -24,6 +24,11 @@ class PackageCommand:
     program: str | None
     arguments: tuple[str, ...]
     python: str = ""
+
+    @property
+    def older(self) -> "PackageCommand":
+        """With the SDK that most servers were written for, which rarely say so: those of its first major version."""
+        return replace(self, wanted=(*self.wanted, ("mcp", "mcp<2")))
 
 
 def package_command(spec: McpServerSpec) -> PackageCommand | None:

@@ -42,6 +42,10 @@ class Dialogue(Protocol):
 
     def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None: ...
 
+    def show(self, content: JsonValue) -> None:
+        """Keep with the result how the tool itself wrote its answer."""
+        ...
+
     async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
         """The answers in the same order, `{result}` or `{error: {code, message}}`. Takes as long as the caller does."""
         ...
@@ -51,10 +55,13 @@ class Silence:
     """The dialogue of a call that nobody listens to: what is asked is declined."""
 
     listens = Listener()
+    shown: JsonValue = None
 
     def progress(self, done: float, total: float | None, message: str | None) -> None: ...
 
     def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None: ...
+
+    def show(self, content: JsonValue) -> None: ...
 
     async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
         return [declined(one.question) for one in asked]
@@ -108,6 +115,17 @@ class ToolRequest:
     def written_to(self) -> str:
         """What the tool is told to leave files in: the folder of this call where one was made for it."""
         return str(self.output_dir) if self.output_dir.is_dir() else _TMP
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A request to the server of a tool for what is no tool, in the server's own protocol. `timeout_s` is in seconds."""
+
+    method: str
+    params: dict[str, JsonValue]
+    timeout_s: float
+    listens: Listener = field(default_factory=Listener)
+    """What the caller can answer, should the server ask it first."""
 
 
 class Retired(str):
@@ -193,6 +211,15 @@ class Installing(Protocol):
     """A runtime that leaves no process, but whose start may take minutes: until then its tools are not ready."""
 
     installs: Literal[True]
+
+
+@runtime_checkable
+class Offering(Protocol):
+    """A runtime whose tools are of servers that have more to offer."""
+
+    async def offered(self, running: Running, source: Any, offer: Offer) -> dict[str, JsonValue]:
+        """The server's answer: `{result}`, or `{error: {code, message, data}}` also where it has no such thing. Raises NotSent."""
+        ...
 
 
 @runtime_checkable

@@ -60,6 +60,13 @@ class ToolTable:
             found |= {entry.manifest.tool_id: entry for entry in collected(await self._database.rows(query))}
         return tuple(found[tool_id] for tool_id in tool_ids if tool_id in found)
 
+    async def of_source_type(self, source_type: str) -> tuple[ToolEntry, ...]:
+        """The active version of every tool with a source of this type, by id."""
+        of_type = select(sources.c.tool_id).where(sources.c.source.contains(f'"type":"{source_type}"', autoescape=True))
+        query = stored_versions().where(tool_versions.c.version == tools.c.active_version, tools.c.tool_id.in_(of_type))
+        found = collected(await self._database.rows(query))
+        return tuple(entry for entry in found if any(source.type == source_type for source in entry.sources))
+
     async def active_manifests(self) -> tuple[tuple[str, str], ...]:
         """The id and the manifest, as JSON, of the active version of every tool."""
         query = select(tools.c.tool_id, tool_versions.c.manifest).join(tool_versions, tool_versions.c.tool_id == tools.c.tool_id)

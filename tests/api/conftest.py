@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from api.app import create_app
 from api.ports import Dependencies, Limits, McpParts
+from engine.calling.upstreams import Upstreams
 from engine.calls.placements import Placements
 from engine.concierge.concierge import Concierge
 from engine.external.fetching import ALLOW_SETTING, TableFetch
@@ -25,6 +26,7 @@ from engine.runtimes.auditing.audit import AuditLog
 from engine.runtimes.http.destination import BeforeSending, Destinations
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.mcp.remote import RemoteMcpRuntime
+from engine.runtimes.running.supervisor import Supervisor
 from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
@@ -144,6 +146,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         audit=AuditLog(tmp_path / "audit"),
         tables=external_tables(database, tmp_path),
         mcp_servers=registered_servers(database, tmp_path),
+        upstreams=Upstreams(tools, CatalogState(database), Supervisor({}, routes, "")),
         knowhub=NoKnowHub(),
         placements=Placements("host-1", {"default": 1}, HostTable(database, 10), routes),
         mcp=McpParts(McpSessionTable(database), CatalogState(database).number, "a key of tests, which is long enough", task_after_s=0.2),

@@ -71,10 +71,10 @@ async def test_without_a_session_only_a_session_is_begun(stocked: House) -> None
 
 async def test_an_unknown_revision_is_told_which_ones_there_are(stocked: House) -> None:
     async with door(stocked.dependencies) as http:
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
-        answer = await http.post(
-            "/mcp", content=body, headers={**JSON_RPC, "MCP-Protocol-Version": "1999-01-01", "Mcp-Method": "tools/list"}
-        )
+        meta = {f"{META}/protocolVersion": "1999-01-01", f"{META}/clientCapabilities": {}}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}})
+        headers = {**JSON_RPC, "MCP-Protocol-Version": "1999-01-01", "Mcp-Method": "tools/list"}
+        answer = await http.post("/mcp", content=body, headers=headers)
         assert (answer.status_code, NEW in answer.text) == (400, True)
         old = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": "1999-01-01"}}  # type: ignore[dict-item]
         answer = await http.post("/mcp", content=json.dumps(old), headers=JSON_RPC)

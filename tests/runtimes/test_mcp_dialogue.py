@@ -26,6 +26,7 @@ from toolagent.contracts.call_messages import ANSWER_OF, Listener, LogLevel
 from toolagent.contracts.manifest import FileAccess, SecurityContext, ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import McpSource
+from toolagent_service.calls.mcp_contents import blocks_of
 
 FIXTURE = Path(__file__).parents[1] / "mcp/fixture/server.py"
 SEEN = (sys.prefix, sys.base_prefix, str(FIXTURE.parent))
@@ -49,12 +50,16 @@ class Heard:
     logged: list[tuple[str, JsonValue]] = field(default_factory=list[tuple[str, JsonValue]])
     asked: list[Asked] = field(default_factory=list[Asked])
     rounds: list[int] = field(default_factory=list[int])
+    shown: JsonValue = None
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         self.progressed.append((done, total, message))
 
-    def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None:
+    def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None:  # noqa: ARG002 - this fixture's has no name
         self.logged.append((level.value, data))
+
+    def show(self, content: JsonValue) -> None:
+        self.shown = content
 
     async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
         self.asked += asked
@@ -78,23 +83,30 @@ class Server:
         return await self.runtime.call(self.running, self.source.model_copy(update={"tool_name": name}), request)
 
 
-@pytest_asyncio.fixture(params=["stdio 2025-11-25", "stdio 2026-07-28", "http 2025-11-25", "http 2026-07-28"])
-async def server(
-    parts: RuntimeParts, state: Path, launcher: Launcher, environments_folder: Path, request: pytest.FixtureRequest
-) -> AsyncGenerator[Server]:
-    way, revision = str(request.param).split()
-    boxes = sandboxing(state, launcher, environments_folder, SandboxPolicy(read=SEEN))
-    runtime = McpRuntime(parts.local, launcher, boxes, parts.http, parts.secrets)
-    async with _source(way, revision, parts.http) as source:
-        running = await runtime.start(TOOL, source, silent)
-        yield Server(runtime, running, source, revision)
+WAYS = ("stdio 2025-11-25", "stdio 2026-07-28", "http 2025-11-25", "http 2026-07-28")
+
+
+@pytest_asyncio.fixture(params=WAYS)
+async def server(parts: RuntimeParts, launcher: Launcher, request: pytest.FixtureRequest) -> AsyncGenerator[Server]:
+    runtime, way = fixture_runtime(parts, launcher), str(request.param)
+    async with fixture_source(way, parts.http) as (manifest, source):
+        running = await runtime.start(manifest, source, silent)
+        yield Server(runtime, running, source, way.split()[1])
         await runtime.stop(running)
 
 
+def fixture_runtime(parts: RuntimeParts, launcher: Launcher) -> McpRuntime:
+    """One that lets the fixture see the environment of these tests."""
+    boxes = sandboxing(parts.local.state, launcher, parts.local.state / "environments", SandboxPolicy(read=SEEN))
+    return McpRuntime(parts.local, launcher, boxes, parts.http, parts.secrets)
+
+
 @asynccontextmanager
-async def _source(way: str, revision: str, http: HttpExchange) -> AsyncGenerator[McpSource]:
+async def fixture_source(way_and_revision: str, http: HttpExchange) -> AsyncGenerator[tuple[ToolManifest, McpSource]]:
+    """A tool of the fixture, which is up if it is one over HTTP."""
+    way, revision = way_and_revision.split()
     if way == "stdio":
-        yield McpSource.model_validate({"tool_name": "x", "command": [sys.executable, str(FIXTURE)], "revision": revision})
+        yield TOOL, McpSource.model_validate({"tool_name": "x", "command": [sys.executable, str(FIXTURE)], "revision": revision})
         return
     port = free_port()
     program = await start_program(sys.executable, str(FIXTURE), "--port", str(port))
@@ -102,7 +114,7 @@ async def _source(way: str, revision: str, http: HttpExchange) -> AsyncGenerator
         async with asyncio.timeout(20):
             while await http.health(f"http://127.0.0.1:{port}", "/", 1.0) is None:  # noqa: ASYNC110 - another process gets ready
                 await asyncio.sleep(0.05)
-        yield McpSource.model_validate({"tool_name": "x", "url": f"http://127.0.0.1:{port}/mcp", "revision": revision})
+        yield TOOL, McpSource.model_validate({"tool_name": "x", "url": f"http://127.0.0.1:{port}/mcp", "revision": revision})
     finally:
         program.kill()
         await program.wait()
@@ -114,6 +126,16 @@ async def test_progress_and_logs_are_told_in_order(server: Server) -> None:
     await server.call("test_tool_with_logging", heard)
     assert heard.progressed == [(done, 100, f"Completed step {done} of 100") for done in (0, 50, 100)]
     assert heard.logged == [("info", f"Tool {done}") for done in ("execution started", "processing data", "execution completed")]
+
+
+async def test_pictures_sounds_and_resources_come_back_in_their_order(server: Server) -> None:
+    heard = Heard()
+    output = cast("dict[str, JsonValue]", await server.call("test_multiple_content_types", heard))
+    shown = cast("dict[str, list[JsonValue]]", heard.shown)
+    blocks = blocks_of(shown["content"], output)
+    assert [(block["type"], block.get("mimeType")) for block in blocks] == [("text", None), ("image", "image/png"), ("resource", None)]
+    sound = cast("dict[str, JsonValue]", await server.call("test_audio_content", heard))
+    assert cast("list[dict[str, JsonValue]]", sound["content"])[0]["mimeType"] == "audio/wav"
 
 
 async def test_each_kind_of_question_is_asked_and_its_answer_used(server: Server) -> None:

@@ -14,7 +14,6 @@ from engine.calling.intake import Intake
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
 from engine.calls.call_folders import CallFolders
-from engine.mcp_servers.servers import RegisteredServers
 from engine.registry.catalog_watch import imported_catalog
 from engine.registry.stored_archives import StoredArchives
 from engine.runtimes.docker.book import BufferedContainerBook
@@ -48,6 +47,7 @@ from workers.state.directory import StateDirectory
 from workers.state.shared_files import require_shared_files
 from workers.temporal.host_workers import WorkerPool, running_workers
 from workers.temporal.maintain_schedule import MaintainSchedule, kept_schedule
+from workers.upstreams import McpSide, running_upstreams
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class RunningHost:
     """What only some tools need."""
     lane: LaneMaking
     queued: QueuedCall
-    servers: RegisteredServers
+    servers: McpSide
 
     async def ended(self) -> None:
         """Returns, or raises what went wrong, when it ends although nobody asked it to."""
@@ -114,6 +114,7 @@ async def running_host(
         await sweep_projects(projects, store.database)
         await stack.enter_async_context(ending_departed(departures))
         await stack.enter_async_context(watched_servers(servers))
+        upstreams = await stack.enter_async_context(running_upstreams(store.database, supervisor, runtimes["mcp"]))
         builds = await stack.enter_async_context(found_containers(runtimes, supervisor, store.registry))
         making = await stack.enter_async_context(running_making(store, settings, state, client, runs, builds, intake))
         await stack.enter_async_context(draining(OwnDrain(state.host, intake, supervisor, store.routes, store.residents)))
@@ -139,7 +140,9 @@ async def running_host(
         await stack.enter_async_context(kept_schedule(MaintainSchedule(client, settings.keeping.health_check_interval_s)))
         if knowhub is not None:
             await stack.enter_async_context(synchronised(client, CatalogState(store.database), settings.tables.knowhub_interval_s))
-        yield RunningHost(workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, activities.queued, servers)
+        yield RunningHost(
+            workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, activities.queued, McpSide(servers, upstreams)
+        )
 
 
 def _lease(hosts: HostTable, settings: Settings, state: StateDirectory, intake: Intake) -> AbstractAsyncContextManager[HostLease]:

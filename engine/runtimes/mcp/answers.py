@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from mcp import MCPError
@@ -13,20 +14,39 @@ from engine.runtimes.mcp.codes import BROKEN, DECLINED, FORGOTTEN, NOT_SENT, REF
 from engine.runtimes.mcp.secrecy import masked, masked_text
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed_value
+from toolagent_service.calls.mcp_contents import Block, kept_beside, layout_of, output_of
 
 _TOLD_CHARACTERS = 4096
 
 
-def output_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = ()) -> JsonValue:
-    """`structuredContent` where there is some; else `text`, all texts in one, and `content`, what is no text, if there is any.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`content` is how the server wrote it, for callers that speak MCP: see `toolagent_service.calls.mcp_contents`."""
+
+    output: JsonValue
+    content: JsonValue
+
+
+def answer_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = ()) -> Answer:
+    """The output is `structuredContent` where there is some; else `text`, all texts in one, and `content`, what is no text, if any.
 
     Raises CallFailed: the tool says that it failed, or the answer is larger than is taken.
     """
-    texts = [block.text for block in result.content if isinstance(block, TextContent)]
     if result.is_error:
-        text = masked_text("\n".join(texts), secrets)[:_TOLD_CHARACTERS]
-        raise CallFailed(ErrorType.EXECUTION_ERROR, text or "The tool says that it failed, and not why.", {"is_error": True})
-    output = cast("JsonValue", result.structured_content) if result.structured_content is not None else _of_blocks(result, texts)
+        text = masked_text("\n".join(block.text for block in result.content if isinstance(block, TextContent)), secrets)
+        raise CallFailed(
+            ErrorType.EXECUTION_ERROR, text[:_TOLD_CHARACTERS] or "The tool says that it failed, and not why.", {"is_error": True}
+        )
+    told: list[JsonValue] = [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content]
+    blocks = cast("list[Block]", well_formed_value(masked(told, secrets)))
+    if result.structured_content is None:
+        return Answer(_bounded(output_of(blocks), max_bytes), {"content": layout_of(blocks)})
+    structured = _bounded(cast("JsonValue", result.structured_content), max_bytes)
+    output = well_formed_value(masked(structured, secrets))
+    return Answer(output, {"structured": True, "content": kept_beside(blocks, output)})
+
+
+def _bounded(output: JsonValue, max_bytes: int) -> JsonValue:
     try:
         written = json.dumps(output, ensure_ascii=False, allow_nan=False)
     except ValueError as error:
@@ -35,21 +55,13 @@ def output_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = (
     if (size := len(written.encode(errors="replace"))) > max_bytes:
         message = f"The tool's answer is {size} bytes of JSON; at most {max_bytes} are taken (TOOL_AGENT_MAX_RESULT_BYTES)."
         raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"size": size, "limit": max_bytes})
-    return well_formed_value(masked(output, secrets))
-
-
-def _of_blocks(result: CallToolResult, texts: Sequence[str]) -> JsonValue:
-    others: list[JsonValue] = [
-        block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content if block.type != "text"
-    ]
-    output: dict[str, JsonValue] = {"text": "\n".join(texts)}
-    return {**output, "content": others} if others else output
+    return output
 
 
 def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
     """What became of a call that got no result."""
     message = masked_text(error.message, secrets)[:_TOLD_CHARACTERS]
-    details: dict[str, JsonValue] = {"code": error.code}
+    details: dict[str, JsonValue] = {"code": error.code, **_data_of(error, secrets)}
     match error.code:
         case _ if error.code in (NOT_SENT, FORGOTTEN):
             return NotSent(ErrorType.UNAVAILABLE, message)
@@ -67,3 +79,8 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
             return CallFailed(ErrorType.VALIDATION_ERROR, message, details)
         case _:
             return CallFailed(ErrorType.EXECUTION_ERROR, f"The server answered with the error {error.code}: {message}", details)
+
+
+def _data_of(error: MCPError, secrets: Sequence[str]) -> dict[str, JsonValue]:
+    told = json.dumps(error.error.data)
+    return {"data": masked(json.loads(told), secrets)} if error.error.data is not None and len(told) <= _TOLD_CHARACTERS else {}

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 
+import httpx
 from mcp import MCPError
 from mcp.shared.inbound import mcp_param_headers, x_mcp_header_map
 from pydantic import JsonValue, ValidationError
@@ -13,13 +14,14 @@ from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartF
 from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets, filled, key_of
-from engine.runtimes.mcp.answers import failure_of, output_of
+from engine.runtimes.mcp.answers import answer_of, failure_of
 from engine.runtimes.mcp.codes import FORGOTTEN
 from engine.runtimes.mcp.listing import Listing, listing_of
+from engine.runtimes.mcp.offers import Changes, offered_by
 from engine.runtimes.mcp.serving import Server, Up
 from engine.runtimes.mcp.session import Session
 from engine.runtimes.mcp.web import WebServer, over_web
-from engine.runtimes.runtime import Progress, Running, ToolRequest, Vitals
+from engine.runtimes.runtime import Offer, Progress, Running, ToolRequest, Vitals
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import McpSource
@@ -43,6 +45,7 @@ class RemoteMcpRuntime:
     ) -> None:
         """`registered` judges the addresses of registered servers; without it these are at public ones."""
         self._registered = registered or http.public
+        self.changes = Changes()
         self._start_timeout_s, self._stop_grace_s, self._http, self._secrets = start_timeout_s, stop_grace_s, http, secrets
         self._most_bytes = min(_TWICE_AND_ENVELOPE * http.max_result_bytes + _ENVELOPE_BYTES, _MOST_LINE_BYTES)
 
@@ -84,6 +87,12 @@ class RemoteMcpRuntime:
         await server.close()
         return how
 
+    async def offered(self, running: Running, source: McpSource, offer: Offer) -> dict[str, JsonValue]:  # noqa: ARG002 - the server is enough
+        server = _server_of(running)
+        if not server.is_alive:
+            raise NotSent(ErrorType.UNAVAILABLE, "The server has ended.", {"endpoint": running.endpoint})
+        return await offered_by(server, offer)
+
     async def listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
         """What the server of a source offers, which is up for that alone. Raises StartFailed, CallFailed."""
         running = await self.start(tool, source, progress)
@@ -119,7 +128,9 @@ class RemoteMcpRuntime:
         except ValidationError as error:
             told = str(error)[:_TOLD_CHARACTERS]
             raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, f"The server's answer is no result of a tool: {told}") from error
-        return await asyncio.to_thread(output_of, result, self._http.max_result_bytes, server.secrets)
+        answer = await asyncio.to_thread(answer_of, result, self._http.max_result_bytes, server.secrets)
+        request.dialogue.show(answer.content)
+        return answer.output
 
     async def _reached(self, source: McpSource, url: str) -> Server:
         whole, keys = filled(url, self._secrets)
@@ -129,7 +140,13 @@ class RemoteMcpRuntime:
         secrets = (*self._keys(source), *keys)
         try:
             async with asyncio.timeout(self._start_timeout_s):
-                return Server(await Session.open(partial(over_web, web), secrets, modern_first=source.is_modern_first), secrets=secrets)
+                if public is not None:
+                    # Of SSE the SDK would say that there is no connection, and not why.
+                    await public.of(httpx.URL(whole))
+                opened = await Session.open(partial(over_web, web), secrets, self.changes.say, modern_first=source.is_modern_first)
+                return Server(opened, secrets=secrets)
+        except NotSent as refusal:
+            raise StartFailed(refusal.error_type, refusal.message, refusal.details) from refusal
         except TimeoutError:
             raise mute(url.partition("?")[0], self._start_timeout_s, "") from None
         except MCPError as error:
@@ -137,7 +154,7 @@ class RemoteMcpRuntime:
             if isinstance(failure, NotSent):
                 raise StartFailed(failure.error_type, failure.message, failure.details) from error
             raise strange(url.partition("?")[0], failure.message, "") from error
-        except (RuntimeError, ValidationError) as error:
+        except (RuntimeError, ValidationError, httpx.InvalidURL) as error:
             raise strange(url.partition("?")[0], str(error), "") from error
 
     def _headers(self, source: McpSource) -> Mapping[str, str]:

@@ -75,7 +75,7 @@ class McpRuntime(RemoteMcpRuntime):
         is_up = False
         try:
             over = partial(over_pipes, pipes, self._most_bytes, self._http.max_result_values, begun.process.stdout.add)
-            opening = partial(Session.open, over, tuple(given.secret.values()), modern_first=source.is_modern_first)
+            opening = partial(Session.open, over, tuple(given.secret.values()), self.changes.say, modern_first=source.is_modern_first)
             session = await self._opened(opening, begun, tool.tool_id)
             is_up = True
         except StartFailed as error:

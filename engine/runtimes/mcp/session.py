@@ -21,16 +21,13 @@ from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED
 from engine.runtimes.mcp.pipes import Streams
 from engine.runtimes.mcp.questions import answered
 from engine.runtimes.mcp.secrecy import masked
-from engine.runtimes.mcp.sieve import Sieve
+from engine.runtimes.mcp.sieve import Noted, Sieve
 from engine.runtimes.mcp.wire import OURS, is_modern, stamped
 from engine.runtimes.runtime import Dialogue, Silence, ToolRequest
 from toolagent.contracts.call_messages import Listener, LogLevel
 
 Transport = Callable[[], AbstractAsyncContextManager[Streams]]
 """Opens the way to a server. It is left in the task that entered it."""
-
-Changed = Callable[[str, Mapping[str, Any]], None]
-"""Called with the method and parameters of a notification that belongs to no call."""
 
 _GOODBYE_S = 5.0
 _ANOTHER_HANDSHAKE = (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION)
@@ -39,27 +36,35 @@ _UNREACHED = (NOT_SENT, REFUSED, BROKEN, FORGOTTEN)
 _Up: TypeAlias = tuple[ClientSession, JSONRPCDispatcher[TransportContext]]
 
 
+def _unheard(_: str, __: Mapping[str, Any]) -> None:
+    """What is said of no call is of no use."""
+
+
 class Session:
     """Made by `open`. Several calls at once go over it."""
 
-    def __init__(self, transport: Transport, secrets: Sequence[str]) -> None:
-        self._transport, self._sieve = transport, Sieve(lambda value: masked(value, secrets), self._note_change)
+    def __init__(self, transport: Transport, secrets: Sequence[str], noted: Noted) -> None:
+        self._transport, self._sieve = transport, Sieve(lambda value: masked(value, secrets), noted)
         self._up: asyncio.Future[_Up] = asyncio.get_running_loop().create_future()
         self._leave = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name="mcp session")
         self._task.add_done_callback(self._note_end)
         self._is_forsaken = False
         self._heard: LogLevel | None = None
-        self._listeners: list[Changed] = []
+        self._watched: set[str] = set()
+        self._watching: asyncio.Task[None] | None = None
         self.open_calls = 0
 
     @classmethod
-    async def open(cls, transport: Transport, secrets: Sequence[str] = (), *, modern_first: bool = False) -> "Session":
+    async def open(
+        cls, transport: Transport, secrets: Sequence[str] = (), noted: Noted = _unheard, *, modern_first: bool = False
+    ) -> "Session":
         """Connect and agree on a version. A cancellation leaves nothing open. Raises MCPError, RuntimeError, ValidationError.
 
-        With `modern_first` the server is asked for 2026-07-28 first, else for 2025-11-25. `secrets` are masked in what it says of calls.
+        With `modern_first` the server is asked for 2026-07-28 first, else for 2025-11-25. `secrets` are masked in what it says of calls;
+        `noted` is called with what it says that belongs to no call, and must not block.
         """
-        session = cls(transport, secrets)
+        session = cls(transport, secrets, noted)
         try:
             await session._shake_hands(modern_first=modern_first)
         except BaseException:
@@ -96,6 +101,8 @@ class Session:
     async def close(self) -> None:
         """Unanswered calls fail. May be repeated."""
         self._leave.set()
+        if self._watching is not None:
+            self._watching.cancel()
         if not self._up.done():
             self._task.cancel()
         await asyncio.wait([self._task], timeout=_GOODBYE_S)
@@ -140,14 +147,25 @@ class Session:
             return False
         return True
 
-    @contextlib.contextmanager
-    def noting_changes(self, changed: Changed) -> Generator[None]:
-        """While the block runs. What is called must not block."""
-        self._listeners.append(changed)
-        try:
-            yield
-        finally:
-            self._listeners.remove(changed)
+    async def once(self, method: str, params: Mapping[str, Any], listens: Listener) -> dict[str, Any]:
+        """The result as the server wrote it; one that asks for answers first is a result too. Raises MCPError."""
+        with self._counted():
+            return await self._send(method, params, listens, {})
+
+    async def watch(self, uri: str, *, is_watched: bool) -> None:
+        """Have the server say, or not say, when a resource changes. Raises MCPError."""
+        if not self.is_modern:
+            await self.request("resources/subscribe" if is_watched else "resources/unsubscribe", {"uri": uri})
+            return
+        (self._watched.add if is_watched else self._watched.discard)(uri)
+        if self._watching is not None:
+            self._watching.cancel()
+        self._watching = asyncio.create_task(self._watch([*self._watched]), name="mcp resources") if self._watched else None
+
+    async def _watch(self, uris: Sequence[str]) -> None:
+        """In 2026-07-28 a request that is answered when somebody ends it; meanwhile the server says what changes."""
+        with contextlib.suppress(MCPError):
+            await self._send("subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}}, Listener(), {})
 
     async def _send(self, method: str, params: Mapping[str, Any], listens: Listener, headers: Mapping[str, str]) -> dict[str, Any]:
         if not self.is_open:
@@ -212,10 +230,6 @@ class Session:
         """Its callers see how it failed; asyncio need not log it."""
         if not task.cancelled():
             task.exception()
-
-    def _note_change(self, method: str, params: Mapping[str, Any]) -> None:
-        for listener in tuple(self._listeners):
-            listener(method, params)
 
     @contextlib.contextmanager
     def _counted(self) -> Generator[None]:

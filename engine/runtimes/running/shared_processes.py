@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent
 from engine.runtimes.running.shared_start import SharedStart
-from engine.runtimes.runtime import Examined, Expiring, Mortal, Progress, Retired, Running, Runtime, ToolRequest, Vitals
+from engine.runtimes.runtime import Examined, Expiring, Mortal, Offer, Offering, Progress, Retired, Running, Runtime, ToolRequest, Vitals
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import PackedSource
@@ -98,6 +98,13 @@ class SharedProcesses:
         # The process goes on for others, and so may what it was asked for.
         message = "The tool was stopped before it had answered."
         raise CallFailed(ErrorType.EXECUTION_ERROR, message, {"outcome": "unknown"}, outcome="unknown")
+
+    async def offered(self, running: Running, source: PackedSource, offer: Offer) -> dict[str, JsonValue]:
+        use, up = _use_of(running)
+        if use.over.done() or not isinstance(self._runtime, Offering):
+            raise NotSent(ErrorType.UNAVAILABLE, "The tool has ended.", {"endpoint": up.endpoint})
+        with _counted(use):
+            return await self._runtime.offered(up, source, offer)
 
     async def stop(self, running: Running) -> None:
         use, _ = _use_of(running)

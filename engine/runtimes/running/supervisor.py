@@ -16,7 +16,7 @@ from engine.runtimes.running.instances import Instance, Instances, key_of
 from engine.runtimes.running.keeping import Keeping
 from engine.runtimes.running.route_board import Alert, RouteBoard, RouteStore, no_alert
 from engine.runtimes.running.start_budget import StartBudget
-from engine.runtimes.runtime import AnyRuntime, Installing, Mortal, PerCall, Progress
+from engine.runtimes.runtime import AnyRuntime, Installing, Mortal, Offer, Offering, PerCall, Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import RunState, ToolRoute
@@ -156,6 +156,15 @@ class Supervisor:
                     self._instances.require_not_stopped(entry.manifest.tool_id, stops)
                     failures[index] = failure
             raise _none_worked(entry, failures)
+
+    async def offered(self, entry: ToolEntry, offer: Offer) -> dict[str, JsonValue]:
+        """What the server of a tool answers to a request for what is no tool; it is started for that. Raises NotSent."""
+        index = self._order(entry)[0]
+        instance = await self._instances.ensure(entry, index, lambda _: None, self._instances.stops(entry.manifest.tool_id))
+        if not isinstance(instance.runtime, Offering):
+            raise NotSent(ErrorType.EXECUTOR_NOT_FOUND, f"The tool {entry.manifest.tool_id!r} has no server that offers more.")
+        with self._instances.using(instance):
+            return await instance.runtime.offered(instance.running, instance.source, offer)
 
     async def settle_cancelled(self, entry: ToolEntry) -> Aftermath:
         """See what a tool does whose call was cancelled; end it when it goes on working and serves no other call."""

@@ -37,6 +37,8 @@ class Finished(Contract):
     host: str | None = None
     left_behind: Blank = None
     """What the tool left that could not be removed; empty: nothing."""
+    shown: JsonValue = None
+    """How the tool itself wrote its answer, for a caller that listens."""
 
 
 class OfSession(Contract):

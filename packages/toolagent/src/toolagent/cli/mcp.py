@@ -33,6 +33,8 @@ def add(
     ] = None,
     trusted: Annotated[bool, typer.Option("--trusted", help="Believe what it says of side effects and repeating.")] = False,
     allow_host: Annotated[list[str] | None, typer.Option(metavar="HOST", help="A host that it may reach when it is started here.")] = None,
+    allow_read: Annotated[list[str] | None, typer.Option(metavar="FOLDER", help="A folder of the machine that it may read.")] = None,
+    allow_write: Annotated[list[str] | None, typer.Option(metavar="FOLDER", help="A folder of the machine that it may write.")] = None,
 ) -> None:
     """Take in an MCP server: its tools are found and called as `NAME_TOOL` from then on. Keys become secrets.
 
@@ -52,6 +54,8 @@ def add(
         prefix=prefix,
         trusted=trusted,
         allow_hosts=allow_host or (),
+        allow_read=allow_read or (),
+        allow_write=allow_write or (),
     )
     asked.show(server, _show)
 

@@ -33,10 +33,13 @@ class McpServerRequests(Requests):
         prefix: str | None = None,
         trusted: bool = False,
         allow_hosts: Sequence[str] = (),
+        allow_read: Sequence[str] = (),
+        allow_write: Sequence[str] = (),
     ) -> McpServer:
         """Start the server, or go to its URL, and take its tools in."""
         told: dict[str, JsonValue] = {"url": url, "command": command, "args": [*args], "env": {**(env or {})}}
         told |= {"headers": {**(headers or {})}, "prefix": prefix, "trusted": trusted, "allow_hosts": [*allow_hosts]}
+        told |= {"allow_read": [*allow_read], "allow_write": [*allow_write]}
         body = {"name": name, **{field: value for field, value in told.items() if value or value == ""}}
         return parsed(McpServer, self._ask("POST", "/mcp_servers", body, unbounded=True))
 

@@ -23,6 +23,7 @@ __all__ = [
 McpServerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=64)]
 """What a server is called here; the group of its tools has this name too."""
 
+_Rights = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1_000)], ...], Field(max_length=50, strict=False)]
 _PREFIX = r"^([a-z][a-z0-9_-]*)?$"
 
 
@@ -62,10 +63,9 @@ class McpServerSpec(Contract):
         str | None, Field(pattern=_PREFIX, max_length=64, description="Begins the ids of its tools; null: the name; empty: nothing does.")
     ] = None
     trusted: Annotated[bool, Field(description="What it says of side effects and repeating is believed.")] = False
-    allow_hosts: Annotated[
-        tuple[Annotated[str, Field(max_length=300)], ...],
-        Field(max_length=50, strict=False, description="Hosts that one which is started here may reach."),
-    ] = ()
+    allow_hosts: Annotated[_Rights, Field(description="Hosts that one which is started here may reach.")] = ()
+    allow_read: Annotated[_Rights, Field(description="Folders of the machine that it may read, of those that the policy names.")] = ()
+    allow_write: Annotated[_Rights, Field(description="Folders of the machine that it may write, of those that the policy names.")] = ()
 
 
 class WaitingVersion(Contract):

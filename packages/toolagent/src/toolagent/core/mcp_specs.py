@@ -55,8 +55,8 @@ def _faults(spec: McpServerSpec) -> Iterator[tuple[str, str]]:
 
 
 def _faults_of_url(spec: McpServerSpec, url: str) -> Iterator[tuple[str, str]]:
-    for field, value in (("args", spec.args), ("env", spec.env), ("allow_hosts", spec.allow_hosts)):
-        if value:
+    for field in ("args", "env", "allow_hosts", "allow_read", "allow_write"):
+        if getattr(spec, field):
             yield field, _ONLY_STARTED
     if spec.type is McpTransport.STDIO:
         yield "type", "A server with a `url` is no `stdio` one: leave `type` out, or write `http` or `sse`."

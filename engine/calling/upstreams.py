@@ -1,0 +1,196 @@
+"""What the MCP servers of the catalog have besides tools: prompts, resources, completions. They pass through to clients that speak MCP."""
+
+import asyncio
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias, cast
+
+from pydantic import JsonValue
+
+from engine.runtimes.failures import NotSent
+from engine.runtimes.running.supervisor import Supervisor
+from engine.runtimes.runtime import Offer
+from toolagent.contracts.call_messages import Listener
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolStatus
+from toolagent.contracts.sources import McpSource
+from toolagent.core.failures import StoreUnavailableError
+
+_ANSWERED_S = 20.0
+"""What a server may take, its start included."""
+
+_LISTED_S = 5.0
+"""How long a listing waits for its servers; those that come later are in the next one."""
+
+_FRESH_S = 10.0
+_AGAIN_S = 60.0
+"""A server that was not reached is left in peace for so long."""
+
+_MOST_PAGES = 20
+_MOST_ITEMS = 1_000
+_AT_ONCE = 4
+_UNREACHED = -32_603
+
+Kind: TypeAlias = Literal["prompts", "resources", "resourceTemplates"]
+
+_METHODS: Mapping[Kind, str] = {
+    "prompts": "prompts/list",
+    "resources": "resources/list",
+    "resourceTemplates": "resources/templates/list",
+}
+
+Changed: TypeAlias = Callable[[str, Mapping[str, JsonValue]], None]
+Item: TypeAlias = dict[str, JsonValue]
+
+
+class McpTools(Protocol):
+    async def of_source_type(self, source_type: str) -> tuple[ToolEntry, ...]: ...
+
+
+class CatalogNumber(Protocol):
+    async def number(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An item as its server wrote it, and the name of the server."""
+
+    server: str
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    items: tuple[Item, ...]
+    at: float
+    is_reached: bool
+
+
+class Upstreams:
+    """Servers are named as they were registered, or else by the process, URL or tool that they are known by.
+
+    They are started for what is asked of them. What was listed is remembered for some seconds, or until the catalog or a list changes.
+    """
+
+    def __init__(self, tools: McpTools, catalog: CatalogNumber, supervisor: Supervisor) -> None:
+        self._tools, self._catalog, self._supervisor = tools, catalog, supervisor
+        self._number = -1
+        self._servers: dict[str, ToolEntry] = {}
+        self._known: dict[tuple[str, Kind], _Known] = {}
+        self._listing: dict[tuple[str, Kind], asyncio.Task[None]] = {}
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._listeners: list[Changed] = []
+
+    async def servers(self) -> tuple[str, ...]:
+        """The names of servers that have an active tool. Raises StoreUnavailableError."""
+        number = await self._catalog.number()
+        if number != self._number:
+            entries = await self._tools.of_source_type("mcp")
+            active = [entry for entry in entries if entry.manifest.status is ToolStatus.ACTIVE]
+            self._servers = {_name_of(entry): entry for entry in reversed(active)}
+            self._known, self._number = {}, number
+        return tuple(sorted(self._servers))
+
+    async def listed(self, kind: Kind) -> tuple[Listed, ...]:
+        """What all servers list, as far as they say it in time. Raises StoreUnavailableError."""
+        names = await self.servers()
+        due = [name for name in names if self._is_due(name, kind)]
+        if tasks := [self._renewing(name, kind) for name in due]:
+            await asyncio.wait(tasks, timeout=_LISTED_S)
+        known = ((name, self._known.get((name, kind))) for name in names)
+        return tuple(Listed(name, item) for name, found in known if found is not None for item in found.items)
+
+    async def ask(self, server: str, method: str, params: Mapping[str, JsonValue], listens: Listener | None = None) -> Item:
+        """The answer of a server to a request of MCP: `{result}`, or `{error: {code, message, data}}`.
+
+        A result may be one that asks for more (`resultType: input_required`). Raises StoreUnavailableError.
+        """
+        await self.servers()
+        if (entry := self._servers.get(server)) is None:
+            return _error(f"There is no server {server!r}.")
+        return await self._asked(entry, Offer(method, dict(params), _ANSWERED_S, listens or Listener()))
+
+    def note_change(self, method: str, params: Mapping[str, JsonValue]) -> None:
+        """What a server said that belongs to no call: a list, or a resource that is subscribed to, has changed."""
+        if method.endswith("/list_changed"):
+            self._known = {}
+        for listener in tuple(self._listeners):
+            listener(method, params)
+
+    @contextmanager
+    def heard_by(self, listener: Changed) -> Generator[None]:
+        """While the block runs, it is called with what servers say of changes: method and parameters. It must not block."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
+
+    async def close(self) -> None:
+        tasks = [*self._listing.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _is_due(self, name: str, kind: Kind) -> bool:
+        known = self._known.get((name, kind))
+        return known is None or time.monotonic() - known.at > (_FRESH_S if known.is_reached else _AGAIN_S)
+
+    def _renewing(self, name: str, kind: Kind) -> "asyncio.Task[None]":
+        key = (name, kind)
+        if (task := self._listing.get(key)) is None:
+            task = self._listing[key] = asyncio.create_task(self._renew(name, kind), name=f"{kind} of {name}")
+            task.add_done_callback(lambda _: self._listing.pop(key, None))
+        return task
+
+    async def _renew(self, name: str, kind: Kind) -> None:
+        async with self._slots:
+            entry = self._servers.get(name)
+            items = await self._items(entry, kind) if entry is not None else None
+            self._known[name, kind] = _Known(items or (), time.monotonic(), items is not None)
+
+    async def _items(self, entry: ToolEntry, kind: Kind) -> tuple[Item, ...] | None:
+        """None where the server was not reached."""
+        items: list[Item] = []
+        cursors = set[str]()
+        params: Item = {}
+        for _ in range(_MOST_PAGES):
+            match await self._asked(entry, Offer(_METHODS[kind], params, _ANSWERED_S)):
+                case {"result": dict() as page}:
+                    items += _items_of(cast("Item", page).get(kind))
+                    following = cast("Item", page).get("nextCursor")
+                case {"error": {"code": code}}:
+                    return None if code == _UNREACHED else tuple(items)
+                case _:
+                    return tuple(items)
+            if not isinstance(following, str) or following in cursors or len(items) >= _MOST_ITEMS:
+                break
+            cursors.add(following)
+            params = {"cursor": following}
+        return tuple(items[:_MOST_ITEMS])
+
+    async def _asked(self, entry: ToolEntry, offer: Offer) -> Item:
+        try:
+            async with asyncio.timeout(_ANSWERED_S):
+                return await self._supervisor.offered(entry, offer)
+        except NotSent as failure:
+            return _error(f"The server was not reached: {failure.message}")
+        except TimeoutError:
+            return _error(f"The server did not answer within {_ANSWERED_S:g} s.")
+        except StoreUnavailableError as error:
+            return _error(f"The server was not started: {error}")
+
+
+def _name_of(entry: ToolEntry) -> str:
+    source = next(source for source in entry.sources if isinstance(source, McpSource))
+    return source.server or source.process or (source.url or "").partition("?")[0] or entry.manifest.tool_id
+
+
+def _items_of(listed: JsonValue) -> Sequence[Item]:
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def _error(message: str) -> Item:
+    return {"error": {"code": _UNREACHED, "message": message}}

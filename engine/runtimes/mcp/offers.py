@@ -1,0 +1,87 @@
+"""What servers have besides tools: prompts, resources, completions; and that these change."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, TypeAlias, cast
+
+from mcp import MCPError
+from mcp_types import METHOD_NOT_FOUND, REQUEST_TIMEOUT
+from pydantic import JsonValue
+
+from engine.runtimes.mcp.secrecy import masked, masked_text
+from engine.runtimes.mcp.serving import Server
+from engine.runtimes.runtime import Offer
+from toolagent.core.texts import well_formed_value
+
+_MOST_ERROR_DATA = 4096
+
+_OF_PROMPTS, _OF_RESOURCES, _OF_COMPLETIONS = "prompts", "resources", "completions"
+
+_CAPABILITIES: Mapping[str, str] = {
+    "prompts/list": _OF_PROMPTS,
+    "prompts/get": _OF_PROMPTS,
+    "resources/list": _OF_RESOURCES,
+    "resources/templates/list": _OF_RESOURCES,
+    "resources/read": _OF_RESOURCES,
+    "resources/subscribe": _OF_RESOURCES,
+    "resources/unsubscribe": _OF_RESOURCES,
+    "completion/complete": _OF_COMPLETIONS,
+}
+"""The methods that are passed on, and what a server declares that has them."""
+
+_WATCHES: Mapping[str, bool] = {"resources/subscribe": True, "resources/unsubscribe": False}
+
+Changed: TypeAlias = Callable[[str, Mapping[str, Any]], None]
+
+
+class Changes:
+    """What servers say that belongs to no call: that a resource or a list has changed."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Changed] = []
+
+    def say(self, method: str, params: Mapping[str, Any]) -> None:
+        for listener in tuple(self._listeners):
+            listener(method, params)
+
+    @contextlib.contextmanager
+    def heard_by(self, listener: Changed) -> Generator[None]:
+        """While the block runs, it is called with method and parameters, and must not block."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
+
+
+async def offered_by(server: Server, offer: Offer) -> dict[str, JsonValue]:
+    """The answer of a server: `{result}` or `{error}`."""
+    capability = _CAPABILITIES.get(offer.method)
+    if capability is None or getattr(server.session.capabilities, capability) is None:
+        return _error(METHOD_NOT_FOUND, f"This server has no {offer.method}.")
+    try:
+        async with asyncio.timeout(offer.timeout_s):
+            result = await _asked(server, offer)
+    except TimeoutError:
+        return _error(REQUEST_TIMEOUT, f"The server did not answer within {offer.timeout_s:g} s.")
+    except MCPError as error:
+        told = json.dumps(error.error.data)
+        data = masked(json.loads(told), server.secrets) if len(told) <= _MOST_ERROR_DATA else None
+        return _error(error.code, masked_text(error.message, server.secrets), data)
+    return {"result": masked(well_formed_value(cast("JsonValue", result)), server.secrets)}
+
+
+async def _asked(server: Server, offer: Offer) -> dict[str, Any]:
+    """Raises MCPError."""
+    is_watched = _WATCHES.get(offer.method)
+    if is_watched is None:
+        return await server.session.once(offer.method, offer.params, offer.listens)
+    await server.session.watch(str(offer.params.get("uri", "")), is_watched=is_watched)
+    return {}
+
+
+def _error(code: int, message: str, data: JsonValue = None) -> dict[str, JsonValue]:
+    error: dict[str, JsonValue] = {"code": code, "message": message[:_MOST_ERROR_DATA]}
+    return {"error": {**error, "data": data} if data is not None else error}

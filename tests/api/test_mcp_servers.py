@@ -1,0 +1,225 @@
+"""MCP servers at the front door: taken in, pinned, asked again, taken out, and those that mean no good."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+from starlette.responses import RedirectResponse, Response
+
+from engine.store.database import Database
+from tests.api.conftest import ECHO, House, registered_servers
+from tests.mcp_servers.site import Site, served, tool
+from toolagent.contracts.manifest import PermissionClass, ToolStatus
+from toolagent.contracts.mcp_servers import McpServer
+from toolagent.contracts.sources import BuiltinSource, McpSource
+
+
+@pytest_asyncio.fixture
+async def site() -> AsyncGenerator[Site]:
+    async with served() as site:
+        yield site
+
+
+async def register(house: House, name: str, **told: JsonValue) -> httpx.Response:
+    return await house.http.post("/mcp_servers", json={"name": name, **told})
+
+
+async def refreshed(house: House, name: str) -> McpServer:
+    return McpServer.model_validate_json((await house.http.post(f"/mcp_servers/{name}/refresh")).content)
+
+
+def refused(answer: httpx.Response) -> tuple[int, str, str]:
+    """Status, type of problem, field."""
+    problem = answer.json()
+    errors = problem.get("errors")
+    return answer.status_code, problem["type"], errors[0]["field"] if errors else ""
+
+
+async def secrets_in(folder: Path) -> str:
+    file = folder / "secrets"
+    return await asyncio.to_thread(file.read_text) if await asyncio.to_thread(file.exists) else ""
+
+
+async def test_the_tools_of_a_server_are_found_in_its_group_and_the_rest_is_told(house: House, site: Site) -> None:
+    site.tools = [
+        tool("Look Up", title="Look it up", annotations={"readOnlyHint": True}),
+        tool("liar", inputSchema={"type": "nonsense"}),
+        tool("twice"),
+        tool("twice", "again"),
+        tool(""),
+        {"description": "no name"},
+        "no tool",
+    ]
+    server = McpServer.model_validate_json((await register(house, "far", url=site.url)).content)
+    assert server.tool_ids == ("far_look_up", "far_twice")
+    assert [one.entry for one in server.left_out] == ["liar", "twice", '""', "null", "null"]
+    entry = await house.registry.entry("far_look_up")
+    assert entry is not None
+    assert (entry.manifest.name, entry.manifest.permission_class, entry.manifest.repeatable) == (
+        "Look it up",
+        PermissionClass.EXTERNAL,
+        False,
+    )
+    source = entry.sources[0]
+    assert isinstance(source, McpSource)
+    assert (source.tool_name, source.server, source.process, source.traits.only_public) == ("Look Up", "far", "far", True)
+    group = await house.groups.get("far")
+    assert group is not None
+    assert group.tool_ids == server.tool_ids
+    assert (await house.http.get("/mcp_servers")).json()["servers"] == [(await house.http.get("/mcp_servers/far")).json()]
+
+
+async def test_the_prefix_may_be_another_or_none_and_a_trusted_server_is_believed(house: House, site: Site) -> None:
+    site.tools = [tool("look", annotations={"readOnlyHint": True, "openWorldHint": False})]
+    assert (await register(house, "a", url=site.url, prefix="b", trusted=True)).json()["tool_ids"] == ["b_look"]
+    assert (await register(house, "c", url=site.url, prefix="")).json()["tool_ids"] == ["look"]
+    manifest = await house.registry.get("b_look")
+    assert manifest is not None
+    assert (manifest.permission_class, manifest.repeatable) == (PermissionClass.READ, True)
+
+
+async def test_keys_become_secrets_which_the_server_is_shown_and_that_go_with_it(house: House, site: Site, tmp_path: Path) -> None:
+    headers: JsonValue = {"Authorization": "Bearer the-long-key", "X-Team": "blue"}
+    answer = await register(house, "far", url=site.url, headers=headers)
+    named = answer.json()["spec"]["headers"]
+    assert named["X-Team"] == "blue"
+    assert "the-long-key" not in answer.text
+    assert (site.shown[-1]["authorization"], site.shown[-1]["x-team"]) == ("Bearer the-long-key", "blue")
+    assert await secrets_in(tmp_path) == f"{named['Authorization'].removeprefix('secret:')}=Bearer the-long-key\n"
+    assert (await house.http.delete("/mcp_servers/far")).json() == {"name": "far", "tools": 1}
+    assert await secrets_in(tmp_path) == ""
+    assert (await house.registry.list_ids(), await house.groups.get("far")) == ((), None)
+
+
+async def test_a_changed_definition_waits_until_it_is_activated(house: House, site: Site) -> None:
+    await register(house, "far", url=site.url)
+    site.tools = [tool("act", "Acts, and tells everybody.")]
+    server = await refreshed(house, "far")
+    assert [(one.tool_id, one.version) for one in server.waiting] == [("far_act", "1.1.0")]
+    before = await house.registry.get("far_act")
+    await house.http.post("/tools/far_act/versions/1.1.0/activate")
+    after = await house.registry.get("far_act")
+    assert before is not None
+    assert after is not None
+    assert (before.description, after.description) == ("Acts.", "Acts, and tells everybody.")
+    assert (await refreshed(house, "far")).waiting == ()
+
+
+async def test_a_tool_that_vanished_is_unavailable_and_comes_back_and_new_ones_are_there(house: House, site: Site) -> None:
+    await register(house, "far", url=site.url)
+    site.tools = [tool("other")]
+    server = await refreshed(house, "far")
+    assert (server.tool_ids, server.gone) == (("far_other",), ("far_act",))
+    away = await house.registry.get("far_act")
+    site.tools = [tool("act"), tool("other")]
+    assert (await refreshed(house, "far")).gone == ()
+    back = await house.registry.get("far_act")
+    assert away is not None
+    assert back is not None
+    assert (away.status, back.status) == (ToolStatus.UNAVAILABLE, ToolStatus.ACTIVE)
+
+
+async def test_nothing_is_gone_where_the_listing_ended_early_and_a_tool_that_lies_now_stays_as_it_was(house: House, site: Site) -> None:
+    site.tools = [tool("act"), tool("liar")]
+    await register(house, "far", url=site.url)
+    site.tools = [tool("liar", inputSchema={"type": "nonsense"}), *(tool(f"t{number}") for number in range(1_100))]
+    server = await refreshed(house, "far")
+    assert (server.gone, server.waiting, server.left_out_total) == ((), (), 2)
+    assert (len(server.tool_ids), {"far_act", "far_liar"} - {*server.tool_ids}) == (1001, set())
+
+
+async def test_what_was_decided_here_stays(house: House, site: Site) -> None:
+    site.tools = [tool("shut"), tool("removed")]
+    await register(house, "far", url=site.url)
+    await house.registry.deactivate("far_shut", "1.0.0")
+    await house.registry.unregister("far_removed")
+    assert (await refreshed(house, "far")).tool_ids == ("far_shut",)
+    manifest = await house.registry.get("far_shut")
+    assert manifest is not None
+    assert manifest.status is ToolStatus.INACTIVE
+
+
+async def test_a_refresh_that_fails_keeps_the_tools_and_says_so(house: House, site: Site) -> None:
+    before = (await register(house, "far", url=site.url)).json()
+    site.instead = lambda: Response("oops", 500)
+    after = await refreshed(house, "far")
+    assert (after.error != "", after.tool_ids) == (True, ("far_act",))
+    assert after.model_dump(mode="json")["refreshed_at"] == before["refreshed_at"]
+
+
+async def test_names_that_are_taken_are_409_and_ids_that_are_left_out(house: House, site: Site) -> None:
+    await house.registry.register(ECHO.model_copy(update={"tool_id": "far_act"}), (BuiltinSource(handler="echo"),))
+    server = (await register(house, "far", url=site.url)).json()
+    assert (server["tool_ids"], [one["entry"] for one in server["left_out"]]) == ([], ["far_act"])
+    assert refused(await register(house, "far", url=site.url)) == (409, "server_exists", "name")
+
+
+async def test_a_private_address_is_403(house: House) -> None:
+    for url in ("http://10.0.0.1/mcp", "http://[::1]:1/mcp", "https://169.254.169.254/sse"):
+        assert refused(await register(house, "x", url=url)) == (403, "security_error", "url")
+
+
+BAD: dict[str, Callable[[], Response]] = {
+    "away": lambda: RedirectResponse("http://169.254.169.254/mcp"),
+    "broken": lambda: Response("oops", 500),
+    "forbidden": lambda: Response("", 401),
+    "garbage": lambda: Response("<html>", media_type="text/html"),
+    "no-json": lambda: Response("{]", media_type="application/json"),
+    "huge": lambda: Response(b'{"a": "' + b"x" * 10_000_000 + b'"}', media_type="application/json"),
+    "other": lambda: Response(json.dumps({"jsonrpc": "2.0", "id": 0, "result": {"hello": 1}}), media_type="application/json"),
+}
+
+
+@pytest.mark.parametrize("how", [*BAD, "slow"])
+async def test_a_server_that_cannot_be_used_is_502_and_leaves_nothing(house: House, site: Site, how: str, tmp_path: Path) -> None:
+    site.instead = BAD.get(how)
+    url = site.url.replace("/mcp", "/slow") if how == "slow" else site.url
+    try:
+        answer = await register(house, "x", url=url, headers={"Authorization": "Bearer the-long-key"})
+    finally:
+        site.hanging.set()
+    assert refused(answer) == (502, "server_not_reached", "")
+    assert ((await house.http.get("/mcp_servers")).json()["servers"], await secrets_in(tmp_path)) == ([], "")
+    assert (await house.registry.list_ids(), await house.groups.get("x")) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"name": "Not A Name", "url": "https://a.example"}, "name"),
+        ({"name": "x"}, "url"),
+        ({"name": "x", "url": "https://a.example", "command": "y"}, "command"),
+        ({"name": "x", "url": "https://a.example", "key": "k"}, "key"),
+        ({"name": "x", "url": "https://a.example", "prefix": "No Id"}, "prefix"),
+        ({"name": "x", "url": "http://a.example/mcp", "headers": {"Authorization": "Bearer the-long-key"}}, "url"),
+        ({"name": "x", "command": "docker", "args": ["run", "y"]}, "command"),
+        ({"name": "x", "command": "y", "args": ["\ud800"]}, "args.0"),
+    ],
+)
+async def test_a_registration_of_the_wrong_form_names_the_field(house: House, body: JsonValue, field: str, tmp_path: Path) -> None:
+    text = json.dumps(body)
+    answer = await house.http.post("/mcp_servers", content=text, headers={"Content-Type": "application/json"})
+    assert (answer.status_code // 100, answer.json()["type"] != "internal_error") == (4, True)
+    if answer.status_code == 422:
+        assert refused(answer)[2] == field
+    assert await secrets_in(tmp_path) == ""
+
+
+async def test_a_front_door_alone_starts_no_servers(house: House) -> None:
+    assert refused(await register(house, "time", command="uvx", args=["mcp-server-time"])) == (503, "unavailable", "")
+
+
+async def test_there_is_no_other(house: House) -> None:
+    for ask in (house.http.get("/mcp_servers/x"), house.http.post("/mcp_servers/x/refresh"), house.http.delete("/mcp_servers/x")):
+        assert refused(await ask) == (404, "server_not_found", "")
+
+
+async def test_servers_are_asked_again_when_they_are_due(house: House, site: Site, database: Database, tmp_path: Path) -> None:
+    await register(house, "far", url=site.url)
+    assert await registered_servers(database, tmp_path).refresh_due() == ()
+    assert await registered_servers(database, tmp_path, every_s=0).refresh_due() == ("MCP server far: 1 tools",)

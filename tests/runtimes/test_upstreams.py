@@ -1,0 +1,100 @@
+"""What MCP servers have besides tools: prompts, resources, completions."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import cast
+
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+
+from engine.calling.upstreams import Item, Upstreams
+from engine.runtimes.parts import RuntimeParts
+from engine.runtimes.process.processes import Launcher
+from engine.runtimes.running.supervisor import Supervisor
+from engine.store.catalog_state import CatalogState
+from engine.store.database import Database
+from engine.store.tools import ToolTable
+from tests.runtimes.conftest import Routes
+from tests.runtimes.test_mcp_dialogue import WAYS, fixture_runtime, fixture_source
+from toolagent.contracts.call_messages import Listener
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
+from toolagent.contracts.sources import McpSource
+
+TEMPLATES = ["test://template/{id}/data", "test://touch/{name}"]
+
+
+@pytest_asyncio.fixture(params=WAYS)
+async def upstreams(
+    parts: RuntimeParts, launcher: Launcher, routes: Routes, database: Database, request: pytest.FixtureRequest
+) -> AsyncGenerator[Upstreams]:
+    """Of the fixture, a server that is not there, and one whose tool is not active."""
+    runtime, tools = fixture_runtime(parts, launcher), ToolTable(database)
+    supervisor = Supervisor({"mcp": runtime}, routes, "here")
+    upstreams = Upstreams(tools, CatalogState(database), supervisor)
+    async with fixture_source(str(request.param), parts.http) as (manifest, source):
+        for name in ("one", "two"):
+            await tools.put(_entry(manifest, name, source.model_copy(update={"process": "fixture"})), "registered")
+        await tools.put(_entry(manifest, "lost", McpSource(tool_name="x", url="http://127.0.0.1:1/mcp")), "registered")
+        off = manifest.model_copy(update={"status": ToolStatus.INACTIVE})
+        await tools.put(_entry(off, "off", source.model_copy(update={"process": "off"})), "registered")
+        with runtime.changes.heard_by(upstreams.note_change):
+            yield upstreams
+        await upstreams.close()
+        await supervisor.close()
+
+
+def _entry(manifest: ToolManifest, tool_id: str, source: McpSource) -> ToolEntry:
+    return ToolEntry(manifest=manifest.model_copy(update={"tool_id": tool_id}), sources=(source,))
+
+
+async def _result(upstreams: Upstreams, method: str, **params: JsonValue) -> Item:
+    answer = await upstreams.ask("fixture", method, params, Listener(answers=("elicitation",)))
+    assert "error" not in answer, answer
+    return cast("Item", answer["result"])
+
+
+async def test_what_servers_list_and_answer_passes_through(upstreams: Upstreams) -> None:
+    assert await upstreams.servers() == ("fixture", "http://127.0.0.1:1/mcp")
+    prompts = await upstreams.listed("prompts")
+    assert {one.server for one in prompts} == {"fixture"}
+    assert "test_prompt_with_arguments" in {one.item["name"] for one in prompts}
+    assert "test://static-text" in {one.item["uri"] for one in await upstreams.listed("resources")}
+    assert [one.item["uriTemplate"] for one in await upstreams.listed("resourceTemplates")] == TEMPLATES
+    got = await _result(upstreams, "prompts/get", name="test_prompt_with_arguments", arguments={"arg1": "a", "arg2": "b"})
+    assert cast("list[dict[str, Item]]", got["messages"])[0]["content"]["text"] == "Prompt with arguments: arg1='a', arg2='b'"
+    read = await _result(upstreams, "resources/read", uri="test://template/7/data")
+    assert "7" in str(cast("list[Item]", read["contents"])[0]["text"])
+    argument: Item = {"name": "arg1", "value": "pa"}
+    completed = await _result(upstreams, "completion/complete", ref={"type": "ref/prompt", "name": "test_simple_prompt"}, argument=argument)
+    assert cast("Item", completed["completion"])["values"] == ["paris", "park", "party"]
+    assert await _result(upstreams, "resources/subscribe", uri="test://watched-resource") == {}
+    assert await _result(upstreams, "resources/unsubscribe", uri="test://watched-resource") == {}
+
+
+async def test_what_goes_wrong_is_an_error_of_the_protocol(upstreams: Upstreams) -> None:
+    for server, method, params, code in (
+        ("fixture", "resources/read", {"uri": "test://nothing"}, None),
+        ("fixture", "tools/call", {"name": "test_simple_text"}, -32601),
+        ("nobody", "prompts/list", {}, -32603),
+        ("http://127.0.0.1:1/mcp", "prompts/list", {}, -32603),
+    ):
+        answer = await upstreams.ask(server, method, cast("Item", params))
+        told = cast("Item", answer["error"])["code"]
+        assert told == code if code is not None else isinstance(told, int)
+
+
+async def test_that_a_resource_has_changed_is_heard(upstreams: Upstreams) -> None:
+    heard = asyncio.Event()
+
+    def note(method: str, params: Mapping[str, JsonValue]) -> None:
+        if method == "notifications/resources/updated" and params.get("uri") == "test://watched-resource":
+            heard.set()
+
+    with upstreams.heard_by(note):
+        await _result(upstreams, "resources/subscribe", uri="test://watched-resource")
+        async with asyncio.timeout(10):
+            while not heard.is_set():
+                # A server of 2026 does not say when it has begun to watch.
+                await _result(upstreams, "resources/read", uri="test://touch/watched-resource")

@@ -20,7 +20,7 @@ from api.calls import bounded
 from api.errors import Refusal
 from api.mcp.answers import Answers
 from api.mcp.catalog import ToolCatalog
-from api.mcp.clients import TASKS, caller_of, has_tasks, is_modern, listener_of, token_of
+from api.mcp.clients import TASKS, caller_of, has_tasks, is_modern, listener_of, responses_of, token_of
 from api.mcp.following import Asked, Followed, Following, Tell, request_of
 from api.mcp.request_state import RequestStates
 from api.mcp.tasks import Tasks, lacking_tasks
@@ -66,7 +66,7 @@ class Calling:
 
     async def make(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> dict[str, JsonValue]:
         """Call this tool with the arguments of the request. Raises MCPError."""
-        visit, given = visit_of(ctx), _responses(params)
+        visit, given = visit_of(ctx), responses_of(params)
         at_most_s = self._at_most_s(ctx, entry)
         if params.request_state is not None:
             call_id = self._states.opened(params.request_state, entry.manifest.tool_id)
@@ -162,9 +162,3 @@ def _teller(ctx: Ctx, visit: Visit) -> Tell:
             await ctx.session.send_notification(log, related_request_id=ctx.request_id)
 
     return tell
-
-
-def _responses(params: CallToolRequestParams) -> dict[str, JsonValue]:
-    """The answers to questions that the client sent along, by their keys."""
-    given = params.input_responses or {}
-    return {key: answer.model_dump(mode="json", by_alias=True, exclude_none=True) for key, answer in given.items()}

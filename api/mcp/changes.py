@@ -7,7 +7,16 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 
 import structlog
-from mcp.server.subscriptions import InMemorySubscriptionBus, PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
+from mcp.shared.subscriptions import event_from_wire
+from pydantic import JsonValue
 
 from api.mcp.catalog import ToolCatalog
 from api.ports import Groups
@@ -16,6 +25,7 @@ from toolagent.core.failures import StoreUnavailableError
 TOOL_URI = "toolagent://tools/"
 
 _LOOK_S = 1.0
+_MOST_SAID = 256
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -47,6 +57,7 @@ class Changes:
         self._changed, self._wanted, self._listeners = asyncio.Event(), asyncio.Event(), 0
         self._tools: Mapping[str, str] = {}
         self.bus = InMemorySubscriptionBus()
+        self._said: asyncio.Queue[ServerEvent] = asyncio.Queue(_MOST_SAID)
 
     async def now(self) -> Standing:
         """Raises StoreUnavailableError."""
@@ -65,15 +76,27 @@ class Changes:
         entries = (await self._catalog.now()).entries
         return {tool_id: entry.manifest.version for tool_id, entry in entries.items()}
 
+    def note(self, method: str, params: Mapping[str, JsonValue]) -> None:
+        """A registered server says that something of it has changed."""
+        event = event_from_wire(method, params)
+        if event is not None and not isinstance(event, ToolsListChanged):
+            with suppress(asyncio.QueueFull):
+                self._said.put_nowait(event)
+
+    async def _publish(self) -> None:
+        while True:
+            await self.bus.publish(await self._said.get())
+
     @asynccontextmanager
     async def watched(self) -> AsyncGenerator[None]:
-        task = asyncio.create_task(self._watch(), name="watch what MCP clients are told of")
+        works = (self._watch(), self._publish())
+        tasks = [asyncio.create_task(work, name="watch what MCP clients are told of") for work in works]
         try:
             yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     @contextmanager
     def heard(self) -> Generator[None]:

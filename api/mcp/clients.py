@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
-from mcp_types import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY, InputResponseRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue
 
@@ -64,6 +64,25 @@ def listener_of(ctx: Ctx, visit: Visit, entry: ToolEntry) -> Listener | None:
     answers: tuple[Answer, ...] = tuple(answer for answer in _ANSWERS if answer in told)
     listener = Listener(progress=progress, log_level=_level(ctx, visit), answers=answers)
     return None if listener == Listener() else listener
+
+
+def answering(ctx: Ctx) -> Listener | None:
+    """What the client answers, of a request that is no call: in the newer revision only, which asks in its answers."""
+    told = capabilities_of(ctx)
+    answers: tuple[Answer, ...] = tuple(answer for answer in _ANSWERS if answer in told)
+    return Listener(answers=answers) if is_modern(ctx) and answers else None
+
+
+def asked_again(asked: dict[str, JsonValue], params: InputResponseRequestParams) -> dict[str, JsonValue]:
+    """With the answers that the client gives, and the state that it carries for the server."""
+    again: dict[str, JsonValue] = {} if params.request_state is None else {"requestState": params.request_state}
+    return {**asked, **again, **({"inputResponses": responses_of(params)} if params.input_responses else {})}
+
+
+def responses_of(params: InputResponseRequestParams) -> dict[str, JsonValue]:
+    """The answers to questions that the client sent along, by their keys."""
+    given = params.input_responses or {}
+    return {key: answer.model_dump(mode="json", by_alias=True, exclude_none=True) for key, answer in given.items()}
 
 
 def _level(ctx: Ctx, visit: Visit) -> LogLevel | None:

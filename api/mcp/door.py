@@ -19,6 +19,7 @@ from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import Changes
 from api.mcp.following import Following
 from api.mcp.listing import Listing
+from api.mcp.passing import Passing
 from api.mcp.prompts import Prompts
 from api.mcp.request_state import RequestStates
 from api.mcp.resources import Resources
@@ -60,14 +61,15 @@ class McpDoor:
             task_after_s=ports.task_after_s,
             is_stopping=stopping.is_set,
         )
-        self._changes = Changes(catalog, dependencies.groups)
+        self._changes, passing = Changes(catalog, dependencies.groups), Passing(dependencies.upstreams)
+        self._upstreams = dependencies.upstreams
         handlers = Handlers(
             catalog,
             calling,
             Listing(catalog, dependencies.matching, calling),
             tasks,
-            Resources(catalog, dependencies.files, answers, sessions),
-            Prompts(catalog, dependencies.groups),
+            Resources(catalog, dependencies.files, answers, sessions, passing),
+            Prompts(catalog, dependencies.groups, passing),
             sessions,
             self._changes,
         )
@@ -84,6 +86,7 @@ class McpDoor:
         """Until the block ends."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._underway.close)
+            stack.enter_context(self._upstreams.heard_by(self._changes.note))
             await stack.enter_async_context(self._changes.watched())
             await stack.enter_async_context(self._managed())
             yield

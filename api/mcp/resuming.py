@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Mapping
 
+import anyio
+from mcp.server.subscriptions import ResourceUpdated, ServerEvent
 from mcp_types import INVALID_PARAMS, ErrorData
 from pydantic import JsonValue
 
@@ -19,6 +21,8 @@ from api.ports import CallRecords
 from toolagent.contracts.call_messages import CallMessage
 from toolagent.contracts.calls import ToolResult
 from toolagent_service.contracts.mcp import McpSession
+
+_MOST_UPDATES = 64
 
 
 class Resuming:
@@ -72,16 +76,35 @@ class Resuming:
 
     async def _standing(self, session: McpSession, last_event_id: str | None, stream: EventStream) -> None:
         with self._changes.heard():
-            known = Standing.of(last_event_id) if last_event_id else None
-            versions: Mapping[str, str] | None = None if known else await self._changes.versions()
-            known = known or await self._changes.now()
-            await stream.write(Event(None, known.event_id))
+            async with anyio.create_task_group() as tasks:
+                known = Standing.of(last_event_id) if last_event_id else None
+                versions: Mapping[str, str] | None = None if known else await self._changes.versions()
+                known = known or await self._changes.now()
+                await stream.write(Event(None, known.event_id))
+                tasks.start_soon(self._updates, session.session_id, stream)
+                while True:
+                    standing, now = await self._changes.after(known), await self._changes.versions()
+                    session = await self._sessions.get(session.session_id) or session
+                    for told in _told(known, standing, session, versions, now):
+                        await stream.write(Event(told, standing.event_id))
+                    known, versions = standing, now
+
+    async def _updates(self, session_id: str, stream: EventStream) -> None:
+        """Of resources of registered servers; what is said while nobody listens is not kept."""
+        updated: asyncio.Queue[str] = asyncio.Queue(_MOST_UPDATES)
+
+        def hear(event: ServerEvent) -> None:
+            if isinstance(event, ResourceUpdated) and not event.uri.startswith(TOOL_URI) and not updated.full():
+                updated.put_nowait(event.uri)
+
+        stop = self._changes.bus.subscribe(hear)
+        try:
             while True:
-                standing, now = await self._changes.after(known), await self._changes.versions()
-                session = await self._sessions.get(session.session_id) or session
-                for told in _told(known, standing, session, versions, now):
-                    await stream.write(Event(told, standing.event_id))
-                known, versions = standing, now
+                uri, session = await updated.get(), await self._sessions.get(session_id)
+                if session is not None and uri in session.subscriptions:
+                    await stream.write(Event(_updated(uri)))
+        finally:
+            stop()
 
 
 def _told(
@@ -96,7 +119,9 @@ def _told(
     told: list[dict[str, JsonValue]] = [{"jsonrpc": "2.0", "method": method} for method in methods]
     ids = [uri.removeprefix(TOOL_URI) for uri in session.subscriptions if uri.startswith(TOOL_URI)]
     changed = [one for one in ids if versions is None or versions.get(one) != now.get(one)]
-    updated: list[dict[str, JsonValue]] = [
-        {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": f"{TOOL_URI}{one}"}} for one in changed
-    ]
+    updated: list[dict[str, JsonValue]] = [_updated(f"{TOOL_URI}{one}") for one in changed]
     return told + updated
+
+
+def _updated(uri: str) -> dict[str, JsonValue]:
+    return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}}

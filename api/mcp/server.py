@@ -63,6 +63,8 @@ def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
     listen = ListenHandler(handlers.changes.bus)
 
     async def listen_to(ctx: Ctx, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
+        for uri in params.notifications.resource_subscriptions or ():
+            await handlers.resources.hear_of(str(uri))
         with handlers.changes.heard():
             return await listen(ctx, params)
 

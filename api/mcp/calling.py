@@ -8,6 +8,7 @@ from mcp import MCPError
 from mcp_types import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
     CallToolRequestParams,
     LoggingMessageNotification,
     LoggingMessageNotificationParams,
@@ -28,7 +29,7 @@ from api.mcp.underway import LostCallError, Underway
 from api.mcp.visit import Ctx, Visit, visit_of
 from api.ports import Limits
 from toolagent.client.call_ids import new_call_id
-from toolagent.contracts.calls import ToolCall
+from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import TaskSupport
 from toolagent.core.calls.idempotency import call_id_for_key
@@ -37,6 +38,8 @@ IDEMPOTENCY_KEY = "toolagent/idempotency_key"
 """In `_meta` of a request: the idempotency key of the call."""
 
 _LOOK_AGAIN_S = 0.5
+_MOMENT_S = 0.5
+"""In which a call that has to be a task may ask what it has to know before it is one."""
 
 
 class Calling:
@@ -77,8 +80,9 @@ class Calling:
             self._underway.begin(call, call_id, is_new=call.idempotency_key is None)
         visit.call_id = call_id
         hears = listener_of(ctx, visit, entry) is not None
+        is_task = at_most_s is not None and entry.manifest.task_support is TaskSupport.REQUIRED
         followed = Followed(call_id, _teller(ctx, visit), visit.ask, token_of(ctx), hears=hears, given=given, at_most_s=at_most_s)
-        return await self._answered(followed, entry)
+        return await self._answered(followed, entry, is_task=is_task)
 
     async def begin_task(self, ctx: Ctx, params: CallToolRequestParams) -> dict[str, JsonValue]:
         """The call as a task of revision 2025-11-25, which its client asked for. Raises MCPError."""
@@ -89,27 +93,39 @@ class Calling:
         call, call_id = self._taken(ctx, visit, entry, params)
         return {"task": await self._tasks.begun(call, call_id)}
 
-    async def _answered(self, followed: Followed, entry: ToolEntry) -> dict[str, JsonValue]:
-        call_id, tool_id = followed.call_id, entry.manifest.tool_id
+    async def _answered(self, followed: Followed, entry: ToolEntry, *, is_task: bool) -> dict[str, JsonValue]:
+        """`is_task`: it is answered with a task, or with what it asks before it is one."""
+        takes_task = followed.at_most_s is not None
         try:
-            while True:
-                match await self._following.follow(followed):
-                    case Asked(questions):
-                        asked: dict[str, JsonValue] = {key: request_of(question) for key, question in questions.items()}
-                        state = self._states.sealed(call_id, tool_id)
-                        return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
-                    case None:
-                        if (created := await self._tasks.created(call_id)) is not None:
-                            return created
-                        followed.at_most_s = _LOOK_AGAIN_S
-                    case result:
-                        return await self._answers.of(result, entry)
+            while (answer := await self._step(followed, entry, takes_task=takes_task, is_task=is_task)) is None:
+                followed.at_most_s = _LOOK_AGAIN_S
         except asyncio.CancelledError:
             if not self._is_stopping():
-                await asyncio.shield(self._underway.cancel(call_id))
+                await asyncio.shield(self._underway.cancel(followed.call_id))
             raise
         except LostCallError as error:
-            raise MCPError(INVALID_PARAMS, f"Nobody knows what became of the call {call_id}: the service ended meanwhile.") from error
+            told = f"Nobody knows what became of the call {followed.call_id}: the service ended meanwhile."
+            raise MCPError(INVALID_PARAMS, told) from error
+        return answer
+
+    async def _step(self, followed: Followed, entry: ToolEntry, *, takes_task: bool, is_task: bool) -> dict[str, JsonValue] | None:
+        """None where it would be a task by now, and nobody could find it again yet."""
+        call_id = followed.call_id
+        match await self._following.follow(followed):
+            case Asked() if takes_task and not is_task and (created := await self._tasks.created(call_id)) is not None:
+                # Its client asks the task what it has to know.
+                return created
+            case Asked(questions):
+                asked: dict[str, JsonValue] = {key: request_of(question) for key, question in questions.items()}
+                state = self._states.sealed(call_id, entry.manifest.tool_id)
+                return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
+            case None:
+                return await self._tasks.created(call_id)
+            case _ if is_task and (created := await self._tasks.created(call_id)) is not None:
+                return created
+            case result:
+                _require_capability(result)
+                return await self._answers.of(result, entry)
 
     def _at_most_s(self, ctx: Ctx, entry: ToolEntry) -> float | None:
         """After how long the call is a task; None: never. Raises MCPError where it has to be one and the client takes none."""
@@ -124,7 +140,7 @@ class Calling:
             case TaskSupport.OPTIONAL:
                 return self._task_after_s
             case TaskSupport.REQUIRED:
-                return 0.0
+                return min(self._task_after_s, _MOMENT_S)
 
     async def _entry(self, visit: Visit, name: str) -> ToolEntry:
         entry = await self._catalog.find(name)
@@ -162,3 +178,10 @@ def _teller(ctx: Ctx, visit: Visit) -> Tell:
             await ctx.session.send_notification(log, related_request_id=ctx.request_id)
 
     return tell
+
+
+def _require_capability(result: ToolResult) -> None:
+    """A server that needs more of its client than ours has declared says so to that client. Raises MCPError."""
+    details = result.error.details if result.error is not None else None
+    if isinstance(details, dict) and details.get("code") == MISSING_REQUIRED_CLIENT_CAPABILITY and result.error is not None:
+        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, result.error.message, details.get("data"))

@@ -127,6 +127,7 @@ class McpDoor:
                     await self._sessions.post(request, value, send)
                     return
                 put_visit(request.scope, Visit(selection_of(request)))
+                request.scope["headers"] = [(name, value.strip()) for name, value in request.scope["headers"]]
                 await self._manager.handle_request(request.scope, _again(body, request.receive), send)
             case "GET" if not is_modern:
                 await self._sessions.get(request, send)

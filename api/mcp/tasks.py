@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import cast
 
 from mcp import MCPError
 from mcp_types import (
+    HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -14,6 +16,7 @@ from mcp_types import (
     RequestParams,
 )
 from pydantic import JsonValue
+from starlette.requests import Request
 
 from api.mcp.answers import Answers
 from api.mcp.catalog import ToolCatalog
@@ -63,15 +66,17 @@ class Tasks:
 
     async def created(self, call_id: str) -> dict[str, JsonValue] | None:
         """The task that a call has become; None while it could not be found again after the end of this process."""
-        view = await self._underway.view(call_id)
-        if view is None:
+        record = await self._records.get(call_id)
+        view = await self._underway.view(call_id) if record is None else None
+        if record is None and view is None:
             return None
-        moment = _time(view.started_at or datetime.now(UTC))
+        begun_at = record.created_at if record else view.started_at if view else None
+        moment = _time(begun_at or datetime.now(UTC))
         known: dict[str, JsonValue] = {"taskId": call_id, "status": "working", "createdAt": moment, "lastUpdatedAt": moment}
         return {"resultType": "task", **known, "ttlMs": None, "pollIntervalMs": _POLL_MS}
 
     async def get(self, ctx: Ctx, params: GetTaskRequestParams) -> dict[str, JsonValue]:
-        _require(ctx)
+        _require(ctx, params.task_id)
         record, view = await self._found(params.task_id)
         shown = await self._shown(params.task_id, record, view)
         if is_modern(ctx):
@@ -80,13 +85,13 @@ class Tasks:
         return {**shown, "ttl": None, "pollInterval": _POLL_MS}
 
     async def update(self, ctx: Ctx, params: UpdateTaskParams) -> dict[str, JsonValue]:
-        _require(ctx)
+        _require(ctx, params.task_id)
         await self._found(params.task_id)
         await self._following.answer(params.task_id, params.input_responses)
         return {"resultType": "complete"}
 
     async def cancel(self, ctx: Ctx, params: CancelTaskRequestParams) -> dict[str, JsonValue]:
-        _require(ctx)
+        _require(ctx, params.task_id)
         record, view = await self._found(params.task_id)
         is_over = record is not None and record.result is not None
         if is_modern(ctx):
@@ -159,8 +164,11 @@ def _status(result: ToolResult | None) -> str:
     return "failed" if is_protocols else "completed"
 
 
-def _require(ctx: Ctx) -> None:
-    """The newer revision has tasks where the client declares the extension, the older from 2025-11-25 on."""
+def _require(ctx: Ctx, task_id: str) -> None:
+    """The newer revision has tasks where the client declares the extension, and a header that names the task, as the body does."""
+    named = cast("Request", ctx.request).headers.get("mcp-name", task_id) if ctx.request is not None else task_id
+    if is_modern(ctx) and named != task_id:
+        raise MCPError(HEADER_MISMATCH, "mcp-name: the header names another task than `taskId`.")
     if is_modern(ctx) and not has_tasks(ctx):
         raise lacking_tasks(f"{ctx.method} needs the extension {TASKS}: declare it.")
 

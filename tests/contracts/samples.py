@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from tests.contracts.wire import Schema
 from toolagent.contracts.chats import CHAT_ID_PATTERN
 from toolagent.contracts.identifiers import CALL_ID_PATTERN, FILE_ID_PATTERN, SECRET_PATTERN, TOOL_ID_PATTERN
+from toolagent.contracts.mcp_servers import PREFIX_PATTERN
 from toolagent.contracts.sessions import SESSION_ID_PATTERN
 
 __all__ = ["NoSample", "Samples"]
@@ -33,6 +34,7 @@ _BY_PATTERN = {
     r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$": "X-Unit",
     r"^https?://[^\s\x00-\x1f\x7f]+$": "https://agent.example.com/told",
     r"^[a-z][a-z0-9_-]*$": "default",
+    PREFIX_PATTERN: "default",
     r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$": "default",
     r"^\$(\.[A-Za-z_][A-Za-z0-9_-]*)*$": "$.server_id",
     SESSION_ID_PATTERN: "session-0123456789abcdef",

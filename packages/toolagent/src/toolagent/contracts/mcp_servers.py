@@ -11,6 +11,8 @@ from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.contracts.identifiers import EnvironmentName, HeaderName, ToolId
 
 __all__ = [
+    "PREFIX_PATTERN",
+    "SERVER_NAME_PATTERN",
     "McpServer",
     "McpServerName",
     "McpServerSpec",
@@ -20,11 +22,13 @@ __all__ = [
     "WaitingVersion",
 ]
 
-McpServerName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=64)]
+SERVER_NAME_PATTERN = r"^[a-z][a-z0-9_-]*$"
+PREFIX_PATTERN = r"^([a-z][a-z0-9_-]*)?$"
+
+McpServerName = Annotated[str, StringConstraints(pattern=SERVER_NAME_PATTERN, max_length=64)]
 """What a server is called here; the group of its tools has this name too."""
 
 _Rights = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1_000)], ...], Field(max_length=50, strict=False)]
-_PREFIX = r"^([a-z][a-z0-9_-]*)?$"
 
 
 class McpTransport(StrEnum):
@@ -60,7 +64,8 @@ class McpServerSpec(Contract):
     env: Annotated[dict[EnvironmentName, Annotated[str, Field(max_length=8_000)]], Field(max_length=100)] = {}
     headers: Annotated[dict[HeaderName, Annotated[str, Field(max_length=8_000)]], Field(max_length=50)] = {}
     prefix: Annotated[
-        str | None, Field(pattern=_PREFIX, max_length=64, description="Begins the ids of its tools; null: the name; empty: nothing does.")
+        str | None,
+        Field(pattern=PREFIX_PATTERN, max_length=64, description="Begins the ids of its tools; null: the name; empty: nothing does."),
     ] = None
     trusted: Annotated[bool, Field(description="What it says of side effects and repeating is believed.")] = False
     allow_hosts: Annotated[_Rights, Field(description="Hosts that one which is started here may reach.")] = ()

@@ -59,8 +59,8 @@ async def test_what_servers_list_and_answer_passes_through(upstreams: Upstreams)
     assert await upstreams.servers() == ("fixture", "http://127.0.0.1:1/mcp")
     prompts = await upstreams.listed("prompts")
     assert {one.server for one in prompts} == {"fixture"}
-    assert "test_prompt_with_arguments" in {one.item["name"] for one in prompts}
-    assert "test://static-text" in {one.item["uri"] for one in await upstreams.listed("resources")}
+    assert "test_prompt_with_arguments" in {str(one.item["name"]) for one in prompts}
+    assert "test://static-text" in {str(one.item["uri"]) for one in await upstreams.listed("resources")}
     assert [one.item["uriTemplate"] for one in await upstreams.listed("resourceTemplates")] == TEMPLATES
     got = await _result(upstreams, "prompts/get", name="test_prompt_with_arguments", arguments={"arg1": "a", "arg2": "b"})
     assert cast("list[dict[str, Item]]", got["messages"])[0]["content"]["text"] == "Prompt with arguments: arg1='a', arg2='b'"

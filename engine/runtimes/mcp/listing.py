@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from mcp import MCPError
+from mcp.shared.inbound import find_invalid_x_mcp_header
 from pydantic import JsonValue
 
 from engine.runtimes.mcp.session import Session
@@ -117,6 +118,9 @@ def _tool(told: JsonValue, found: Listing) -> ListedTool | None:
             found.leave_out(name, f"Its {key} {reason}")
             return None
         schemas.append(schema)
+    if (reason := find_invalid_x_mcp_header(schemas[0])) is not None:
+        found.leave_out(name, f"Its inputSchema has a header that cannot be sent: {reason}")
+        return None
     description = told.get("description")
     return ListedTool(name, well_formed(description) if isinstance(description, str) else "", schemas[0] or {}, schemas[1], _hints(told))
 

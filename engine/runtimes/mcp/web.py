@@ -30,6 +30,7 @@ _GOODBYE_S = 3.0
 _SESSION = "mcp-session-id"
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LONGEST_END = 4
+_MOST_OF_AUTH = 20
 _UNBOUNDED = httpx2.Timeout(None, connect=10.0)
 """The caller sets the time-out."""
 
@@ -45,6 +46,8 @@ class WebServer:
     public: Judge | None
     most_bytes: int
     max_values: int
+    auth: httpx2.Auth | None = None
+    """Gets and renews a token, where the server wants one: see `mcp.client.auth`."""
 
 
 @contextlib.asynccontextmanager
@@ -64,7 +67,8 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
             headers={"Accept-Encoding": "identity", **(headers or {})},
             timeout=_UNBOUNDED,
             auth=auth,
-            max_redirects=0,
+            # The client counts the answers that a token is got by, too.
+            max_redirects=0 if auth is None else _MOST_OF_AUTH,
             trust_env=False,
         )
 
@@ -72,7 +76,8 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
         async with sse_client(server.url, httpx_client_factory=client) as streams:
             yield cast("Streams", streams)
         return
-    async with client() as ours, streamable_http_client(server.url, http_client=ours, max_sse_event_size=server.most_bytes) as streams:
+    most = server.most_bytes
+    async with client(auth=server.auth) as ours, streamable_http_client(server.url, http_client=ours, max_sse_event_size=most) as streams:
         yield cast("Streams", streams)
 
 
@@ -110,7 +115,9 @@ class Guarded(httpx2.AsyncBaseTransport):
 
     async def _sent(self, request: httpx2.Request) -> httpx2.Response:
         """Raises NotSent, httpx2.TransportError."""
-        request.headers.update(self._server.headers())
+        if _origin(request.url) == _origin(httpx2.URL(self._server.url)):
+            # Whoever gives out tokens is shown no key.
+            request.headers.update(self._server.headers())
         if self._server.public is None:
             return await self._inner.handle_async_request(request)
         failure: httpx2.TransportError = httpx2.ConnectError("the host has no address")
@@ -179,9 +186,22 @@ class _Bounded(httpx2.AsyncByteStream):
         return f"event: message\ndata: {json.dumps(_error(self._request, TOO_LARGE, why))}\n\n".encode()
 
 
+def _origin(url: httpx2.URL) -> tuple[str, bytes, int | None]:
+    return url.scheme, url.raw_host, url.port
+
+
+def _message_of(request: httpx2.Request) -> JsonValue:
+    """What was sent; None for what is no JSON, such as the request for a token."""
+    try:
+        message: JsonValue = json.loads(request.content)
+    except ValueError:
+        return None
+    return message
+
+
 def _call_of(request: httpx2.Request) -> str | None:
     """The id of the call that a request makes; None for others."""
-    match json.loads(request.content):
+    match _message_of(request):
         case {"method": "tools/call", "params": {"_meta": {"progressToken": str() as call_id}}}:
             return call_id
         case _:
@@ -240,7 +260,7 @@ def _said(request: httpx2.Request, code: int, message: str) -> httpx2.Response:
 
 
 def _error(request: httpx2.Request, code: int, message: str) -> JsonValue:
-    asked: JsonValue = json.loads(request.content)
+    asked = _message_of(request)
     answered = asked.get("id") if isinstance(asked, dict) else None
     return {"jsonrpc": "2.0", "id": answered, "error": {"code": code, "message": message}}
 

@@ -41,6 +41,7 @@ from workers.state.directory import StateDirectory, open_state, owned_state
 from workers.state.shared_files import require_shared_files
 from workers.storage import opened_store
 from workers.temporal.access import TemporalAccess, check_temporal, named_temporal, some_temporal
+from workers.temporal.nexus_endpoint import kept_endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,8 @@ async def _host(
     owner = Owner.of_this_process(state.root)
     guardian = stack.enter_context(Guardian(owner))
     temporal = await stack.enter_async_context(some_temporal(settings.temporal, state, guardian, owner))
+    if endpoint := settings.temporal.nexus_endpoint:
+        await kept_endpoint(temporal.client, endpoint, is_ours=temporal.folder is not None)
     host = await stack.enter_async_context(running_host(settings, state, store, temporal.client, guardian, owner, grace))
     return temporal, host
 

@@ -14,7 +14,7 @@ from temporalio.worker import (
 from toolagent.client import names
 from toolagent.contracts.batches import BatchedState, BatchEnd
 from toolagent.contracts.calls import ToolResult
-from toolagent_service.contracts.making_steps import MakeEnd
+from toolagent.contracts.making import MakeEnd
 
 _PATCH = "outcome"
 

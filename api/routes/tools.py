@@ -7,8 +7,9 @@ from fastapi import APIRouter, Query
 from api.documentation import problem_responses
 from api.ports import Injected
 from api.problems import ProblemKind
-from api.views.tools import control, states_of_tools, table_of_tools, tool_detail, usage_of_tool
+from api.views.tools import control, formatted_tools, states_of_tools, table_of_tools, tool_detail, usage_of_tool
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.formats import FormattedTools, ToolFormat
 from toolagent.contracts.http import StoppedTool, ToolDestroyed, ToolDetail, ToolListing, ToolStarted, ToolStates
 from toolagent.contracts.routes import ControlAction
 from toolagent.contracts.usage import ToolUsage
@@ -31,13 +32,18 @@ _CONTROLLED = problem_responses(
 
 Namespace = Annotated[str | None, Query(max_length=128, description="Only tools whose ids begin with it and a colon.")]
 Tag = Annotated[str | None, Query(max_length=64, description="Only tools that have this tag.")]
+Form = Annotated[ToolFormat | None, Query(alias="format", description="The tools that can be called, in this form and with these names.")]
 
 Hours = Annotated[float | None, Query(gt=0, le=87_600, description="Only calls of the last so many hours.")]
 
 
 @router.get("/tools", summary="All tools, by backend runtime and group", responses=_LISTED)
-async def list_tools(dependencies: Injected, namespace: Namespace = None, tag: Tag = None) -> ToolListing:
-    """With `catalog_faults`: what of the catalog files could not be used, and why."""
+async def list_tools(
+    dependencies: Injected, namespace: Namespace = None, tag: Tag = None, form: Form = None
+) -> ToolListing | FormattedTools:
+    """With `catalog_faults`: what of the catalog files could not be used, and why. With `format`: only what a vendor is given."""
+    if form is not None:
+        return await formatted_tools(dependencies, form, namespace, tag)
     return await table_of_tools(dependencies, namespace, tag)
 
 

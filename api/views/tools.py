@@ -2,11 +2,10 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import structlog
-from pydantic import JsonValue
 
 from api.errors import Refusal
 from api.ports import Dependencies
@@ -17,24 +16,26 @@ from toolagent.client.failures import ControlFailedError
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.formats import FormattedTools, ToolFormat
 from toolagent.contracts.http import (
     BriefMatches,
-    BriefTool,
     FoundTool,
     ListedTool,
     Matches,
-    Parameter,
     RuntimeCount,
     SearchDetail,
     ToolDetail,
     ToolListing,
     ToolStates,
 )
+from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sources import HttpSource
 from toolagent.contracts.usage import ToolUsage
+from toolagent.core.catalog.briefs import in_brief, parameters_of
 from toolagent.core.catalog.namespaces import is_among
+from toolagent.core.formats.listing import formatted
+from toolagent.core.formats.names import vendor_names
 
 _RUNTIME_NAMES = {
     BackendRuntime.LOCAL: "本地 Python 运行时",
@@ -43,8 +44,6 @@ _RUNTIME_NAMES = {
 }
 
 _NO_HOST = "No host takes tools: none is alive, or all drain (GET /hosts). Start one with `python -m workers worker`, or end a drain."
-
-_BRIEF = 200
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -61,6 +60,16 @@ async def table_of_tools(dependencies: Dependencies, namespace: str | None = Non
         tools=tuple(_listed(entry, _route_of(entry, routes)) for entry in entries),
         catalog_faults=await dependencies.faults.list_all(),
     )
+
+
+async def formatted_tools(
+    dependencies: Dependencies, form: ToolFormat, namespace: str | None = None, tag: str | None = None
+) -> FormattedTools:
+    """Active tools. Names are those among all tools: they do not depend on what is asked for."""
+    manifests = [entry.manifest for entry in await dependencies.registry.list_entries()]
+    names = vendor_names(manifest.tool_id for manifest in manifests)
+    wanted = (one for one in manifests if one.status is ToolStatus.ACTIVE and is_among(one, namespace, tag))
+    return formatted(wanted, names, form)
 
 
 async def states_of_tools(dependencies: Dependencies) -> ToolStates:
@@ -91,7 +100,7 @@ async def matches_for(dependencies: Dependencies, wanted: SearchToolsBody) -> Ma
     filters = Filters(wanted.category or None, wanted.backend_runtime, wanted.tag or None, wanted.group or None, wanted.namespace)
     entries, total = await dependencies.matching.search(wanted.keyword or "", filters, wanted.limit)
     if wanted.detail is SearchDetail.COMPACT:
-        return BriefMatches(tools=tuple(_in_brief(entry) for entry in entries), total=total)
+        return BriefMatches(tools=tuple(in_brief(entry.manifest) for entry in entries), total=total)
     routes = _best(await dependencies.routes.list_all())
     return Matches(tools=tuple(_found(entry, _route_of(entry, routes)) for entry in entries), total=total)
 
@@ -177,7 +186,7 @@ def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:
     sources = entry.sources
     source = sources[route.active_source] if 0 <= route.active_source < len(sources) else next(iter(sources), None)
     over_http = source if isinstance(source, HttpSource) else None
-    params = tuple(_parameters(manifest.input_schema))
+    params = tuple(parameters_of(manifest.input_schema))
     return FoundTool(
         tool_id=manifest.tool_id,
         name=manifest.name,
@@ -198,39 +207,3 @@ def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:
         endpoint=route.endpoint,
         external_source=manifest.external_source,
     )
-
-
-def _in_brief(entry: ToolEntry) -> BriefTool:
-    manifest = entry.manifest
-    params = sorted(_parameters(manifest.input_schema), key=lambda param: not param.required)
-    return BriefTool(
-        tool_id=manifest.tool_id,
-        name=manifest.name,
-        description=manifest.description[:_BRIEF],
-        category=manifest.category,
-        params=tuple(param.name if param.required else f"{param.name}?" for param in params),
-        external_source=manifest.external_source,
-    )
-
-
-def _parameters(schema: JsonSchema) -> Iterator[Parameter]:
-    properties, required = schema.get("properties"), schema.get("required")
-    for name, described in properties.items() if isinstance(properties, dict) else ():
-        known = described if isinstance(described, dict) else {}
-        description = known.get("description")
-        yield Parameter(
-            name=name,
-            type=_type_of(known.get("type")),
-            description=description if isinstance(description, str) else "",
-            required=isinstance(required, list) and name in required,
-        )
-
-
-def _type_of(said: JsonValue) -> str:
-    match said:
-        case str():
-            return said
-        case list():
-            return " | ".join(map(str, said))
-        case _:
-            return "any"

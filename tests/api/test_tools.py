@@ -53,6 +53,21 @@ async def test_the_list_has_the_specified_shape(stocked: House) -> None:
     }
 
 
+async def test_a_vendor_is_given_the_tools_that_can_be_called_in_its_form(stocked: House) -> None:
+    listed = (await stocked.http.get("/tools", params={"format": "openai", "tag": "图片"})).json()
+    assert listed["names"] == {"image_compress_api": "image_compress_api"}
+    assert [(tool["type"], tool["function"]["name"]) for tool in listed["tools"]] == [("function", "image_compress_api")]
+    every = (await stocked.http.get("/tools?format=mcp")).json()
+    assert ([*every["names"]], every["left_out"]) == (["echo", "image_compress_api", "weather"], {})
+
+
+async def test_an_unknown_format_is_a_problem_that_names_the_choices(stocked: House) -> None:
+    answer = await stocked.http.get("/tools?format=x")
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"]) == (422, "format")
+    assert "'openai', 'openai_responses', 'anthropic' or 'mcp'" in error["message"]
+
+
 async def test_a_running_route_counts_more_than_one_heard_of_later(stocked: House) -> None:
     await stocked.routes.save(RUNNING, "1.0.0")
     await stocked.routes.save(ToolRoute(tool_id="image_compress_api", state=RunState.ERROR, host="host-3", last_error="x"), "1.0.0")

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from types import SimpleNamespace
 from typing import cast, get_args
 
+import nexusrpc
 from pydantic import BaseModel
 from temporalio import activity, workflow
 
@@ -28,8 +29,10 @@ from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.store.content import CONTENT_STORES
 from tests.docs.pages import ROOT
 from toolagent.client import names
+from toolagent.client.nexus import ToolAgentService
 from toolagent.contracts.batches import BatchedState
 from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.formats import ToolFormat
 from toolagent.contracts.im import ImType
 from toolagent.contracts.making import FindingKind, Stage, TaskNoteKind
 from toolagent.contracts.records import EventType
@@ -104,6 +107,11 @@ def limits() -> Rows:
 
 def agent_functions() -> Rows:
     return {tool.name: "" for tool in CODING_TOOLS}
+
+
+def nexus_operations() -> Rows:
+    definition = nexusrpc.get_service_definition(ToolAgentService)
+    return dict.fromkeys(definition.operation_definitions if definition else (), "")
 
 
 def checks() -> Rows:
@@ -202,6 +210,8 @@ REGISTERED: Mapping[str, Callable[[], Rows]] = {
     "limit": limits,
     "field of SandboxPolicy": fields_of(SandboxPolicy),
     "catalog file": catalog_formats,
+    "tool format": values_of(ToolFormat),
+    "nexus operation": nexus_operations,
     "content store": content_stores,
     "workflow": workflows,
     "activity": activities,

@@ -15,10 +15,11 @@ APART = tuple(
         (
             "bench/deployed", "bench/made", "bench/tool", "bench/peers/dbos_server.py", "bench/peers/fastmcp_server.py",
             "engine/making/inside", "engine/making/programs/inside",
+            *(f"packages/toolagent/src/toolagent/integrations/{name}.py" for name in ("langchain", "openai_agents", "pydantic_ai")),
         ),
     )
 )  # fmt: skip
-"""Programs that run in environments of their own: what they import is not in ours."""
+"""What runs in environments of its own: what it imports is not in ours."""
 INSTALLED = Path("packages/toolagent/src")
 PACKAGES = (INSTALLED, Path("packages/service/src"))
 NOT_NOUNS = frozenset({"utils", "util", "helpers", "helper", "common", "shared", "manager", "base"})

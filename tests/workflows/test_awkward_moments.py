@@ -16,11 +16,11 @@ from tests.workflows.making_stage import after_event
 from tests.workflows.making_steps import turn
 from tests.workflows.two_hosts import AN_APP, ONCE, REPOSITORY, WORDS, Handle, TwoHosts, begun, host, working
 from toolagent.client import names
-from toolagent.contracts.making import Guidance, MakeRequest, Stage
+from toolagent.contracts.making import Guidance, MakeEnd, MakeRequest, Stage
 from toolagent.contracts.tasks import TaskState
 from toolagent_service import step_names
 from toolagent_service.contracts.agent import AgentLimits, AgentRequest, ModelAsk, ModelTurnNote, ToolUseNote
-from toolagent_service.contracts.making_steps import BriefStep, BuildOutcome, BuildStep, MakeEnd, Registered, RegisterStep
+from toolagent_service.contracts.making_steps import BriefStep, BuildOutcome, BuildStep, Registered, RegisterStep
 
 BOUND_S = 30.0
 

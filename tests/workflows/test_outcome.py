@@ -9,8 +9,8 @@ from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
+from toolagent.contracts.making import MakeEnd
 from toolagent.contracts.tasks import TaskState
-from toolagent_service.contracts.making_steps import MakeEnd
 from workflows.outcome import outcome_of
 
 ECHOED = BatchedCall(call_id="call-1", tool_id="echo", state=BatchedState.SUCCESS)

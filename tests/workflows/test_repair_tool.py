@@ -12,11 +12,11 @@ from temporalio.worker import Worker
 
 from tests.workflows.making_steps import MakingSteps
 from toolagent.client import names
-from toolagent.contracts.making import MakeRequest, Stage
+from toolagent.contracts.making import MakeEnd, MakeRequest, Stage
 from toolagent.contracts.task_specs import RepairTool as RepairSpec
 from toolagent.contracts.tasks import TaskState
 from toolagent_service import step_names
-from toolagent_service.contracts.making_steps import Diagnosis, MakeEnd, Registered
+from toolagent_service.contracts.making_steps import Diagnosis, Registered
 from workflows.making.coding_agent import CodingAgent
 from workflows.making.repair_tool import RepairTool
 

@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 
 from tests.workflows.making_steps import MakingSteps
 from toolagent.client import names
-from toolagent.contracts.making import Finding, FindingKind, Inspection, MakeRequest, Stage
+from toolagent.contracts.making import Finding, FindingKind, Inspection, MakeEnd, MakeRequest, Stage
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy
 from toolagent_service import step_names
 from toolagent_service.contracts.agent import ModelAsk, ModelTurnNote
@@ -23,7 +23,6 @@ from toolagent_service.contracts.making_steps import (
     BuildStep,
     HostStep,
     Inspected,
-    MakeEnd,
     Registered,
     RegisterStep,
     Slot,

@@ -40,6 +40,7 @@ from workers.host.knowhub import some_knowhub, synchronised
 from workers.host.making import repairs_of, running_making
 from workers.host.mcp_servers import mcp_servers_of, noticing, watched_servers
 from workers.host.runtimes import running_runtimes
+from workers.nexus import NexusOperations
 from workers.parts import Store, activities_of, builtins_of, catalog_of, maintenance_of, tables_of
 from workers.settings.kept import ContentSettings
 from workers.settings.whole import Settings
@@ -133,8 +134,9 @@ async def running_host(
             ServiceMaintenance(store.hosts, rounds),
         )
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub)
+        nexus = NexusOperations(client, store.registry, store.matching, store.tasks)
         workers = await stack.enter_async_context(
-            running_workers(client, state.host, settings.calls.bucket_limits, activities, making, grace, intake)
+            running_workers(client, state.host, settings.calls.bucket_limits, activities, making, nexus, grace, intake)
         )
         await stack.enter_async_context(begun_maintenance(maintenance))
         await stack.enter_async_context(kept_schedule(MaintainSchedule(client, settings.keeping.health_check_interval_s)))

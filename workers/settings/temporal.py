@@ -1,7 +1,11 @@
 """The Temporal that a process works with."""
 
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import Field
+
+from toolagent.client import names
 from workers.settings.part import Part, Port, Seconds
 
 
@@ -28,6 +32,9 @@ class TemporalSettings(Part):
 
     temporal_patience_s: Seconds = 60.0
     """Seconds that a waiting caller waits for a Temporal server that does not answer."""
+
+    nexus_endpoint: Annotated[str, Field(max_length=200, pattern=r"^([a-zA-Z][a-zA-Z0-9-]*[a-zA-Z0-9])?$")] = names.NEXUS_ENDPOINT
+    """Name of the Nexus endpoint by which agents on other namespaces call; made on the embedded server. Empty: none."""
 
     workflow_sandbox: bool = False
     """Run workflows in Temporal's sandbox (slower; finds code that is not deterministic)."""

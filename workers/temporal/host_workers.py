@@ -110,10 +110,18 @@ class WorkerPool:
 
 @asynccontextmanager
 async def running_workers(
-    client: Client, host: str, buckets: Mapping[str, int], activities: Activities, making: MakingActivities, grace: Grace, intake: Intake
+    client: Client,
+    host: str,
+    buckets: Mapping[str, int],
+    activities: Activities,
+    making: MakingActivities,
+    nexus: object,
+    grace: Grace,
+    intake: Intake,
 ) -> AsyncGenerator[WorkerPool]:
     """Serve all queues of this host until the block ends; running calls and steps of tasks are then given `grace`.
 
+    `nexus` handles the operations of `ToolAgentService`.
     Calls that any host may take are asked for while the intake is open. Those that wait for this host were placed before it closed.
     """
     call = [activities.call.call_tool]
@@ -152,6 +160,7 @@ async def running_workers(
                     *talk,
                     maintain.list_live_hosts,
                 ],
+                nexus_service_handlers=[nexus],
                 workflow_task_executor=executor,
                 max_concurrent_workflow_tasks=_CALLS_AT_ONCE,
                 max_concurrent_local_activities=_CALLS_AT_ONCE,

@@ -4,7 +4,7 @@ from pydantic import JsonValue
 from temporalio import workflow
 
 from toolagent.client import names
-from toolagent_service.contracts.making_steps import MakeEnd
+from toolagent.contracts.making import MakeEnd
 from workflows.making.making import Making
 
 

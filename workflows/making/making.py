@@ -12,12 +12,12 @@ from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, FailureError, is_cancelled_exception
 
-from toolagent.contracts.making import MakeRequest, Stage
+from toolagent.contracts.making import MakeEnd, MakeRequest, Stage
 from toolagent.contracts.task_specs import TASK_ID_PATTERN, is_making
 from toolagent.contracts.tasks import TaskState
 from toolagent_service import stubs
 from toolagent_service.contracts.agent import AgentRequest
-from toolagent_service.contracts.making_steps import EndStep, HostStep, MakeEnd, Slot, StageStep, TaskStep
+from toolagent_service.contracts.making_steps import EndStep, HostStep, Slot, StageStep, TaskStep
 from toolagent_service.making import making
 from toolagent_service.making.stage_account import Entered, stage_account
 from workflows import making_options as options

@@ -169,13 +169,3 @@ class EndStep(Contract):
     tool_ids: tuple[str, ...] = ()
     evidence: Evidence | None = None
     tried: tuple[Tried, ...] = ()
-
-
-class MakeEnd(Contract):
-    """The result of the workflow of a task."""
-
-    task_id: str
-    status: TaskState
-    tool_ids: tuple[str, ...] = ()
-    reason: str = ""
-    tried: tuple[Tried, ...] = ()

@@ -14,23 +14,30 @@ from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflo
 from toolagent.client import names
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.making import MakeEnd, MakeRequest
 from toolagent.contracts.sessions import GroupUse, SessionAccount
+from toolagent.contracts.task_specs import BuildTool, GithubDeploy
+from toolagent.contracts.task_specs import RepairTool as RepairSpec
 from toolagent.core.calls.callbacks import origin_of
 from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
 from toolagent.core.calls.results import failed
+from toolagent.core.task_requests import request_fingerprint, subject_of, task_id_for
 
 __all__ = [
     "ALREADY_MADE",
     "STUBS",
     "ChildCalls",
     "ChildOptions",
+    "CreateTool",
     "InvokeTool",
+    "RepairTool",
     "RunTools",
     "UseGroup",
     "call_options",
     "call_tool",
     "found_by",
     "made",
+    "make_tool",
     "memo_of",
     "use_group",
 ]
@@ -69,7 +76,25 @@ class UseGroup:
         raise _registered(names.USE_GROUP)
 
 
-STUBS: tuple[type, ...] = (InvokeTool, RunTools, UseGroup)
+@workflow.defn(name=names.CREATE_TOOL, failure_exception_types=[Exception])
+class CreateTool:
+    """A task that makes a tool; its workflow id is the task's. Not to be registered."""
+
+    @workflow.run
+    async def run(self, _request: MakeRequest) -> MakeEnd:
+        raise _registered(names.CREATE_TOOL)
+
+
+@workflow.defn(name=names.REPAIR_TOOL, failure_exception_types=[Exception])
+class RepairTool:
+    """A task that mends a tool; its workflow id is the task's. Not to be registered."""
+
+    @workflow.run
+    async def run(self, _request: MakeRequest) -> MakeEnd:
+        raise _registered(names.REPAIR_TOOL)
+
+
+STUBS: tuple[type, ...] = (InvokeTool, RunTools, UseGroup, CreateTool, RepairTool)
 
 
 class ChildOptions(TypedDict):
@@ -162,6 +187,27 @@ async def use_group(use: GroupUse, *, task_queue: str = names.TASK_QUEUE) -> Ses
         parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
         cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
         static_summary=use.group_id,
+    )
+
+
+async def make_tool(spec: GithubDeploy | BuildTool | RepairSpec, description: str = "", *, task_queue: str = names.TASK_QUEUE) -> MakeEnd:
+    """Have a tool made or mended from a workflow, and wait for how it ended.
+
+    Raises ChildWorkflowError for a task that was ended from outside, asyncio.CancelledError when this workflow is cancelled: then the task
+    cleans up, and ends too.
+    """
+    request = MakeRequest(task_id=task_id_for(spec, workflow.uuid4().hex, 0), spec=spec, description=description)
+    return await workflow.execute_child_workflow(
+        RepairTool.run if isinstance(spec, RepairSpec) else CreateTool.run,
+        request,
+        id=request.task_id,
+        task_queue=task_queue,
+        id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+        parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
+        cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+        memo={names.FINGERPRINT: request_fingerprint(request)},
+        search_attributes=found_by(spec.type, subject_of(spec)),
+        static_summary=f"{spec.type} {subject_of(spec)}",
     )
 
 

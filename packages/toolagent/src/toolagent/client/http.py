@@ -28,6 +28,7 @@ from toolagent.client.http_answers import (
 )
 from toolagent.client.http_chats import ChatRequests
 from toolagent.client.http_files import file_name, free_path, stream_to
+from toolagent.client.http_formats import FormatRequests
 from toolagent.client.http_groups import GroupRequests
 from toolagent.client.http_hosts import HostRequests
 from toolagent.client.http_knowhub import KnowHubRequests
@@ -78,7 +79,9 @@ _DOCUMENTS = TypeAdapter(dict[str, JsonValue])
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
 
-class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, HostRequests, TableRequests, McpServerRequests, KnowHubRequests):
+class ToolAgentHttp(
+    MakingRequests, ChatRequests, GroupRequests, HostRequests, TableRequests, McpServerRequests, KnowHubRequests, FormatRequests
+):
     """One connection pool to one service; a context manager.
 
     Every method raises `Unreachable`, `Refused` or `UnexpectedAnswer`. Errors of a *tool* are not raised: they are in the `ToolResult`.

@@ -19,6 +19,7 @@ __all__ = [
     "MAINTAIN_SCHEDULE",
     "MAKING_QUEUE",
     "NEW",
+    "NEXUS_ENDPOINT",
     "NO_SLOT",
     "PROGRESS",
     "RENEW_SESSION",
@@ -49,6 +50,9 @@ TASK_QUEUE = "tool-agent"
 
 MAKING_QUEUE = f"{TASK_QUEUE}:making"
 """Where tasks wait for leave to begin; the host that gives it is the one they are done on."""
+
+NEXUS_ENDPOINT = "tool-agent"
+"""Nexus endpoint that leads to the service, unless it is set otherwise."""
 
 INVOKE_TOOL = "InvokeTool"
 RUN_TOOLS = "RunTools"

@@ -22,6 +22,7 @@ __all__ = [
     "FindingKind",
     "Guidance",
     "Inspection",
+    "MakeEnd",
     "MakeRequest",
     "MakeTask",
     "Stage",
@@ -220,6 +221,16 @@ class MakeTask(Contract):
     tried: AllTried = ()
     caller: Caller = Caller()
     key: _Key = ""
+
+
+class MakeEnd(Contract):
+    """How a task ended: the result of its workflow."""
+
+    task_id: str
+    status: TaskState
+    tool_ids: Annotated[tuple[str, ...], Field(description="The tools that do what was asked for: made by it, or there before.")] = ()
+    reason: Annotated[str, Field(description="How it ended, in words a person can act on.")] = ""
+    tried: AllTried = ()
 
 
 class Guidance(Contract):

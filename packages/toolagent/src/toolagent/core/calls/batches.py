@@ -19,6 +19,7 @@ __all__ = [
     "after",
     "batch_fingerprint",
     "batch_id_for_key",
+    "batch_id_for_request",
     "batch_id_of_workflow",
     "batched",
     "call_ids",
@@ -41,6 +42,11 @@ _PREFIX = "batch-"
 def batch_id_for_key(caller_id: str | None, key: str) -> str:
     """The batch id for a caller's idempotency key."""
     return f"{_PREFIX}{hashlib.sha256(json.dumps(['batch', caller_id, key]).encode()).hexdigest()[:40]}"
+
+
+def batch_id_for_request(request_id: str) -> str:
+    """The batch id for a request that is delivered until it is answered."""
+    return f"{_PREFIX}{hashlib.sha256(json.dumps(['request', request_id]).encode()).hexdigest()[:40]}"
 
 
 def batch_id_of_workflow(workflow_id: str, first_run_id: str) -> str:

@@ -7,12 +7,17 @@ import re
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 
-__all__ = ["call_id_for_key", "call_id_of_workflow", "fingerprint", "is_generated"]
+__all__ = ["call_id_for_key", "call_id_for_request", "call_id_of_workflow", "fingerprint", "is_generated"]
 
 
 def call_id_for_key(caller_id: str | None, key: str) -> str:
     """The call id for a caller's idempotency key; equal keys of two callers are different calls."""
     return f"call-{hashlib.sha256(json.dumps([caller_id, key]).encode()).hexdigest()[:40]}"
+
+
+def call_id_for_request(request_id: str) -> str:
+    """The call id for a request that is delivered until it is answered, always with the same id of its own."""
+    return f"call-{hashlib.sha256(json.dumps(['request', request_id]).encode()).hexdigest()[:40]}"
 
 
 def call_id_of_workflow(workflow_id: str, first_run_id: str) -> str:

@@ -43,7 +43,7 @@ def plain_object_schema(schema: JsonSchema) -> tuple[JsonSchema, str]:
     properties = dict(_properties(top))
     for branch in _branches(schema, left_out):
         properties = {**_properties(branch), **properties}
-    plain: JsonSchema = {key: value for key, value in top.items() if key not in _CHOICES} | {"properties": properties}
+    plain: JsonSchema = {**{key: value for key, value in top.items() if key not in _CHOICES}, "properties": properties}
     words = f"The arguments must also fit: {json.dumps(left_out, ensure_ascii=False)}" if left_out else ""
     return plain, words
 
@@ -67,15 +67,17 @@ def _named(root: JsonSchema, reference: str) -> JsonSchema:
     return found
 
 
-def _branches(root: JsonSchema, choices: JsonSchema) -> Iterator[JsonSchema]:
+def _branches(root: JsonSchema, choices: JsonSchema, depth: int = _STEPS) -> Iterator[JsonSchema]:
     """Schemas of which the object may have to fit one, as deep as they are nested in each other."""
+    if not depth:
+        raise UnsuitableTool("the choices at the top of its input_schema are nested too deep")
     for key in ("allOf", "anyOf", "oneOf", "then", "else"):
         value = choices.get(key)
         for branch in value if isinstance(value, list) else (value,):
             if isinstance(branch, dict):
                 whole = _followed({**{name: root[name] for name in ("$defs", "definitions") if name in root}, **branch})
                 yield whole
-                yield from _branches(root, whole)
+                yield from _branches(root, whole, depth - 1)
 
 
 def _properties(schema: JsonSchema) -> Mapping[str, JsonValue]:

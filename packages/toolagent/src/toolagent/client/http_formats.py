@@ -1,0 +1,75 @@
+"""Tools in the forms of vendors over HTTP, and the calls that their models ask for."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+from pydantic import JsonValue
+
+from toolagent.client.http_answers import parsed
+from toolagent.client.http_requests import Requests
+from toolagent.client.http_results import result_of
+from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.formats import FormattedTools, ToolFormat
+from toolagent.contracts.http import TaskAccepted
+from toolagent.core.calls.results import failed
+from toolagent.core.formats.names import tool_id_of
+from toolagent.core.formats.uses import Dumped, ToolUse, anthropic_answer, openai_answer, use_of_anthropic, use_of_openai
+
+__all__ = ["FormatRequests"]
+
+_NOBODY = Caller()
+
+
+class FormatRequests(Requests):
+    """The methods of `ToolAgentHttp` for the forms of vendors.
+
+    A vendor wants an answer to every use of a tool. So whatever goes wrong with a call, also with the service, is in the answer, which the
+    model reads. Only what is no use of a tool at all raises ValueError.
+    """
+
+    _names: Mapping[str, str] = {}
+
+    def tools_as(self, form: ToolFormat | str, namespace: str | None = None, tag: str | None = None) -> FormattedTools:
+        """The tools that can be called: `tools` goes into a request as it is. Raises as the other methods do."""
+        wanted = {"format": str(form), "namespace": namespace, "tag": tag}
+        query = urlencode({name: value for name, value in wanted.items() if value is not None})
+        listed = parsed(FormattedTools, self._ask("GET", f"/tools?{query}"))
+        self._names = {**self._names, **listed.names}
+        return listed
+
+    def run_openai(
+        self, tool_call: Mapping[str, object] | Dumped, caller: Caller = _NOBODY, key: str | None = None
+    ) -> dict[str, JsonValue]:
+        """Make the call of a `tool_call` (chat completions) or a `function_call` (responses); returns the message or item to send back.
+
+        `key` is an idempotency key: the same one again is the same call. The ids of some vendors are unique enough for that.
+        """
+        return openai_answer(tool_call, self._used(use_of_openai(tool_call), caller, key))
+
+    def run_anthropic(
+        self, tool_use: Mapping[str, object] | Dumped, caller: Caller = _NOBODY, key: str | None = None
+    ) -> dict[str, JsonValue]:
+        """Make the call of a `tool_use` block; returns the `tool_result` block to send back. `key` as in `run_openai`."""
+        return anthropic_answer(tool_use, self._used(use_of_anthropic(tool_use), caller, key))
+
+    @abstractmethod
+    def run(self, call: ToolCall) -> ToolResult | TaskAccepted: ...
+
+    def _used(self, use: ToolUse, caller: Caller, key: str | None) -> ToolResult:
+        if use.fault:
+            return _wrong(use, ErrorType.VALIDATION_ERROR, use.fault)
+
+        def ask() -> ToolResult | TaskAccepted:
+            # A process that was started anew has listed nothing yet, and names need not look like ids.
+            tool_id = tool_id_of(use.name, self._names) or tool_id_of(use.name, self.tools_as(ToolFormat.OPENAI).names)
+            if tool_id is None:
+                return _wrong(use, ErrorType.TOOL_NOT_FOUND, f"There is no tool {use.name[:64]!r}. Use one of those that were offered.")
+            return self.run(ToolCall(tool_id=tool_id, params=use.params, caller=caller, idempotency_key=key))
+
+        return result_of(ask, use.name)
+
+
+def _wrong(use: ToolUse, kind: ErrorType, message: str) -> ToolResult:
+    return failed("", use.name, ToolError(type=kind, message=message, details={"sent": False}), datetime.now(UTC))

@@ -1,0 +1,66 @@
+"""The tools of a service as all frameworks are given them."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from pydantic import JsonValue, TypeAdapter
+
+from toolagent.client.http import ToolAgentHttp
+from toolagent.client.http_results import result_of
+from toolagent.contracts.calls import Caller, ToolCall, ToolResult
+from toolagent.contracts.contract import Contract, JsonSchema
+from toolagent.contracts.formats import ToolFormat
+
+__all__ = ["OfferedTool", "offered"]
+
+
+class _Function(Contract):
+    name: str
+    description: str
+    parameters: JsonSchema
+
+
+class _Listed(Contract):
+    function: _Function
+
+
+_LISTED = TypeAdapter(tuple[_Listed, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """Name and schema are what every vendor takes."""
+
+    name: str
+    description: str
+    schema: JsonSchema
+    tool_id: str
+    service: ToolAgentHttp
+    caller: Caller
+
+    def call(self, params: Mapping[str, JsonValue]) -> ToolResult:
+        """Make a call and wait for its end. An unreachable service is a result too."""
+        call = ToolCall(tool_id=self.tool_id, params=dict(params), caller=self.caller)
+        return result_of(partial(self.service.run, call), self.tool_id)
+
+    async def run(self, params: Mapping[str, JsonValue]) -> ToolResult:
+        """The same, in a thread."""
+        return await asyncio.to_thread(self.call, params)
+
+
+def offered(
+    service: ToolAgentHttp, *tool_ids: str, namespace: str | None = None, tag: str | None = None, caller: Caller | None = None
+) -> list[OfferedTool]:
+    """The tools with these ids, or all that have this namespace and tag.
+
+    Raises ValueError for an id that is not among them, and as the methods of `ToolAgentHttp` do.
+    """
+    listed = service.tools_as(ToolFormat.OPENAI, namespace, tag)
+    if missing := set(tool_ids) - set(listed.names.values()):
+        reasons = [f"{tool_id!r} ({listed.left_out.get(tool_id, 'not there, or not active')})" for tool_id in sorted(missing)]
+        raise ValueError(f"These tools cannot be offered: {', '.join(reasons)}.")
+    functions, caller = [one.function for one in _LISTED.validate_python(listed.tools)], caller or Caller()
+    tools = [OfferedTool(one.name, one.description, one.parameters, listed.names[one.name], service, caller) for one in functions]
+    return [tool for tool in tools if not tool_ids or tool.tool_id in tool_ids]

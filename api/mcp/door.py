@@ -13,23 +13,23 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from api.errors import Refusal
-from api.mcp.answers import Answers
-from api.mcp.calling import Calling
+from api.mcp.calls.answers import Answers
+from api.mcp.calls.calling import Calling
+from api.mcp.calls.following import Following
+from api.mcp.calls.listing import Listing
+from api.mcp.calls.request_state import RequestStates
+from api.mcp.calls.tasks import Tasks
+from api.mcp.calls.underway import Underway
 from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import Changes
-from api.mcp.following import Following
-from api.mcp.listing import Listing
-from api.mcp.passing import Passing
-from api.mcp.prompts import Prompts
-from api.mcp.request_state import RequestStates
-from api.mcp.resources import Resources
-from api.mcp.resuming import Resuming
-from api.mcp.rpc import VERSION_HEADER, RpcRefusal, no_request, not_json
+from api.mcp.offers.passing import Passing
+from api.mcp.offers.prompts import Prompts
+from api.mcp.offers.resources import Resources
 from api.mcp.server import Handlers, make_server, options_of
-from api.mcp.session_door import SessionDoor
-from api.mcp.sessions import ClientSessions
-from api.mcp.tasks import Tasks
-from api.mcp.underway import Underway
+from api.mcp.sessions.door import SessionDoor
+from api.mcp.sessions.kept import ClientSessions
+from api.mcp.sessions.resuming import Resuming
+from api.mcp.sessions.rpc import VERSION_HEADER, RpcRefusal, no_request, not_json
 from api.mcp.visit import Visit, put_visit, selection_of
 from api.ports import Dependencies
 from api.problems import ProblemKind

@@ -24,15 +24,15 @@ from mcp_types import (
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import JsonValue, ValidationError
 
-from api.mcp.calling import Calling
+from api.mcp.calls.calling import Calling
+from api.mcp.calls.listing import Listing
+from api.mcp.calls.tasks import Tasks, UpdateTaskParams
 from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import Changes
 from api.mcp.clients import TASKS
-from api.mcp.listing import Listing
-from api.mcp.prompts import Prompts
-from api.mcp.resources import Resources
-from api.mcp.sessions import ClientSessions
-from api.mcp.tasks import Tasks, UpdateTaskParams
+from api.mcp.offers.prompts import Prompts
+from api.mcp.offers.resources import Resources
+from api.mcp.sessions.kept import ClientSessions
 from api.mcp.visit import Ctx, visit_of
 
 P = TypeVar("P")

@@ -18,11 +18,11 @@ from mcp_types import (
 from pydantic import JsonValue
 from starlette.requests import Request
 
-from api.mcp.answers import Answers
+from api.mcp.calls.answers import Answers
+from api.mcp.calls.following import Following, request_of
+from api.mcp.calls.underway import LostCallError, Underway
 from api.mcp.catalog import ToolCatalog
 from api.mcp.clients import TASKS, has_tasks, is_modern
-from api.mcp.following import Following, request_of
-from api.mcp.underway import LostCallError, Underway
 from api.mcp.visit import Ctx
 from api.ports import CallRecords, Calls
 from toolagent.client.failures import AnswerPendingError, CallRefusedError

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from api.mcp.underway import Underway
+from api.mcp.calls.underway import Underway
 from api.ports import CallMessages
 from toolagent.contracts.call_messages import CallMessage
 from toolagent.contracts.calls import ToolResult

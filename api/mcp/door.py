@@ -101,13 +101,18 @@ class McpDoor:
                 begun.set()
                 await over.wait()
 
-        task = asyncio.create_task(manage(), name="mcp manager")
+        async def end_listening() -> None:
+            await self._stopping.wait()
+            self._changes.listen.close()
+
+        task, ending = asyncio.create_task(manage(), name="mcp manager"), asyncio.create_task(end_listening(), name="end listening")
         await begun.wait()
         try:
             yield
         finally:
             over.set()
-            await task
+            ending.cancel()
+            await asyncio.gather(task, ending, return_exceptions=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)

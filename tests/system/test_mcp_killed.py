@@ -48,6 +48,7 @@ def aftermath(make_service: MakeService, effects: Path) -> Generator[Aftermath]:
     return Aftermath(messages_of(rest), task, (count_of(effects, "in a stream"), count_of(effects, "as a task")))
 
 
+@pytest.mark.promise("mcp-goes-on")
 def test_a_stream_and_a_task_go_on_after_a_kill(aftermath: Aftermath) -> None:
     assert aftermath.acted == (1, 1)
     assert [message["id"] for message in aftermath.rest] == ["long"]

@@ -86,6 +86,7 @@ class McpDoor:
         """Until the block ends."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._underway.close)
+            stack.push_async_callback(self._sessions.close)
             stack.enter_context(self._upstreams.heard_by(self._changes.note))
             await stack.enter_async_context(self._changes.watched())
             await stack.enter_async_context(self._managed())

@@ -101,7 +101,7 @@ class Calling:
                 followed.at_most_s = _LOOK_AGAIN_S
         except asyncio.CancelledError:
             if not self._is_stopping():
-                await asyncio.shield(self._underway.cancel(followed.call_id))
+                self._underway.cancel_soon(followed.call_id)
             raise
         except LostCallError as error:
             told = f"Nobody knows what became of the call {followed.call_id}: the service ended meanwhile."

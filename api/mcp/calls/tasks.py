@@ -1,5 +1,6 @@
 """Calls as tasks: the extension of revision 2026-07-28, and the tasks of 2025-11-25. A task's id is its call's; its state is the record."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import cast
@@ -109,7 +110,9 @@ class Tasks:
         _require_old(ctx)
         record, _ = await self._found(params.task_id)
         try:
-            result = await self._underway.end(params.task_id)
+            with self._underway.end(params.task_id) as end:
+                await asyncio.wait((end,))
+                result = end.result()
         except LostCallError as error:
             raise _unknown(params.task_id) from error
         entry = await self._catalog.find(record.tool_id if record else result.tool_id)

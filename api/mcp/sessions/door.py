@@ -83,6 +83,13 @@ class SessionDoor:
         await self._sessions.close(session.session_id)
         await Response(status_code=200)(request.scope, request.receive, send)
 
+    async def close(self) -> None:
+        """The service stops: nobody is answered any more. Calls go on, and whoever made them asks for the rest."""
+        works = [*self._running.values()]
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
+
     async def _opened(self, request: Request, message: JSONRPCRequest, send: Send) -> None:
         if len(str(message.params)) > _LARGEST_CLIENT:
             raise no_request(f"initialize: its params have more than {_LARGEST_CLIENT} characters.")

@@ -29,6 +29,7 @@ async def test_a_server_is_taken_in_asked_again_and_taken_out(database: Database
     added = await rows.add(NEAR, listing(a="1", b="1"))
     assert added == (NEAR.model_copy(update={"tool_ids": ("a", "b")}), frozenset())
     assert await rows.add(NEAR, listing(c="1")) is None
+    assert added is not None
     renewed = await rows.renew(added[0], listing(a="2", c="1"))
     assert renewed is not None
     server = renewed[0]

@@ -9,7 +9,7 @@ UV_VERSION := 0.13.8
 TEST_PROCESSES ?= 3
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help setup bootstrap demo up test quick check lint types contracts bench chaos attack long lanes repositories lock clean histories golden docs sandbox-image
+.PHONY: help setup bootstrap demo up test quick check lint types contracts bench chaos attack long lanes repositories lock clean histories golden docs sandbox-image mcp-conformance
 
 help: ## list these habits
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ repositories: setup ## have tools made of the drawn public repositories; DIR=FOL
 
 attack: setup ## every attack on services of its own, with a monitor beside it; ARGS="--only bombs" some (at most 45 minutes, results in tests/attacks/results)
 	@exec $(PY) -m tests.attacks $(ARGS)
+
+mcp-conformance: setup ## the conformance suite of MCP, installed by npm, against a service of its own
+	@exec $(PY) -m tests.mcp.conformance $(ARGS)
 
 long: setup ## what `make test` shows in short, at full size (results in tests/long/results); ARGS="-k attempt" some
 	@# Nothing that this machine can have may be skipped.

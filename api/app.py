@@ -1,21 +1,28 @@
 """The front door, put together."""
 
 import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
+from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
 from api.documentation import DESCRIPTION, TAGS, Documented
 from api.errors import handle_errors
+from api.mcp.door import McpDoor
 from api.ports import Dependencies
 from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
 from api.reading.encoded_paths import EncodedPaths
 from api.routes import ROUTERS
 from api.security import Gate
+
+MCP_PATH = "/mcp"
 
 _SCRIPTS = "/docs/static"
 """The page that shows the API has its scripts from here: a machine without internet has one too."""
@@ -37,11 +44,7 @@ def create_app(dependencies: Dependencies) -> FastAPI:
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
-        middleware=[
-            Middleware(Gate, api_key=dependencies.api_key, allowed_hosts=dependencies.allowed_hosts),
-            Middleware(BodyLimit, default=dependencies.limits.max_params_bytes + BODY_SLACK, by_path=large),
-            Middleware(EncodedPaths, prefix="/chats/"),
-        ],
+        middleware=[*_middleware(dependencies, large), Middleware(EncodedPaths, prefix="/chats/")],
     )
     app.state.dependencies = dependencies
     app.state.stopping = asyncio.Event()
@@ -52,11 +55,38 @@ def create_app(dependencies: Dependencies) -> FastAPI:
     return app
 
 
-def end_streams(app: FastAPI) -> None:
+def create_mcp_app(app: FastAPI) -> Starlette:
+    """The MCP server of a front door alone, for a port of its own, while it is `running_mcp`. Whoever may knock there may knock here."""
+    dependencies: Dependencies = app.state.dependencies
+    alone = Starlette(middleware=_middleware(dependencies, {}), routes=[Route(MCP_PATH, app.state.mcp)])
+    alone.state.dependencies, alone.state.stopping = dependencies, app.state.stopping
+    handle_errors(alone)
+    return alone
+
+
+@asynccontextmanager
+async def running_mcp(app: FastAPI) -> AsyncGenerator[None]:
+    """The MCP server of a front door answers until the block ends."""
+    dependencies: Dependencies = app.state.dependencies
+    door = app.state.mcp = McpDoor(dependencies, app.state.stopping)
+    if dependencies.mcp.is_here:
+        app.router.routes.append(Route(MCP_PATH, door, include_in_schema=False))
+    async with door.running():
+        yield
+
+
+def end_streams(app: Starlette) -> None:
     """The service stops: what would be followed for hours ends, and whoever follows asks again, with what arrived last."""
     stopping: asyncio.Event | None = getattr(app.state, "stopping", None)
     if stopping is not None:
         stopping.set()
+
+
+def _middleware(dependencies: Dependencies, large: Mapping[str, int]) -> list[Middleware]:
+    return [
+        Middleware(Gate, api_key=dependencies.api_key, allowed_hosts=dependencies.allowed_hosts),
+        Middleware(BodyLimit, default=dependencies.limits.max_params_bytes + BODY_SLACK, by_path=large),
+    ]
 
 
 def _add_pages(app: FastAPI) -> None:

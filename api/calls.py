@@ -45,10 +45,11 @@ CallHeaders = Annotated[ChosenId, Depends(_chosen)]
 
 @dataclass(frozen=True, slots=True)
 class TakenCall:
-    """A call, and the id its caller chose for it."""
+    """A call, and the id its caller chose for it. `is_new`: nobody else can have that id."""
 
     call: ToolCall
     call_id: str | None = None
+    is_new: bool = False
 
 
 async def _take(body: RunToolBody, dependencies: Injected, chosen: CallHeaders) -> TakenCall:
@@ -69,7 +70,7 @@ def taken_call(call: ToolCall, dependencies: Dependencies, chosen: ChosenId) -> 
     key = chosen.key if chosen.key is not None else call.idempotency_key
     if key is not None and chosen.call_id not in {None, call_id_for_key(call.caller.caller_id, key)}:
         raise bad_field("X-Call-Id", _DERIVED)
-    return TakenCall(_bounded(call.model_copy(update={"idempotency_key": key}), dependencies.limits), chosen.call_id)
+    return TakenCall(bounded(call.model_copy(update={"idempotency_key": key}), dependencies.limits), chosen.call_id)
 
 
 async def require_callback(url: str | None, mode: CallMode, dependencies: Dependencies) -> None:
@@ -110,12 +111,12 @@ def selection_of(result: ToolResult) -> Selection:
 async def end_of(client: Calls, taken: TakenCall) -> ToolResult:
     """The result, or in its form why there is none (yet)."""
     try:
-        return await client.run(taken.call, taken.call_id)
+        return await client.run(taken.call, taken.call_id, is_new=taken.is_new)
     except (CallRefusedError, AnswerPendingError) as error:
         return error.result
 
 
-def _bounded(call: ToolCall, limits: Limits) -> ToolCall:
+def bounded(call: ToolCall, limits: Limits) -> ToolCall:
     """`1e15` grows when it is written out: what goes to Temporal is measured as it goes there."""
     limit = limits.max_params_bytes + BODY_SLACK
     if (size := len(call.model_dump_json().encode())) > limit:

@@ -17,10 +17,10 @@ from http import HTTPStatus
 from typing import TypeVar, cast
 
 import structlog
-from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import JsonValue
 from pydantic_core import ErrorDetails
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -166,7 +166,7 @@ def unanswered(error: MakingUnreachableError, remedy: str, **details: JsonValue)
     return Refusal(ErrorType.UNAVAILABLE, f"{error} {remedy}", details=details or None, headers=_RETRY)
 
 
-def handle_errors(app: FastAPI) -> None:
+def handle_errors(app: Starlette) -> None:
     """Have every error answered here."""
     _handle(app, Refusal, refusal_response)
     app.add_exception_handler(HTTPException, _http_problem)
@@ -185,7 +185,7 @@ def handle_errors(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-def _handle_mcp_servers(app: FastAPI) -> None:
+def _handle_mcp_servers(app: Starlette) -> None:
     _handle(app, McpServerRefusedError, lambda error: refusal_response(_refused_field(error)))
     _handle(app, McpServerExistsError, lambda error: refusal_response(bad_field("name", str(error), ProblemKind.SERVER_EXISTS)))
     _handle(app, NoSuchMcpServerError, lambda error: refusal_response(Refusal(ProblemKind.SERVER_NOT_FOUND, str(error))))
@@ -193,7 +193,7 @@ def _handle_mcp_servers(app: FastAPI) -> None:
     _handle(app, McpServerNotStartedError, lambda error: refusal_response(Refusal(ErrorType.UNAVAILABLE, str(error))))
 
 
-def _handle(app: FastAPI, kind: type[ErrorT], respond: Callable[[ErrorT], Response]) -> None:
+def _handle(app: Starlette, kind: type[ErrorT], respond: Callable[[ErrorT], Response]) -> None:
     async def handler(_request: Request, error: Exception) -> Response:
         return respond(cast("ErrorT", error))
 
@@ -214,7 +214,7 @@ async def _http_problem(request: Request, refused: Exception) -> Response:
 
 def _methods(request: Request) -> list[str]:
     """Those that the path has, on all its routes."""
-    routes = cast("FastAPI", request.app).routes
+    routes = cast("Starlette", request.app).routes
     asked = ((method, {**request.scope, "method": method}) for method in _METHODS)
     return [method for method, scope in asked if any(route.matches(scope)[0] is Match.FULL for route in routes)]
 

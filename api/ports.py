@@ -39,6 +39,7 @@ from toolagent.contracts.system import ImStatus
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.contracts.usage import ToolUsage
 from toolagent_service.calls.lanes import Elsewhere
+from toolagent_service.contracts.mcp import McpSession
 
 Check = Callable[[], Awaitable[None]]
 """Returns when a part of the service is ready; raises when it is not. Only the text of a NotReadyError is shown to everybody."""
@@ -69,7 +70,7 @@ class Calls(Protocol):
     def sessions(self) -> "Sessions": ...
     @property
     def chats(self) -> "Chats": ...
-    async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult: ...
+    async def run(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> ToolResult: ...
     async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle: ...
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None: ...
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool: ...
@@ -273,6 +274,32 @@ class Routes(Protocol):
     async def get(self, tool_id: str) -> ToolRoute | None: ...
 
 
+class McpSessions(Protocol):
+    """`engine.store.mcp_sessions.McpSessionTable` is one."""
+
+    async def open(self, session: McpSession) -> None: ...
+    async def get(self, session_id: str) -> McpSession | None: ...
+    async def change(self, session: McpSession) -> bool: ...
+    async def touch(self, session_id: str) -> None: ...
+    async def close(self, session_id: str) -> None: ...
+    async def begin_request(self, session_id: str, request_id: str, call_id: str) -> None: ...
+    async def end_request(self, session_id: str, request_id: str) -> None: ...
+    async def call_of(self, session_id: str, request_id: str) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class McpParts:
+    """What the MCP server needs besides. `catalog_number` grows with each change of tools; `state_key` seals which call a client continues,
+    the same at all front doors; after `task_after_s` a call becomes a task where its client takes one."""
+
+    sessions: McpSessions
+    catalog_number: Callable[[], Awaitable[int]]
+    state_key: str
+    task_after_s: float = 10.0
+    is_here: bool = True
+    """It answers at the address of the API, and at no port of its own."""
+
+
 class Im(Protocol):
     """The IM client of this process."""
 
@@ -326,6 +353,7 @@ class Dependencies:
     upstreams: Upstreams
     knowhub: KnowHub
     audit: AuditTrail
+    mcp: McpParts
     callback_refusal: Callable[[str], Awaitable[str | None]]
     has_model: bool = False
     limits: Limits = field(default_factory=Limits)

@@ -12,7 +12,7 @@ from activities.group_sessions import GroupSessions
 from activities.maintain import Maintain
 from activities.settle import Settle
 from activities.sync_knowhub import SyncKnowHub
-from api.ports import Calls, Check, Dependencies, Im, KnowHub, Limits
+from api.ports import Calls, Check, Dependencies, Im, KnowHub, Limits, McpParts
 from engine.callbacks.deliveries import Deliveries
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calling.dialogues import Dialogues, Sampling
@@ -77,6 +77,7 @@ from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
 from engine.store.lost_steps import LostStepTable
 from engine.store.mcp_servers import McpServerRows
+from engine.store.mcp_sessions import McpSessionTable
 from engine.store.messages import MessageTable
 from engine.store.model_turns import ModelTurnTable
 from engine.store.production_repairs import ProductionRepairs
@@ -104,6 +105,7 @@ from workers.settings.tools import SHIPPED_DATA, CatalogSettings
 from workers.settings.whole import Settings
 from workers.state.content import content_of
 from workers.state.directory import StateDirectory
+from workers.state.mcp_key import state_key_of
 from workers.state.secrets import SecretSource
 from workers.temporal.activities import Activities
 from workers.upstreams import McpSide
@@ -129,6 +131,7 @@ class Store:
         self.claims = ClaimTable(database)
         self.doors = DoorTable(database, settings.host.host_lease_s)
         self.events = EventTable(database)
+        self.mcp_sessions = McpSessionTable(database)
         self.content = content_of(database, settings.content, state)
         self.files = FileStore(database, self.content, state.content, settings.limits.max_file_bytes)
         self.archives = ProjectArchives(self.files)
@@ -367,6 +370,13 @@ def doors_of(
         upstreams=servers.upstreams,
         callback_refusal=poster_of(settings.calls, state).refusal,
         audit=store.audit,
+        mcp=McpParts(
+            sessions=store.mcp_sessions,
+            catalog_number=CatalogState(store.database).number,
+            state_key=state_key_of(SecretSource(environment(), state.root / "secrets")),
+            task_after_s=settings.mcp.mcp_task_after_s,
+            is_here=settings.mcp.mcp_port in {None, settings.front.fastapi_port},
+        ),
         has_model=settings.model.model is not None,
         limits=Limits(
             max_params_bytes=sizes.max_params_bytes,

@@ -31,6 +31,7 @@ from workers.grace import Grace
 from workers.host.hosting import RunningHost, running_host
 from workers.im import running_im
 from workers.lanes import running_door
+from workers.mcp import answering_mcp
 from workers.parts import Store, builtins_of, doors_of, poster_of
 from workers.ports import url_of
 from workers.settings.kept import ContentSettings, DatabaseSettings
@@ -80,6 +81,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         im = await stack.enter_async_context(running_im(settings, state, temporal.client, store.database))
         syncs, contact = KnowHubSyncs(temporal.client), im.client if im else None
         app = create_app(doors_of(store, door.client, syncs, settings, state, checks, watch, door.figures, host.servers, contact))
+        await stack.enter_async_context(answering_mcp(app, store.mcp_sessions, settings, grace))
         await stack.enter_async_context(serving(app, listener, grace))
         ended = partial(_first_of, host.ended, im.ended) if im else host.ended
         yield Running(temporal, state, ended, url_of(listener), im.address if im else "", host.faults)
@@ -123,7 +125,9 @@ async def running_api(settings: Settings, shared: socket | None = None) -> Async
         door = await stack.enter_async_context(running_door(settings, store, None, temporal.client, calls, making.calls.lane))
         syncs = KnowHubSyncs(temporal.client)
         app = create_app(doors_of(store, door.client, syncs, settings, state, checks, watch, door.figures, making.servers))
-        await stack.enter_async_context(serving(app, listener, Grace(settings.calls.shutdown_grace_s)))
+        grace = Grace(settings.calls.shutdown_grace_s)
+        await stack.enter_async_context(answering_mcp(app, store.mcp_sessions, settings, grace))
+        await stack.enter_async_context(serving(app, listener, grace))
         yield Running(temporal, state, never_ended, url_of(listener))
 
 

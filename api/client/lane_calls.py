@@ -42,9 +42,10 @@ class LaneCalls:
     def sessions(self) -> Sessions:
         return self._calls.sessions
 
-    async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
-        """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
-        own, is_new = _id_of(call, call_id)
+    async def run(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> ToolResult:
+        """Make the call and wait for its result. `is_new`: nobody else has this id. Raises CallRefusedError, AnswerPendingError."""
+        own, has_own = _id_of(call, call_id)
+        is_new = has_own or (is_new and call.idempotency_key is None)
         with _answered():
             async with self._calls.recorded(own, call.tool_id):
                 answer = await self._door.make(call, own, is_new=is_new)
@@ -53,7 +54,7 @@ class LaneCalls:
                 return await self._calls.result(begun, call.tool_id)
             case Elsewhere(call_id=wanted, claimed_at=claimed_at):
                 async with self._accepted(wanted, claimed_at):
-                    return await self._calls.run(call, wanted)
+                    return await self._calls.run(call, wanted or call_id, is_new=is_new and wanted is None)
             case result:
                 return result
 

@@ -41,15 +41,15 @@ class PromptCalls(GuardedCalls):
         """Calls that count against `MOST_AHEAD`: those that may be answered promptly, and those answered whose workflows go on."""
         return self._asked + len(self._ending)
 
-    async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
+    async def run(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> ToolResult:
         """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
         if self.ahead >= MOST_AHEAD:
-            return await super().run(call, call_id)
+            return await super().run(call, call_id, is_new=is_new)
         if call.idempotency_key is not None:
             call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
         self._asked += 1
         try:
-            return await self._run(call, call_id or new_call_id(), is_new=call_id is None)
+            return await self._run(call, call_id or new_call_id(), is_new=is_new or call_id is None)
         finally:
             self._asked -= 1
 

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from api.app import create_app
-from api.ports import Dependencies, Limits
+from api.ports import Dependencies, Limits, McpParts
 from engine.calling.upstreams import Upstreams
 from engine.calls.placements import Placements
 from engine.concierge.concierge import Concierge
@@ -42,6 +42,7 @@ from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
 from engine.store.mcp_servers import McpServerRows
+from engine.store.mcp_sessions import McpSessionTable
 from engine.store.quarantine import QuarantineTable
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
@@ -148,6 +149,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         upstreams=Upstreams(tools, CatalogState(database), Supervisor({}, routes, "")),
         knowhub=NoKnowHub(),
         placements=Placements("host-1", {"default": 1}, HostTable(database, 10), routes),
+        mcp=McpParts(McpSessionTable(database), CatalogState(database).number, "a key of tests, which is long enough", task_after_s=0.2),
         callback_refusal=nowhere_private,
         limits=LIMITS,
         checks={"database": database.check},

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import httpx
 import uvicorn
 
-from api.app import create_app
+from api.app import create_app, end_streams, running_mcp
 from api.ports import Dependencies
 
 
@@ -16,12 +16,15 @@ from api.ports import Dependencies
 async def served(dependencies: Dependencies) -> AsyncGenerator[str]:
     """The URL of a real server. It listens from the beginning, so nothing has to be waited for."""
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(dependencies), log_config=None, lifespan="off"))
+    app = create_app(dependencies)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
     running = asyncio.create_task(server.serve([listening]))
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        async with running_mcp(app):
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         server.should_exit = True
+        end_streams(app)
         await asyncio.wait_for(running, 20)
 
 

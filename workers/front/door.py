@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from api.app import end_streams
 from workers.failures import CannotRun
@@ -48,7 +48,7 @@ def bound_socket(settings: FrontSettings) -> socket.socket:
 
 
 @asynccontextmanager
-async def serving(app: FastAPI, listener: socket.socket, grace: Grace) -> AsyncGenerator[None]:
+async def serving(app: Starlette, listener: socket.socket, grace: Grace) -> AsyncGenerator[None]:
     """Answer requests until the block ends; those that are not answered within `grace` find their connection closed."""
     config = uvicorn.Config(
         app,

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr
 
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES
-from workers.settings.part import CommaSeparated, Part, Port
+from workers.settings.part import CommaSeparated, Part, Port, Seconds
 
 
 class FrontSettings(Part):
@@ -22,6 +22,19 @@ class FrontSettings(Part):
 
     allowed_hosts: CommaSeparated[tuple[str, ...]] = ("127.0.0.1", "localhost", "[::1]")
     """Host names that requests may use when there is no API key; comma-separated."""
+
+
+class McpSettings(Part):
+    """The MCP server."""
+
+    mcp_port: Port | None = None
+    """Port of the MCP server, at `/mcp`; unset: that of the HTTP API."""
+
+    mcp_session_idle_s: Seconds = 86_400.0
+    """Seconds after its last request at which a session of an MCP client is closed."""
+
+    mcp_task_after_s: Annotated[float, Field(ge=0, le=86_400)] = 10.0
+    """Seconds after which a call becomes a task, where its MCP client takes tasks and the tool does not forbid it."""
 
 
 class LimitSettings(Part):

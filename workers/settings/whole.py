@@ -9,7 +9,7 @@ from pydantic_settings import SettingsError
 
 from toolagent.core.suggestions import nearest
 from workers.settings.chats import ChatSettings
-from workers.settings.front import FrontSettings, LimitSettings, LogSettings
+from workers.settings.front import FrontSettings, LimitSettings, LogSettings, McpSettings
 from workers.settings.hosts import CallSettings, HostSettings, KeepingSettings, RunningSettings, TableSettings
 from workers.settings.im import ImSettings
 from workers.settings.kept import ContentSettings, DatabaseSettings, RetentionSettings, StateSettings
@@ -27,6 +27,7 @@ class Settings:
     """Those that are not given come from the environment. For what puts parts together; each part is given its own."""
 
     front: FrontSettings = field(default_factory=FrontSettings)
+    mcp: McpSettings = field(default_factory=McpSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
     log: LogSettings = field(default_factory=LogSettings)
     temporal: TemporalSettings = field(default_factory=TemporalSettings)

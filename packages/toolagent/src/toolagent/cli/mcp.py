@@ -7,12 +7,15 @@ import typer
 
 from toolagent.cli.asking import Asked, asking
 from toolagent.cli.failures import ExitCode
+from toolagent.cli.mcp_stdio import stdio
 from toolagent.cli.render import Cell, cell, moment, show_failure, show_note, show_plain, show_table, table_of
 from toolagent.contracts.mcp_servers import McpServer, McpServers
 
 __all__ = ["mcp"]
 
 mcp = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="MCP servers, whose tools are found and called here.")
+
+mcp.command("stdio")(stdio)
 
 Name = Annotated[str, typer.Argument(help="What the server is called, as `toolagent mcp list` shows it.", show_default=False)]
 _WEB = ("http://", "https://")

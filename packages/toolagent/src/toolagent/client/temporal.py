@@ -53,9 +53,9 @@ class ToolAgentClient:
         self.sessions = Sessions(client)
         self.chats = Chats(client)
 
-    async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
-        """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
-        return await (await self.start(call, call_id)).result()
+    async def run(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> ToolResult:
+        """Make the call and wait for its result. `is_new` as in `start`. Raises CallRefusedError, AnswerPendingError."""
+        return await (await self.start(call, call_id, is_new=is_new)).result()
 
     async def start(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> CallHandle:
         """Start the call durably.

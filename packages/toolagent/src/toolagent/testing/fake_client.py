@@ -64,7 +64,7 @@ class FakeToolAgentClient:
         """All started calls, by call id."""
         return {call_id: started.call for call_id, started in self._started.items()}
 
-    async def run(self, call: ToolCall, call_id: str | None = None) -> ToolResult:
+    async def run(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> ToolResult:  # noqa: ARG002 - as the client
         """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
         return await (await self.start(call, call_id)).result()
 

@@ -1,0 +1,114 @@
+"""How a call ended, in MCP's form."""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+
+from pydantic import JsonValue, ValidationError
+
+from api.ports import Files
+from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.records import StoredFile
+from toolagent.contracts.references import ResultReference
+from toolagent.contracts.sources.mcp import McpSource
+from toolagent.core.failures import ContentMissingError, ContentUnavailableError
+from toolagent.core.schemas import FILE_PATH, mentions_format, values_of_format
+
+CALL_ID_KEY = "toolagent/call_id"
+"""In `_meta` of a result: the id of its call."""
+
+FILE_URI = "toolagent://files/"
+
+_INLINE_BYTES = 192 * 1024
+"""A picture up to this size stands in the answer; a larger one is a link."""
+
+_MOST_FILES = 32
+
+
+class Answers:
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    async def of(self, result: ToolResult, entry: ToolEntry | None = None) -> dict[str, JsonValue]:
+        """A `CallToolResult`. An error of the call is one of the tool's, with our error in `structuredContent`."""
+        meta: dict[str, JsonValue] = {"_meta": {CALL_ID_KEY: result.call_id}} if result.call_id else {}
+        if result.error is not None:
+            return {**_failed(result), **meta}
+        return {**await self._succeeded(result, entry), "isError": False, **meta}
+
+    async def _succeeded(self, result: ToolResult, entry: ToolEntry | None) -> dict[str, JsonValue]:
+        output = result.result
+        if result.is_reference and (reference := _reference(output)) is not None:
+            return {"content": [_text(reference.preview), await self._linked(reference.file_id)]}
+        is_structured = isinstance(output, dict)
+        if entry is not None and is_structured and (blocks := _blocks(entry, output)) is not None:
+            return {"content": blocks}
+        content: list[JsonValue] = [_text(output if isinstance(output, str) else json.dumps(output, ensure_ascii=False))]
+        if entry is not None:
+            content += [await self._linked(file_id) for file_id in _files_in(entry, output)]
+        return {"content": content, "structuredContent": output} if is_structured else {"content": content}
+
+    async def _linked(self, file_id: str) -> JsonValue:
+        """A small picture itself, or a link to the file."""
+        file = await self._files.get(file_id)
+        if file is None:
+            return {"type": "resource_link", "uri": f"{FILE_URI}{file_id}", "name": file_id}
+        if file.media_type.startswith("image/") and file.size <= _INLINE_BYTES and (data := await self.bytes_of(file)) is not None:
+            return {"type": "image", "data": base64.b64encode(data).decode(), "mimeType": file.media_type}
+        return {"type": "resource_link", **described(file)}
+
+    async def bytes_of(self, file: StoredFile) -> bytes | None:
+        """All of a file; None where its bytes are gone."""
+        pieces: AsyncIterator[bytes] = self._files.read(file)
+        try:
+            return b"".join([piece async for piece in pieces])
+        except (ContentMissingError, ContentUnavailableError):
+            return None
+
+
+def described(file: StoredFile) -> dict[str, JsonValue]:
+    """A file as a resource; `size` is in bytes."""
+    return {"uri": f"{FILE_URI}{file.file_id}", "name": file.name, "mimeType": file.media_type, "size": file.size}
+
+
+def _failed(result: ToolResult) -> dict[str, JsonValue]:
+    if result.error is None:
+        return {}
+    issues = [f"{issue.path}: {issue.message}" for issue in result.validation_errors]
+    text = "\n".join([f"{result.error.type.value}: {result.error.message}", *issues])
+    structured: dict[str, JsonValue] = {"error": result.error.model_dump(mode="json")}
+    if result.validation_errors:
+        structured["validation_errors"] = [issue.model_dump(mode="json") for issue in result.validation_errors]
+    return {"content": [_text(text)], "structuredContent": structured, "isError": True}
+
+
+def _text(text: str) -> JsonValue:
+    return {"type": "text", "text": text}
+
+
+def _reference(output: JsonValue) -> ResultReference | None:
+    try:
+        return ResultReference.model_validate(output)
+    except ValidationError:
+        return None
+
+
+def _blocks(entry: ToolEntry, output: JsonValue) -> list[JsonValue] | None:
+    """The content of an MCP server's tool without an output schema, as our runtime has it: `text`, and what is no text in `content`."""
+    if entry.manifest.output_schema or not any(isinstance(source, McpSource) for source in entry.sources):
+        return None
+    if not isinstance(output, dict) or not output.keys() <= {"text", "content"}:
+        return None
+    text, content = output.get("text"), output.get("content")
+    if not isinstance(text, str) or not isinstance(content, list | None):
+        return None
+    return [*([_text(text)] if text or not content else []), *(content or [])]
+
+
+def _files_in(entry: ToolEntry, output: JsonValue) -> list[str]:
+    schema = entry.manifest.output_schema
+    if not mentions_format(schema, FILE_PATH):
+        return []
+    named = dict.fromkeys(value for _, value in values_of_format(schema, output, FILE_PATH))
+    return list(named)[:_MOST_FILES]

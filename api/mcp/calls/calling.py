@@ -1,0 +1,187 @@
+"""`tools/call`: a call like any other, and how it is answered in each revision."""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from mcp import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    CallToolRequestParams,
+    LoggingMessageNotification,
+    LoggingMessageNotificationParams,
+    ProgressNotification,
+    ProgressNotificationParams,
+)
+from pydantic import JsonValue, ValidationError
+
+from api.calls import bounded
+from api.errors import Refusal
+from api.mcp.calls.answers import Answers
+from api.mcp.calls.following import Asked, Followed, Following, Tell, request_of
+from api.mcp.calls.request_state import RequestStates
+from api.mcp.calls.tasks import Tasks, lacking_tasks
+from api.mcp.calls.underway import LostCallError, Underway
+from api.mcp.catalog import ToolCatalog
+from api.mcp.clients import TASKS, caller_of, has_tasks, is_modern, listener_of, responses_of, token_of
+from api.mcp.visit import Ctx, Visit, visit_of
+from api.ports import Limits
+from toolagent.client.call_ids import new_call_id
+from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import TaskSupport
+from toolagent.core.calls.idempotency import call_id_for_key
+
+IDEMPOTENCY_KEY = "toolagent/idempotency_key"
+"""In `_meta` of a request: the idempotency key of the call."""
+
+_LOOK_AGAIN_S = 0.5
+_MOMENT_S = 0.5
+"""In which a call that has to be a task may ask what it has to know before it is one."""
+
+
+class Calling:
+    """`task_after_s` is after how long a call becomes a task where its client takes one. `is_stopping`: the service ends."""
+
+    def __init__(
+        self,
+        catalog: ToolCatalog,
+        underway: Underway,
+        following: Following,
+        answers: Answers,
+        tasks: Tasks,
+        states: RequestStates,
+        limits: Limits,
+        *,
+        task_after_s: float,
+        is_stopping: Callable[[], bool],
+    ) -> None:
+        self._catalog, self._underway, self._following = catalog, underway, following
+        self._answers, self._tasks, self._states, self._limits = answers, tasks, states, limits
+        self._task_after_s, self._is_stopping = task_after_s, is_stopping
+
+    async def call(self, ctx: Ctx, params: CallToolRequestParams) -> dict[str, JsonValue]:
+        """The answer to `tools/call`. Raises MCPError for a tool that is not there, and for a request that is no call."""
+        visit = visit_of(ctx)
+        return await self.make(ctx, await self._entry(visit, params.name), params)
+
+    async def make(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> dict[str, JsonValue]:
+        """Call this tool with the arguments of the request. Raises MCPError."""
+        visit, given = visit_of(ctx), responses_of(params)
+        at_most_s = self._at_most_s(ctx, entry)
+        if params.request_state is not None:
+            call_id = self._states.opened(params.request_state, entry.manifest.tool_id)
+            await self._following.answer(call_id, given)
+            given = {}
+        else:
+            call, call_id = self._taken(ctx, visit, entry, params)
+            self._underway.begin(call, call_id, is_new=call.idempotency_key is None)
+        visit.call_id = call_id
+        hears = listener_of(ctx, visit, entry) is not None
+        is_task = at_most_s is not None and entry.manifest.task_support is TaskSupport.REQUIRED
+        followed = Followed(call_id, _teller(ctx, visit), visit.ask, token_of(ctx), hears=hears, given=given, at_most_s=at_most_s)
+        return await self._answered(followed, entry, is_task=is_task)
+
+    async def begin_task(self, ctx: Ctx, params: CallToolRequestParams) -> dict[str, JsonValue]:
+        """The call as a task of revision 2025-11-25, which its client asked for. Raises MCPError."""
+        visit = visit_of(ctx)
+        entry = await self._entry(visit, params.name)
+        if entry.manifest.task_support is TaskSupport.FORBIDDEN:
+            raise MCPError(METHOD_NOT_FOUND, f"task: {params.name} cannot be a task. Call it without `task`.")
+        call, call_id = self._taken(ctx, visit, entry, params)
+        return {"task": await self._tasks.begun(call, call_id)}
+
+    async def _answered(self, followed: Followed, entry: ToolEntry, *, is_task: bool) -> dict[str, JsonValue]:
+        """`is_task`: it is answered with a task, or with what it asks before it is one."""
+        takes_task = followed.at_most_s is not None
+        try:
+            while (answer := await self._step(followed, entry, takes_task=takes_task, is_task=is_task)) is None:
+                followed.at_most_s = _LOOK_AGAIN_S
+        except asyncio.CancelledError:
+            if not self._is_stopping():
+                self._underway.cancel_soon(followed.call_id)
+            raise
+        except LostCallError as error:
+            told = f"Nobody knows what became of the call {followed.call_id}: the service ended meanwhile."
+            raise MCPError(INVALID_PARAMS, told) from error
+        return answer
+
+    async def _step(self, followed: Followed, entry: ToolEntry, *, takes_task: bool, is_task: bool) -> dict[str, JsonValue] | None:
+        """None where it would be a task by now, and nobody could find it again yet."""
+        call_id = followed.call_id
+        match await self._following.follow(followed):
+            case Asked() if takes_task and not is_task and (created := await self._tasks.created(call_id)) is not None:
+                # Its client asks the task what it has to know.
+                return created
+            case Asked(questions):
+                asked: dict[str, JsonValue] = {key: request_of(question) for key, question in questions.items()}
+                state = self._states.sealed(call_id, entry.manifest.tool_id)
+                return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
+            case None:
+                return await self._tasks.created(call_id)
+            case _ if is_task and (created := await self._tasks.created(call_id)) is not None:
+                return created
+            case result:
+                _require_capability(result)
+                return await self._answers.of(result, entry)
+
+    def _at_most_s(self, ctx: Ctx, entry: ToolEntry) -> float | None:
+        """After how long the call is a task; None: never. Raises MCPError where it has to be one and the client takes none."""
+        support = entry.manifest.task_support or TaskSupport.OPTIONAL
+        if not is_modern(ctx) or not has_tasks(ctx):
+            if support is TaskSupport.REQUIRED:
+                raise lacking_tasks(f"{entry.manifest.tool_id} is called as a task only: declare the extension {TASKS}.")
+            return None
+        match support:
+            case TaskSupport.FORBIDDEN:
+                return None
+            case TaskSupport.OPTIONAL:
+                return self._task_after_s
+            case TaskSupport.REQUIRED:
+                return min(self._task_after_s, _MOMENT_S)
+
+    async def _entry(self, visit: Visit, name: str) -> ToolEntry:
+        entry = await self._catalog.find(name)
+        if entry is None or not await self._catalog.is_selected(visit.selection, entry):
+            raise MCPError(INVALID_PARAMS, f"name: there is no tool {name[:128]!r}. tools/list has the names.")
+        return entry
+
+    def _taken(self, ctx: Ctx, visit: Visit, entry: ToolEntry, params: CallToolRequestParams) -> tuple[ToolCall, str]:
+        caller, key = caller_of(ctx, visit), (ctx.meta or {}).get(IDEMPOTENCY_KEY)
+        arguments = cast("dict[str, JsonValue]", params.arguments or {})
+        try:
+            call = ToolCall(
+                tool_id=entry.manifest.tool_id,
+                params=arguments,
+                idempotency_key=cast("str | None", key),
+                caller=caller,
+                listens=listener_of(ctx, visit, entry),
+            )
+            bounded(call, self._limits)
+        except ValidationError as error:
+            raise MCPError(INVALID_PARAMS, f"_meta[{IDEMPOTENCY_KEY!r}]: a text of 1 to 255 characters is expected.") from error
+        except Refusal as refusal:
+            raise MCPError(INVALID_PARAMS, f"arguments: {refusal.detail}") from refusal
+        return call, call_id_for_key(caller.caller_id, call.idempotency_key) if call.idempotency_key is not None else new_call_id()
+
+
+def _teller(ctx: Ctx, visit: Visit) -> Tell:
+    async def tell(method: str, params: dict[str, JsonValue], position: int) -> None:
+        visit.position = position
+        if method == "notifications/progress":
+            progress = ProgressNotification(params=ProgressNotificationParams.model_validate(params, by_name=False))
+            await ctx.session.send_notification(progress, related_request_id=ctx.request_id)
+        else:
+            log = LoggingMessageNotification(params=LoggingMessageNotificationParams.model_validate(params, by_name=False))
+            await ctx.session.send_notification(log, related_request_id=ctx.request_id)
+
+    return tell
+
+
+def _require_capability(result: ToolResult) -> None:
+    """A server that needs more of its client than ours has declared says so to that client. Raises MCPError."""
+    details = result.error.details if result.error is not None else None
+    if isinstance(details, dict) and details.get("code") == MISSING_REQUIRED_CLIENT_CAPABILITY and result.error is not None:
+        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, result.error.message, details.get("data"))

@@ -1,0 +1,130 @@
+"""What a call says and asks while it goes on, told to the client that made it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from api.mcp.calls.underway import Underway
+from api.ports import CallMessages
+from toolagent.contracts.call_messages import CallMessage
+from toolagent.contracts.calls import ToolResult
+
+Tell: TypeAlias = Callable[[str, dict[str, JsonValue], int], Awaitable[None]]
+"""A notification for the client: its method, its params, and the position of the message that it is."""
+
+Ask: TypeAlias = Callable[[CallMessage], Awaitable[bool]]
+"""Asks the client; False where a question has to be the answer to its request."""
+
+_LOOK_S, _LONGEST_LOOK_S = 0.02, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Open questions of a call, by the keys that their answers are to have."""
+
+    questions: Mapping[str, CallMessage]
+
+
+@dataclass(slots=True)
+class Followed:
+    """A call and what its client hears. `position` is that of the last message told, `given` has answers that were sent ahead."""
+
+    call_id: str
+    tell: Tell
+    ask: Ask
+    token: str | int | None = None
+    hears: bool = False
+    position: int = 0
+    given: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    at_most_s: float | None = None
+    """After so long the call goes on without its client; None: never."""
+
+
+class Following:
+    def __init__(self, underway: Underway, messages: CallMessages) -> None:
+        self._underway, self._messages = underway, messages
+
+    async def follow(self, one: Followed) -> ToolResult | Asked | None:
+        """How the call ended, what it asks where that has to be the answer, or None after `at_most_s`.
+
+        Raises LostCallError, StoreUnavailableError.
+        """
+        with self._underway.end(one.call_id) as end:
+            return await self._until(end, one)
+
+    async def _until(self, end: "asyncio.Task[ToolResult]", one: Followed) -> ToolResult | Asked | None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + one.at_most_s if one.at_most_s is not None else None
+        pause_s = _LOOK_S
+        while True:
+            waited = pause_s if one.hears else None
+            if until is not None:
+                waited = min(max(until - loop.time(), 0.0), waited) if waited is not None else max(until - loop.time(), 0.0)
+            done, _ = await asyncio.wait((end,), timeout=waited)
+            told = await self._told(one) if one.hears else 0
+            if done:
+                return end.result()
+            if isinstance(told, Asked):
+                return told
+            if until is not None and loop.time() >= until:
+                return None
+            pause_s = _LOOK_S if told else min(1.5 * pause_s, _LONGEST_LOOK_S)
+
+    async def open_questions(self, call_id: str) -> dict[str, CallMessage]:
+        """Those that nobody has answered, by their keys."""
+        return {key_of(one): one for one in await self._messages.after(call_id, 0) if _is_open(one)}
+
+    async def answer(self, call_id: str, answers: Mapping[str, JsonValue]) -> None:
+        """Answer open questions by their keys; what fits none is left aside."""
+        for key, question in (await self.open_questions(call_id)).items():
+            if key in answers:
+                await self._messages.answer(call_id, question.position, {"result": answers[key]})
+
+    async def _told(self, one: Followed) -> Asked | int:
+        """What is new is told. The questions that have to be the answer, else how many messages there were."""
+        asked: dict[str, CallMessage] = {}
+        messages: Sequence[CallMessage] = await self._messages.after(one.call_id, one.position)
+        for message in messages:
+            if message.kind == "question":
+                if _is_open(message) and not await self._answered_ahead(one, message) and not await one.ask(message):
+                    asked[key_of(message)] = message
+            elif (told := _notification(message, one.token)) is not None:
+                await one.tell(*told, message.position)
+            one.position = message.position
+        return Asked(asked) if asked else len(messages)
+
+    async def _answered_ahead(self, one: Followed, message: CallMessage) -> bool:
+        key = key_of(message)
+        if key not in one.given:
+            return False
+        await self._messages.answer(one.call_id, message.position, {"result": one.given.pop(key)})
+        return True
+
+
+def key_of(question: CallMessage) -> str:
+    """The key of the server that asks, where it has one."""
+    key = question.payload.get("key")
+    return key if isinstance(key, str) and key else f"question-{question.position}"
+
+
+def request_of(question: CallMessage) -> dict[str, JsonValue]:
+    """What is asked, in MCP's form."""
+    return {"method": question.payload.get("method"), "params": question.payload.get("params") or {}}
+
+
+def _is_open(message: CallMessage) -> bool:
+    return message.kind == "question" and message.answer is None
+
+
+def _notification(message: CallMessage, token: str | int | None) -> tuple[str, dict[str, JsonValue]] | None:
+    said: dict[str, JsonValue] = {key: value for key, value in message.payload.items() if value is not None}
+    match message.kind:
+        case "progress":
+            return None if token is None else ("notifications/progress", {"progressToken": token, **said})
+        case "log":
+            return "notifications/message", said
+        case "question":
+            return None

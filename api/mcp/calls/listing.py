@@ -1,0 +1,119 @@
+"""`tools/list`: all tools in pages, or the three that find and call the others."""
+
+from typing import cast
+
+from mcp import MCPError
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestParams
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from api.mcp.calls.calling import Calling
+from api.mcp.catalog import ToolCatalog
+from api.mcp.visit import Ctx, Visit, visit_of
+from engine.registry.matching.matching import Matching
+from engine.registry.matching.texts import Filters
+from toolagent.contracts.catalog import ToolEntry
+
+_MOST = 20
+
+FIND, DESCRIBE, CALL = "find_tools", "describe_tool", "call_tool"
+
+_NAME: dict[str, JsonValue] = {"type": "string", "description": "Its name, as find_tools has it."}
+_READS: dict[str, JsonValue] = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+
+SEARCH_TOOLS: list[JsonValue] = [
+    {
+        "name": FIND,
+        "title": "Find tools",
+        "description": "Finds tools by what they are to do. Describe one with describe_tool before you call it.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "need": {"type": "string", "description": "What is to be done, in plain words."},
+                "limit": {"type": "integer", "minimum": 1, "maximum": _MOST, "description": "How many at most; unset: 5."},
+            },
+            "required": ["need"],
+        },
+        "annotations": _READS,
+    },
+    {
+        "name": DESCRIBE,
+        "title": "Describe a tool",
+        "description": "What a tool takes and gives: its schemas, and the hints of its effects.",
+        "inputSchema": {"type": "object", "properties": {"name": _NAME}, "required": ["name"]},
+        "annotations": _READS,
+    },
+    {
+        "name": CALL,
+        "title": "Call a tool",
+        "description": "Calls a tool with arguments that fit its inputSchema.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"name": _NAME, "arguments": {"type": "object", "description": "What inputSchema of the tool says."}},
+            "required": ["name"],
+        },
+    },
+]
+
+
+class Listing:
+    def __init__(self, catalog: ToolCatalog, matching: Matching, calling: Calling) -> None:
+        self._catalog, self._matching, self._calling = catalog, matching, calling
+
+    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
+        """The answer to `tools/list`. Raises MCPError for a cursor that is none of ours."""
+        selection = visit_of(ctx).selection
+        if selection.search:
+            return {"tools": SEARCH_TOOLS}
+        tools, following = await self._catalog.page(selection, params.cursor if params else None)
+        listed: dict[str, JsonValue] = {"tools": cast("JsonValue", tools)}
+        return {**listed, "nextCursor": following} if following is not None else listed
+
+    async def call(self, ctx: Ctx, params: CallToolRequestParams) -> dict[str, JsonValue]:
+        """The answer to `tools/call`. Raises MCPError."""
+        visit = visit_of(ctx)
+        if not visit.selection.search:
+            return await self._calling.call(ctx, params)
+        given = cast("dict[str, JsonValue]", params.arguments or {})
+        match params.name:
+            case "find_tools":
+                return await self._found(visit, given)
+            case "describe_tool":
+                return _answer(self._catalog.listed(await self._named(visit, given)))
+            case "call_tool":
+                arguments = given.get("arguments") or {}
+                if not isinstance(arguments, dict):
+                    raise MCPError(INVALID_PARAMS, "arguments.arguments: an object is expected.")
+                inner = params.model_copy(update={"name": str(given.get("name")), "arguments": arguments})
+                return await self._calling.make(ctx, await self._named(visit, given), inner)
+            case _:
+                raise MCPError(
+                    INVALID_PARAMS, f"name: there is no tool {params.name[:128]!r}; with mode=search there are {FIND}, {DESCRIBE}, {CALL}."
+                )
+
+    async def _found(self, visit: Visit, given: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        need, limit, chosen = given.get("need"), given.get("limit", 5), visit.selection
+        if not isinstance(need, str) or not need.strip():
+            raise MCPError(INVALID_PARAMS, "arguments.need: a text is expected.")
+        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MOST:
+            raise MCPError(INVALID_PARAMS, f"arguments.limit: a number from 1 to {_MOST} is expected.")
+        filters = Filters(None, None, chosen.tag, chosen.group, chosen.namespace)
+        entries, total = await self._matching.search(need, filters, limit)
+        known = (await self._catalog.now()).entries
+        tools: list[JsonValue] = [
+            {key: value for key, value in self._catalog.listed(entry).items() if key in {"name", "title", "description"}}
+            for entry in entries
+            if entry.manifest.tool_id in known
+        ]
+        return _answer({"tools": tools, "total": total})
+
+    async def _named(self, visit: Visit, given: dict[str, JsonValue]) -> ToolEntry:
+        name = given.get("name")
+        entry = await self._catalog.find(name) if isinstance(name, str) else None
+        if entry is None or not await self._catalog.is_selected(visit.selection, entry):
+            raise MCPError(INVALID_PARAMS, f"arguments.name: there is no tool {str(name)[:128]!r}. {FIND} has the names.")
+        return entry
+
+
+def _answer(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {"content": [{"type": "text", "text": to_json(value).decode()}], "structuredContent": value, "isError": False}

@@ -1,0 +1,195 @@
+"""Calls as tasks: the extension of revision 2026-07-28, and the tasks of 2025-11-25. A task's id is its call's; its state is the record."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import cast
+
+from mcp import MCPError
+from mcp_types import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    CancelTaskRequestParams,
+    GetTaskRequestParams,
+    RequestParams,
+)
+from pydantic import JsonValue
+from starlette.requests import Request
+
+from api.mcp.calls.answers import Answers
+from api.mcp.calls.following import Following, request_of
+from api.mcp.calls.underway import LostCallError, Underway
+from api.mcp.catalog import ToolCatalog
+from api.mcp.clients import TASKS, has_tasks, is_modern
+from api.mcp.visit import Ctx
+from api.ports import CallRecords, Calls
+from toolagent.client.failures import AnswerPendingError, CallRefusedError
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
+from toolagent.contracts.records import CallRecord
+from toolagent.contracts.tasks import TaskView
+
+_POLL_MS = 1000
+_RELATED = "io.modelcontextprotocol/related-task"
+
+
+class UpdateTaskParams(RequestParams):
+    """Answers to questions of a task, by their keys."""
+
+    task_id: str
+    input_responses: dict[str, JsonValue]
+
+
+class Tasks:
+    def __init__(
+        self, client: Calls, records: CallRecords, catalog: ToolCatalog, underway: Underway, following: Following, answers: Answers
+    ) -> None:
+        self._client, self._records, self._catalog = client, records, catalog
+        self._underway, self._following, self._answers = underway, following, answers
+
+    async def begun(self, call: ToolCall, call_id: str) -> dict[str, JsonValue]:
+        """Start a call that is a task from its beginning, and the task. Raises MCPError where it is not taken."""
+        try:
+            await self._client.start(call, call_id)
+        except (CallRefusedError, AnswerPendingError) as error:
+            raise MCPError(INTERNAL_ERROR, str(error)) from error
+        moment = _time(datetime.now(UTC))
+        return {
+            "taskId": call_id,
+            "status": "working",
+            "createdAt": moment,
+            "lastUpdatedAt": moment,
+            "ttl": None,
+            "pollInterval": _POLL_MS,
+        }
+
+    async def created(self, call_id: str) -> dict[str, JsonValue] | None:
+        """The task that a call has become; None while it could not be found again after the end of this process."""
+        record = await self._records.get(call_id)
+        view = await self._underway.view(call_id) if record is None else None
+        if record is None and view is None:
+            return None
+        begun_at = record.created_at if record else view.started_at if view else None
+        moment = _time(begun_at or datetime.now(UTC))
+        known: dict[str, JsonValue] = {"taskId": call_id, "status": "working", "createdAt": moment, "lastUpdatedAt": moment}
+        return {"resultType": "task", **known, "ttlMs": None, "pollIntervalMs": _POLL_MS}
+
+    async def get(self, ctx: Ctx, params: GetTaskRequestParams) -> dict[str, JsonValue]:
+        _require(ctx, params.task_id)
+        record, view = await self._found(params.task_id)
+        shown = await self._shown(params.task_id, record, view)
+        if is_modern(ctx):
+            result = record.result if record else view.result if view else None
+            return {"resultType": "complete", **shown, "ttlMs": None, "pollIntervalMs": _POLL_MS, **await self._end(result, record)}
+        return {**shown, "ttl": None, "pollInterval": _POLL_MS}
+
+    async def update(self, ctx: Ctx, params: UpdateTaskParams) -> dict[str, JsonValue]:
+        _require(ctx, params.task_id)
+        await self._found(params.task_id)
+        await self._following.answer(params.task_id, params.input_responses)
+        return {"resultType": "complete"}
+
+    async def cancel(self, ctx: Ctx, params: CancelTaskRequestParams) -> dict[str, JsonValue]:
+        _require(ctx, params.task_id)
+        record, view = await self._found(params.task_id)
+        is_over = record is not None and record.result is not None
+        if is_modern(ctx):
+            if not is_over:
+                await self._underway.cancel(params.task_id)
+            return {"resultType": "complete"}
+        if is_over:
+            raise MCPError(INVALID_PARAMS, f"taskId: the task {params.task_id} has ended.")
+        await self._underway.cancel(params.task_id)
+        shown = await self._shown(params.task_id, record, view)
+        return {**shown, "status": "cancelled", "ttl": None, "pollInterval": _POLL_MS}
+
+    async def result(self, ctx: Ctx, params: GetTaskRequestParams) -> dict[str, JsonValue]:
+        """`tasks/result` of 2025-11-25: waits for the end."""
+        _require_old(ctx)
+        record, _ = await self._found(params.task_id)
+        try:
+            with self._underway.end(params.task_id) as end:
+                await asyncio.wait((end,))
+                result = end.result()
+        except LostCallError as error:
+            raise _unknown(params.task_id) from error
+        entry = await self._catalog.find(record.tool_id if record else result.tool_id)
+        answer = await self._answers.of(result, entry)
+        meta = answer.get("_meta")
+        return {**answer, "_meta": {**(meta if isinstance(meta, dict) else {}), _RELATED: {"taskId": params.task_id}}}
+
+    async def _found(self, task_id: str) -> tuple[CallRecord | None, TaskView | None]:
+        """What is known of a call. Raises MCPError for one that nobody knows."""
+        record = await self._records.get(task_id)
+        view = None if record is not None and record.result is not None else await self._underway.view(task_id)
+        if record is None and view is None:
+            raise _unknown(task_id)
+        return record, view
+
+    async def _shown(self, task_id: str, record: CallRecord | None, view: TaskView | None) -> dict[str, JsonValue]:
+        result = record.result if record and record.result else view.result if view else None
+        begun_at = record.created_at if record else (view.started_at if view else None) or datetime.now(UTC)
+        updated_at = (record.settled_at if record else None) or begun_at
+        shown: dict[str, JsonValue] = {"taskId": task_id, "status": _status(result)}
+        if result is None and (questions := await self._following.open_questions(task_id)):
+            shown["status"] = "input_required"
+            shown["inputRequests"] = {key: request_of(question) for key, question in questions.items()}
+        if result is not None and result.error is not None:
+            shown["statusMessage"] = result.error.message
+        return {**shown, "createdAt": _time(begun_at), "lastUpdatedAt": _time(updated_at)}
+
+    async def _end(self, result: ToolResult | None, record: CallRecord | None) -> dict[str, JsonValue]:
+        match _status(result):
+            case "completed" if result is not None:
+                entry = await self._catalog.find(record.tool_id if record else result.tool_id)
+                return {"result": {"resultType": "complete", **await self._answers.of(result, entry)}}
+            case "failed" if result is not None and result.error is not None:
+                error = result.error
+                code = error.details.get("code") if isinstance(error.details, dict) else None
+                told: dict[str, JsonValue] = {"code": code if isinstance(code, int) else INTERNAL_ERROR, "message": error.message}
+                return {"error": {**told, "data": error.model_dump(mode="json")}}
+            case _:
+                return {}
+
+
+def _status(result: ToolResult | None) -> str:
+    """What the tool itself says is wrong is a result; only what kept it from answering makes a task fail."""
+    if result is None:
+        return "working"
+    if result.error is None:
+        return "completed"
+    if result.error.type is ErrorType.CANCELLED:
+        return "cancelled"
+    details: Mapping[str, JsonValue] = result.error.details if isinstance(result.error.details, dict) else {}
+    is_protocols = "code" in details or result.error.type is not ErrorType.EXECUTION_ERROR
+    return "failed" if is_protocols else "completed"
+
+
+def _require(ctx: Ctx, task_id: str) -> None:
+    """The newer revision has tasks where the client declares the extension, and a header that names the task, as the body does."""
+    named = cast("Request", ctx.request).headers.get("mcp-name", task_id) if ctx.request is not None else task_id
+    if is_modern(ctx) and named != task_id:
+        raise MCPError(HEADER_MISMATCH, "mcp-name: the header names another task than `taskId`.")
+    if is_modern(ctx) and not has_tasks(ctx):
+        raise lacking_tasks(f"{ctx.method} needs the extension {TASKS}: declare it.")
+
+
+def lacking_tasks(message: str) -> MCPError:
+    """The error of a client that does not declare the extension."""
+    extensions: dict[str, JsonValue] = {"extensions": {TASKS: {}}}
+    return MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, message, {"requiredCapabilities": extensions})
+
+
+def _require_old(ctx: Ctx) -> None:
+    if is_modern(ctx):
+        raise MCPError(METHOD_NOT_FOUND, "Method not found", ctx.method)
+
+
+def _unknown(task_id: str) -> MCPError:
+    return MCPError(INVALID_PARAMS, f"taskId: there is no task {task_id[:100]!r}.")
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

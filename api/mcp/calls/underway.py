@@ -1,0 +1,98 @@
+"""Calls of MCP clients that go on: waited for here, or looked for in the records where another process makes them."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from api.calls import TakenCall, end_of
+from api.ports import CallRecords, Calls
+from toolagent.client.failures import AnswerPendingError
+from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.tasks import TaskView
+from toolagent.core.failures import StoreUnavailableError
+
+_LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
+_ABSENT_S = 3.0
+"""A call that has neither a record nor a workflow for so long was never taken."""
+
+
+class LostCallError(Exception):
+    """Nobody knows the call: its process ended before it was written down."""
+
+
+class Underway:
+    """Whoever asks for the end of a call may stop waiting; the call goes on."""
+
+    def __init__(self, client: Calls, records: CallRecords) -> None:
+        self._client, self._records = client, records
+        self._calls: dict[str, asyncio.Task[ToolResult]] = {}
+        self._cancelling: set[asyncio.Task[bool]] = set()
+
+    def begin(self, call: ToolCall, call_id: str, *, is_new: bool) -> None:
+        """Make it. `is_new`: nobody else has its id."""
+        if call_id in self._calls:
+            return
+        task = asyncio.create_task(self._made(call, call_id, is_new=is_new), name=f"call {call_id}")
+        self._calls[call_id] = task
+        task.add_done_callback(lambda done: (self._calls.pop(call_id, None), done.cancelled() or done.exception()))
+
+    @contextmanager
+    def end(self, call_id: str) -> "Generator[asyncio.Task[ToolResult]]":
+        """How it ends, for who waits no longer than the block. Raises LostCallError, StoreUnavailableError, out of the task."""
+        if (made := self._calls.get(call_id)) is not None:
+            yield made
+            return
+        looking = asyncio.create_task(self._looked_for(call_id), name=f"end of {call_id}")
+        try:
+            yield looking
+        finally:
+            looking.cancel()
+
+    async def result(self, call_id: str) -> ToolResult | None:
+        """Of a call that has ended."""
+        record = await self._records.get(call_id)
+        return record.result if record is not None else None
+
+    async def view(self, call_id: str) -> TaskView | None:
+        """How far a call is that has not ended; None where nobody has it, or nobody can say now."""
+        try:
+            return await self._client.task(call_id)
+        except AnswerPendingError:
+            return None
+
+    async def cancel(self, call_id: str) -> bool:
+        """Ask it to end; False where nobody has it."""
+        try:
+            return await self._client.cancel(call_id)
+        except (AnswerPendingError, StoreUnavailableError):
+            return False
+
+    def cancel_soon(self, call_id: str) -> None:
+        """For who is being cancelled, and must not wait."""
+        task = asyncio.create_task(self.cancel(call_id), name=f"cancel {call_id}")
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
+
+    async def close(self) -> None:
+        """Nobody waits here any more; the calls go on where they are made."""
+        tasks: list[asyncio.Task[ToolResult] | asyncio.Task[bool]] = [*self._calls.values(), *self._cancelling]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _made(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult:
+        return await end_of(self._client, TakenCall(call, call_id, is_new=is_new))
+
+    async def _looked_for(self, call_id: str) -> ToolResult:
+        pause_s, absent_s = _LOOK_S, 0.0
+        while (result := await self.result(call_id)) is None:
+            view = await self.view(call_id)
+            if view is not None and view.result is not None:
+                return view.result
+            absent_s = 0.0 if view is not None else absent_s + pause_s
+            if absent_s > _ABSENT_S:
+                raise LostCallError(call_id)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_LOOK_S)
+        return result

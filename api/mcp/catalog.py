@@ -1,0 +1,149 @@
+"""The tools as MCP clients see them, remembered until the catalog changes."""
+
+import asyncio
+import base64
+import binascii
+import re
+import time
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mcp import MCPError
+from mcp_types import INVALID_PARAMS
+from pydantic import JsonValue
+
+from api.ports import Groups
+from engine.registry.registry import ToolRegistry
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.identifiers import TOOL_ID_PATTERN
+from toolagent.contracts.manifest import ToolStatus
+from toolagent.core.catalog.namespaces import is_among
+from toolagent.core.formats.mcp import as_mcp
+from toolagent.core.formats.names import tool_id_of, vendor_names
+from toolagent.core.formats.schemas import UnsuitableTool, object_schema
+
+PAGE = 100
+_FRESH_S = 1.0
+"""How old the number of the catalog may be that an answer is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which tools a client wants to see: what its URL says. `search`: none of them, but the three tools that find and call them."""
+
+    tag: str | None = None
+    namespace: str | None = None
+    group: str | None = None
+    search: bool = False
+
+    @property
+    def is_all(self) -> bool:
+        return (self.tag, self.namespace, self.group) == (None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The active tools at one number of the catalog, by id. `names` are their ids by the names that clients call them by."""
+
+    number: int
+    entries: Mapping[str, ToolEntry] = field(default_factory=dict[str, ToolEntry])
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def named(self, name: str) -> ToolEntry | None:
+        """A tool by its name, or by its id."""
+        return self.entries.get(tool_id_of(name, self.names) or name)
+
+
+class ToolCatalog:
+    """`number` tells when tools change. All methods that wait raise StoreUnavailableError."""
+
+    def __init__(self, registry: ToolRegistry, groups: Groups, number: Callable[[], Awaitable[int]]) -> None:
+        self._registry, self._groups, self._number = registry, groups, number
+        self._looked_at = float("-inf")
+        self._snapshot = Snapshot(-1)
+        self._called: Mapping[str, str] = {}
+        self._turn = asyncio.Lock()
+
+    async def now(self, max_age_s: float = _FRESH_S) -> Snapshot:
+        """The tools as they were at most so many seconds ago."""
+        if time.monotonic() - self._looked_at < max_age_s:
+            return self._snapshot
+        async with self._turn:
+            began_at = time.monotonic()
+            if began_at - self._looked_at >= max_age_s:
+                if (number := await self._number()) != self._snapshot.number:
+                    await self._load(number)
+                self._looked_at = began_at
+        return self._snapshot
+
+    async def find(self, name: str) -> ToolEntry | None:
+        """A tool by its name or id. One that is not known is looked for anew: it may have come just now."""
+        return (await self.now()).named(name) or (await self.now(0.0)).named(name)
+
+    def input_schema(self, name: str) -> Mapping[str, JsonValue] | None:
+        """What is remembered of a tool's parameters; None for one that is not."""
+        entry = self._snapshot.named(name)
+        return object_schema(entry.manifest.input_schema) if entry else None
+
+    async def page(self, selection: Selection, cursor: str | None) -> tuple[list[dict[str, JsonValue]], str | None]:
+        """Tools in MCP's form, and the cursor of those that follow. Raises MCPError for a cursor that is none of ours."""
+        snapshot = await self.now(0.0)
+        ids = await self._selected(snapshot, selection)
+        start = bisect_right(ids, _position(cursor)) if cursor is not None else 0
+        shown = ids[start : start + PAGE]
+        tools = [as_mcp(snapshot.entries[tool_id].manifest, self._called[tool_id]) for tool_id in shown]
+        return tools, _cursor(shown[-1]) if start + PAGE < len(ids) else None
+
+    def listed(self, entry: ToolEntry) -> dict[str, JsonValue]:
+        """One tool in MCP's form."""
+        return as_mcp(entry.manifest, self._called.get(entry.manifest.tool_id, entry.manifest.tool_id))
+
+    async def is_selected(self, selection: Selection, entry: ToolEntry) -> bool:
+        if not is_among(entry.manifest, selection.namespace, selection.tag):
+            return False
+        return selection.group is None or entry.manifest.tool_id in await self._members(selection.group)
+
+    async def _selected(self, snapshot: Snapshot, selection: Selection) -> Sequence[str]:
+        ids = tuple(snapshot.entries)
+        if selection.is_all:
+            return ids
+        members = await self._members(selection.group) if selection.group is not None else None
+        tools = ((tool_id, snapshot.entries[tool_id].manifest) for tool_id in ids if members is None or tool_id in members)
+        return [tool_id for tool_id, manifest in tools if is_among(manifest, selection.namespace, selection.tag)]
+
+    async def _members(self, group_id: str) -> frozenset[str]:
+        group = await self._groups.get(group_id)
+        return group.all_tool_ids if group else frozenset()
+
+    async def _load(self, number: int) -> None:
+        entries = {entry.manifest.tool_id: entry for entry in await self._registry.list_entries() if _is_offered(entry)}
+        names = vendor_names(entries)
+        self._called = {tool_id: name for name, tool_id in names.items()}
+        self._snapshot = Snapshot(number, {tool_id: entries[tool_id] for tool_id in sorted(entries)}, names)
+
+
+def _is_offered(entry: ToolEntry) -> bool:
+    """Only what can be called, with parameters that MCP has a form for."""
+    if entry.manifest.status is not ToolStatus.ACTIVE:
+        return False
+    try:
+        object_schema(entry.manifest.input_schema)
+    except UnsuitableTool:
+        return False
+    return True
+
+
+def _cursor(tool_id: str) -> str:
+    return base64.urlsafe_b64encode(tool_id.encode()).decode()
+
+
+def _position(cursor: str) -> str:
+    """Raises MCPError."""
+    try:
+        tool_id = base64.b64decode(cursor.encode("ascii"), b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        tool_id = ""
+    if not re.fullmatch(TOOL_ID_PATTERN, tool_id):
+        raise MCPError(INVALID_PARAMS, "cursor: it is none that this server gave. List again without one.")
+    return tool_id

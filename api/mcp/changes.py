@@ -1,0 +1,140 @@
+"""What changes, for those who listen: the tools, the groups that are prompts."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+
+import structlog
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
+from mcp.shared.subscriptions import event_from_wire
+from pydantic import JsonValue
+
+from api.mcp.catalog import ToolCatalog
+from api.ports import Groups
+from toolagent.core.failures import StoreUnavailableError
+
+TOOL_URI = "toolagent://tools/"
+
+_LOOK_S = 1.0
+_MOST_SAID = 256
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The state of what is listed. `event_id` is by what a client says which one it knows."""
+
+    catalog: int
+    groups: str
+
+    @property
+    def event_id(self) -> str:
+        return f"s.{self.catalog}.{self.groups}"
+
+    @classmethod
+    def of(cls, event_id: str) -> "Standing | None":
+        kind, _, rest = event_id.partition(".")
+        catalog, _, groups = rest.partition(".")
+        return cls(int(catalog), groups) if kind == "s" and catalog.isdecimal() and len(catalog) < 20 else None
+
+
+class Changes:
+    """Looks again and again while somebody listens."""
+
+    def __init__(self, catalog: ToolCatalog, groups: Groups) -> None:
+        self._catalog, self._groups = catalog, groups
+        self._standing: Standing | None = None
+        self._changed, self._wanted, self._listeners = asyncio.Event(), asyncio.Event(), 0
+        self._tools: Mapping[str, str] = {}
+        self.bus = InMemorySubscriptionBus()
+        self.listen = ListenHandler(self.bus)
+        self._said: asyncio.Queue[ServerEvent] = asyncio.Queue(_MOST_SAID)
+
+    async def now(self) -> Standing:
+        """Raises StoreUnavailableError."""
+        snapshot = await self._catalog.now()
+        groups = sorted(group.model_dump_json() for group in await self._groups.list_all())
+        return Standing(snapshot.number, hashlib.sha256("".join(groups).encode()).hexdigest()[:12])
+
+    async def after(self, known: Standing) -> Standing:
+        """Another state than this one, as soon as there is one."""
+        while self._standing is None or self._standing == known:
+            await self._changed.wait()
+        return self._standing
+
+    async def versions(self) -> Mapping[str, str]:
+        """The active version of each tool. Raises StoreUnavailableError."""
+        entries = (await self._catalog.now()).entries
+        return {tool_id: entry.manifest.version for tool_id, entry in entries.items()}
+
+    def note(self, method: str, params: Mapping[str, JsonValue]) -> None:
+        """A registered server says that something of it has changed."""
+        event = event_from_wire(method, params)
+        if event is not None and not isinstance(event, ToolsListChanged):
+            with suppress(asyncio.QueueFull):
+                self._said.put_nowait(event)
+
+    async def _publish(self) -> None:
+        while True:
+            await self.bus.publish(await self._said.get())
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncGenerator[None]:
+        works = (self._watch(), self._publish())
+        tasks = [asyncio.create_task(work, name="watch what MCP clients are told of") for work in works]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    @contextmanager
+    def heard(self) -> Generator[None]:
+        """Somebody listens: only then anything is looked at."""
+        self._listeners += 1
+        self._wanted.set()
+        try:
+            yield
+        finally:
+            self._listeners -= 1
+            if not self._listeners:
+                self._wanted.clear()
+
+    async def _watch(self) -> None:
+        while True:
+            await self._wanted.wait()
+            try:
+                await self._look()
+            except StoreUnavailableError as error:
+                _log.info("changes_not_looked_for", reason=str(error))
+            await asyncio.sleep(_LOOK_S)
+
+    async def _look(self) -> None:
+        before, standing, tools = self._standing, await self.now(), await self.versions()
+        if standing == before:
+            return
+        changed = [tool_id for tool_id in {*tools, *self._tools} if tools.get(tool_id) != self._tools.get(tool_id)]
+        self._standing, self._tools = standing, tools
+        woken, self._changed = self._changed, asyncio.Event()
+        woken.set()
+        if before is None:
+            return
+        if before.catalog != standing.catalog:
+            await self.bus.publish(ToolsListChanged())
+            await self.bus.publish(ResourcesListChanged())
+            for tool_id in changed:
+                await self.bus.publish(ResourceUpdated(uri=f"{TOOL_URI}{tool_id}"))
+        if before.groups != standing.groups:
+            await self.bus.publish(PromptsListChanged())

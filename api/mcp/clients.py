@@ -1,0 +1,94 @@
+"""Who an MCP client is, and what it says it can do."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY, InputResponseRequestParams
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import JsonValue
+
+from api.mcp.visit import Ctx, Visit
+from toolagent.contracts.call_messages import Answer, Listener, LogLevel
+from toolagent.contracts.calls import Caller
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.sources.mcp import McpSource
+
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension of revision 2026-07-28 for calls that take long."""
+
+_USUAL_LEVEL = LogLevel.INFO
+_LONGEST = 200
+_ANSWERS: tuple[Answer, ...] = ("elicitation", "sampling", "roots")
+
+
+def is_modern(ctx: Ctx) -> bool:
+    """Whether the request is of a revision without sessions."""
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def capabilities_of(ctx: Ctx) -> Mapping[str, JsonValue]:
+    """What the client declared: with its request, or when its session began."""
+    if is_modern(ctx):
+        told = (ctx.meta or {}).get(CLIENT_CAPABILITIES_META_KEY)
+        return cast("dict[str, JsonValue]", told) if isinstance(told, dict) else {}
+    declared = ctx.session.client_capabilities
+    return declared.model_dump(mode="json", by_alias=True, exclude_none=True) if declared is not None else {}
+
+
+def has_tasks(ctx: Ctx) -> bool:
+    extensions = capabilities_of(ctx).get("extensions")
+    return isinstance(extensions, dict) and TASKS in extensions
+
+
+def caller_of(ctx: Ctx, visit: Visit) -> Caller:
+    """The conversation is the session, where there is one."""
+    client = ctx.session.client_params
+    name = client.client_info.name.strip()[:_LONGEST] if client is not None else ""
+    kind = "conversation_agent" if visit.session is not None else "direct"
+    return Caller(caller_id=name or None, caller_type=kind, conversation_id=visit.conversation_id)
+
+
+def token_of(ctx: Ctx) -> str | int | None:
+    """With which the client wants to hear of progress; None where it does not."""
+    token = (ctx.meta or {}).get("progress_token")
+    return token if isinstance(token, str | int) else None
+
+
+def listener_of(ctx: Ctx, visit: Visit, entry: ToolEntry) -> Listener | None:
+    """What the client hears and answers; None where the call is only waited for. Only tools of MCP servers log and ask."""
+    speaks = any(isinstance(source, McpSource) for source in entry.sources)
+    progress = token_of(ctx) is not None
+    if not speaks:
+        return Listener(progress=True) if progress else None
+    told = capabilities_of(ctx)
+    answers: tuple[Answer, ...] = tuple(answer for answer in _ANSWERS if answer in told)
+    listener = Listener(progress=progress, log_level=_level(ctx, visit), answers=answers)
+    return None if listener == Listener() else listener
+
+
+def answering(ctx: Ctx) -> Listener | None:
+    """What the client answers, of a request that is no call: in the newer revision only, which asks in its answers."""
+    told = capabilities_of(ctx)
+    answers: tuple[Answer, ...] = tuple(answer for answer in _ANSWERS if answer in told)
+    return Listener(answers=answers) if is_modern(ctx) and answers else None
+
+
+def asked_again(asked: dict[str, JsonValue], params: InputResponseRequestParams) -> dict[str, JsonValue]:
+    """With the answers that the client gives, and the state that it carries for the server."""
+    again: dict[str, JsonValue] = {} if params.request_state is None else {"requestState": params.request_state}
+    return {**asked, **again, **({"inputResponses": responses_of(params)} if params.input_responses else {})}
+
+
+def responses_of(params: InputResponseRequestParams) -> dict[str, JsonValue]:
+    """The answers to questions that the client sent along, by their keys."""
+    given = params.input_responses or {}
+    return {key: answer.model_dump(mode="json", by_alias=True, exclude_none=True) for key, answer in given.items()}
+
+
+def _level(ctx: Ctx, visit: Visit) -> LogLevel | None:
+    if is_modern(ctx):
+        asked = (ctx.meta or {}).get(LOG_LEVEL_META_KEY)
+        return LogLevel(asked) if asked in {level.value for level in LogLevel} else None
+    if visit.session is None:
+        return None
+    return LogLevel(visit.session.log_level) if visit.session.log_level else _USUAL_LEVEL

@@ -1,0 +1,133 @@
+"""The SDK's server with our handlers."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from mcp import MCPError
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CancelTaskRequestParams,
+    EmptyResult,
+    GetTaskRequestParams,
+    ServerTasksCapability,
+    SetLevelRequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+)
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
+from pydantic import JsonValue, ValidationError
+
+from api.mcp.calls.calling import Calling
+from api.mcp.calls.listing import Listing
+from api.mcp.calls.tasks import Tasks, UpdateTaskParams
+from api.mcp.catalog import ToolCatalog
+from api.mcp.changes import Changes
+from api.mcp.clients import TASKS
+from api.mcp.offers.prompts import Prompts
+from api.mcp.offers.resources import Resources
+from api.mcp.sessions.kept import ClientSessions
+from api.mcp.visit import Ctx, visit_of
+
+P = TypeVar("P")
+
+_INSTRUCTIONS = (
+    "The tools of a Tool Agent. `?tag=`, `?namespace=` and `?group=` of the URL narrow them, `?mode=search` offers find_tools, "
+    "describe_tool and call_tool instead of all. `_meta` of a result has the id of the call."
+)
+_FRESH = CacheHint(ttl_ms=1000, scope="private")
+_CACHED = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read", "server/discover")
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """What answers the methods of MCP."""
+
+    catalog: ToolCatalog
+    calling: Calling
+    listing: Listing
+    tasks: Tasks
+    resources: Resources
+    prompts: Prompts
+    sessions: ClientSessions
+    changes: Changes
+
+
+def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
+    async def listen_to(ctx: Ctx, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
+        for uri in params.notifications.resource_subscriptions or ():
+            await handlers.resources.hear_of(str(uri))
+        with handlers.changes.heard():
+            return await handlers.changes.listen(ctx, params)
+
+    async def set_level(ctx: Ctx, params: SetLevelRequestParams) -> EmptyResult:
+        if (session := visit_of(ctx).session) is not None:
+            await handlers.sessions.change(session.model_copy(update={"log_level": params.level}))
+        return EmptyResult()
+
+    server: Server[dict[str, Any]] = Server(
+        "tool-agent",
+        version=version,
+        title="Tool Agent",
+        instructions=_INSTRUCTIONS,
+        cache_hints=dict.fromkeys(_CACHED, _FRESH),
+        get_tool_input_schema=handlers.catalog.input_schema,
+        on_list_tools=_complete(handlers.listing.list),
+        on_call_tool=_complete(handlers.listing.call),
+        on_list_resources=_complete(handlers.resources.list),
+        on_list_resource_templates=_complete(handlers.resources.templates),
+        on_read_resource=_complete(handlers.resources.read),
+        on_subscribe_resource=handlers.resources.subscribe,
+        on_unsubscribe_resource=handlers.resources.unsubscribe,
+        on_subscriptions_listen=listen_to,
+        on_list_prompts=_complete(handlers.prompts.list),
+        on_get_prompt=_complete(handlers.prompts.get),
+        on_completion=_complete(handlers.prompts.complete),
+    )
+    server.extensions = {TASKS: {}}
+    # Given at once it is deprecated: the newer revision has no such method.
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
+    server.add_request_handler("tasks/get", GetTaskRequestParams, handlers.tasks.get)
+    server.add_request_handler("tasks/cancel", CancelTaskRequestParams, handlers.tasks.cancel)
+    server.add_request_handler("tasks/update", UpdateTaskParams, handlers.tasks.update)
+    server.add_request_handler("tasks/result", GetTaskRequestParams, handlers.tasks.result)
+    server.middleware.append(_tasks_of_2025(handlers.calling))
+    return server
+
+
+def options_of(server: Server[dict[str, Any]]) -> InitializationOptions:
+    """What a session is told at its beginning."""
+    told = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+    options = server.create_initialization_options(told, extensions={})
+    tasks = ServerTasksCapability.model_validate({"cancel": {}, "requests": {"tools": {"call": {}}}})
+    return options.model_copy(update={"capabilities": options.capabilities.model_copy(update={"tasks": tasks, "extensions": None})})
+
+
+def _complete(handler: Callable[[Ctx, P], Awaitable[dict[str, JsonValue]]]) -> Callable[[Ctx, P], Awaitable[Any]]:
+    """Results say what they are; the SDK leaves out of older ones what is not theirs."""
+
+    async def answer(ctx: Ctx, params: P) -> dict[str, JsonValue]:
+        return {"resultType": "complete", **await handler(ctx, params)}
+
+    return answer
+
+
+def _tasks_of_2025(calling: Calling) -> Any:
+    """A call with `task` is answered with a task, a form that the SDK lets no handler give."""
+
+    async def answer(ctx: Ctx, call_next: CallNext) -> HandlerResult:
+        wants_task = (ctx.params or {}).get("task") is not None
+        if ctx.method != "tools/call" or ctx.protocol_version != LATEST_HANDSHAKE_VERSION or not wants_task:
+            return await call_next(ctx)
+        try:
+            params = CallToolRequestParams.model_validate(ctx.params, by_name=False)
+        except ValidationError as error:
+            raise MCPError(INVALID_PARAMS, "Invalid request parameters") from error
+        return await calling.begin_task(ctx, params)
+
+    return answer

@@ -1,0 +1,125 @@
+"""Server-sent events of the older revision, and ids by which a client goes on after a break, whatever process it reaches."""
+
+import asyncio
+import base64
+import binascii
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pydantic import JsonValue
+from starlette.types import Receive, Send
+
+T = TypeVar("T")
+
+_PING_S = 15.0
+_RETRY_MS = 1000
+_LONGEST_ID = 2048
+_HEADERS = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallPoint:
+    """A place in what a request hears of its call: all messages up to `position` were told."""
+
+    session_id: str
+    call_id: str
+    request_id: str | int
+    token: str | int | None = None
+    position: int = 0
+
+    def at(self, position: int) -> "CallPoint":
+        return replace(self, position=position)
+
+    @property
+    def event_id(self) -> str:
+        told = json.dumps([self.session_id, self.call_id, self.request_id, self.token, self.position], separators=(",", ":"))
+        return base64.urlsafe_b64encode(told.encode()).decode()
+
+    @classmethod
+    def of(cls, event_id: str) -> "CallPoint | None":
+        """None for what is no such id."""
+        if len(event_id) > _LONGEST_ID:
+            return None
+        try:
+            session_id, call_id, request_id, token, position = json.loads(base64.b64decode(event_id.encode("ascii"), b"-_", validate=True))
+        except (binascii.Error, ValueError, TypeError, RecursionError):
+            return None
+        is_whole = isinstance(session_id, str) and isinstance(call_id, str) and isinstance(position, int)
+        if not is_whole or not isinstance(request_id, str | int) or not isinstance(token, str | int | None):
+            return None
+        return cls(session_id, call_id, request_id, token, position)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`message` is None for the one that only carries an id."""
+
+    message: dict[str, JsonValue] | None
+    event_id: str | None = None
+
+    def written(self) -> bytes:
+        data = json.dumps(self.message, ensure_ascii=False, separators=(",", ":")) if self.message is not None else ""
+        head = f"id: {self.event_id}\n" if self.event_id else ""
+        return (
+            f"{head}retry: {_RETRY_MS}\ndata: \n\n".encode() if self.message is None else f"{head}event: message\ndata: {data}\n\n".encode()
+        )
+
+
+class EventStream:
+    """An answer that is written event by event, from its first event on. A client that has gone misses nothing that it cannot ask for."""
+
+    def __init__(self, receive: Receive, send: Send, headers: Mapping[str, str]) -> None:
+        self._receive, self._send = receive, send
+        self._headers = [*_HEADERS, *((name.lower().encode(), value.encode()) for name, value in headers.items())]
+        self._turn = asyncio.Lock()
+        self._written_at = time.monotonic()
+        self.has_begun = self.is_gone = False
+
+    async def write(self, event: Event) -> None:
+        async with self._turn:
+            if not self.has_begun:
+                self.has_begun = True
+                await self._send({"type": "http.response.start", "status": 200, "headers": self._headers})
+            await self._put(event.written())
+
+    async def follow(self, work: asyncio.Future[T], stopping: asyncio.Event) -> T | None:
+        """The end of the work; None where the client goes before, or the service stops. The connection is kept alive meanwhile."""
+        gone, stopped = asyncio.ensure_future(self._watched()), asyncio.ensure_future(stopping.wait())
+        try:
+            while not work.done() and not gone.done() and not stopped.done():
+                await asyncio.wait((work, gone, stopped), timeout=_PING_S, return_when=asyncio.FIRST_COMPLETED)
+                if time.monotonic() - self._written_at >= _PING_S:
+                    await self._ping()
+        finally:
+            gone.cancel()
+            stopped.cancel()
+        if work.done():
+            return work.result()
+        self.is_gone = True
+        return None
+
+    async def end(self) -> None:
+        async with self._turn:
+            if self.has_begun:
+                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            self.is_gone = True
+
+    async def _ping(self) -> None:
+        async with self._turn:
+            await self._put(b": ping\n\n")
+
+    async def _put(self, data: bytes) -> None:
+        if not self.is_gone:
+            self._written_at = time.monotonic()
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def _watched(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass

@@ -1,0 +1,127 @@
+"""GET of a session: the rest of a request's stream after a break, or what the client hears without having asked."""
+
+import asyncio
+from collections.abc import Mapping
+
+import anyio
+from mcp.server.subscriptions import ResourceUpdated, ServerEvent
+from mcp_types import INVALID_PARAMS, ErrorData
+from pydantic import JsonValue
+
+from api.mcp.calls.answers import Answers
+from api.mcp.calls.following import Followed, Following
+from api.mcp.calls.underway import LostCallError
+from api.mcp.catalog import ToolCatalog
+from api.mcp.changes import TOOL_URI, Changes, Standing
+from api.mcp.sessions.events import CallPoint, Event, EventStream
+from api.mcp.sessions.kept import ClientSessions
+from api.mcp.sessions.requests import question_message
+from api.mcp.sessions.rpc import error_message, no_request, result_message
+from api.ports import CallRecords
+from toolagent.contracts.call_messages import CallMessage
+from toolagent.contracts.calls import ToolResult
+from toolagent_service.contracts.mcp import McpSession
+
+_MOST_UPDATES = 64
+
+
+class Resuming:
+    def __init__(
+        self,
+        following: Following,
+        records: CallRecords,
+        catalog: ToolCatalog,
+        answers: Answers,
+        changes: Changes,
+        sessions: ClientSessions,
+    ) -> None:
+        self._following, self._records, self._catalog, self._answers = following, records, catalog, answers
+        self._changes, self._sessions = changes, sessions
+
+    async def run(self, session: McpSession, last_event_id: str | None, stream: EventStream, stopping: asyncio.Event) -> None:
+        """Until there is no more, the client goes, or the service stops. Raises RpcRefusal for an event id of another session."""
+        point = CallPoint.of(last_event_id) if last_event_id else None
+        if point is not None and point.session_id != session.session_id:
+            raise no_request("Last-Event-ID: it is an event of another session.")
+        if point is not None:
+            work = asyncio.create_task(self._rest(point, stream), name=f"rest of {point.call_id}")
+        else:
+            work = asyncio.create_task(self._standing(session, last_event_id, stream), name="what MCP clients are told of")
+        try:
+            await stream.follow(work, stopping)
+        finally:
+            work.cancel()
+        await stream.end()
+
+    async def _rest(self, point: CallPoint, stream: EventStream) -> None:
+        async def tell(method: str, params: dict[str, JsonValue], position: int) -> None:
+            await stream.write(Event({"jsonrpc": "2.0", "method": method, "params": params}, point.at(position).event_id))
+
+        async def ask(question: CallMessage) -> bool:
+            await stream.write(Event(question_message(question), point.at(question.position).event_id))
+            return True
+
+        await stream.write(Event(None))
+        followed = Followed(point.call_id, tell, ask, point.token, hears=True, position=point.position)
+        try:
+            result = await self._following.follow(followed)
+        except LostCallError:
+            told = f"Nobody knows what became of the call {point.call_id}: the service ended meanwhile."
+            await stream.write(Event(error_message(point.request_id, ErrorData(code=INVALID_PARAMS, message=told))))
+            return
+        if isinstance(result, ToolResult):
+            record = await self._records.get(point.call_id)
+            entry = await self._catalog.find(record.tool_id) if record else None
+            await stream.write(Event(result_message(point.request_id, await self._answers.of(result, entry))))
+
+    async def _standing(self, session: McpSession, last_event_id: str | None, stream: EventStream) -> None:
+        with self._changes.heard():
+            async with anyio.create_task_group() as tasks:
+                known = Standing.of(last_event_id) if last_event_id else None
+                versions: Mapping[str, str] | None = None if known else await self._changes.versions()
+                known = known or await self._changes.now()
+                await stream.write(Event(None, known.event_id))
+                tasks.start_soon(self._updates, session.session_id, stream)
+                while True:
+                    standing, now = await self._changes.after(known), await self._changes.versions()
+                    session = await self._sessions.get(session.session_id) or session
+                    for told in _told(known, standing, session, versions, now):
+                        await stream.write(Event(told, standing.event_id))
+                    known, versions = standing, now
+
+    async def _updates(self, session_id: str, stream: EventStream) -> None:
+        """Of resources of registered servers; what is said while nobody listens is not kept."""
+        updated: asyncio.Queue[str] = asyncio.Queue(_MOST_UPDATES)
+
+        def hear(event: ServerEvent) -> None:
+            if isinstance(event, ResourceUpdated) and not event.uri.startswith(TOOL_URI) and not updated.full():
+                updated.put_nowait(event.uri)
+
+        stop = self._changes.bus.subscribe(hear)
+        try:
+            while True:
+                uri, session = await updated.get(), await self._sessions.get(session_id)
+                if session is not None and uri in session.subscriptions:
+                    await stream.write(Event(_updated(uri)))
+        finally:
+            stop()
+
+
+def _told(
+    before: Standing, standing: Standing, session: McpSession, versions: Mapping[str, str] | None, now: Mapping[str, str]
+) -> list[dict[str, JsonValue]]:
+    """What a client is told that knew another state; of what it subscribed to it is told all when nobody knows what it has seen."""
+    methods: list[str] = []
+    if before.catalog != standing.catalog:
+        methods += ["notifications/tools/list_changed", "notifications/resources/list_changed"]
+    if before.groups != standing.groups:
+        methods.append("notifications/prompts/list_changed")
+    told: list[dict[str, JsonValue]] = [{"jsonrpc": "2.0", "method": method} for method in methods]
+    ids = [uri.removeprefix(TOOL_URI) for uri in session.subscriptions if uri.startswith(TOOL_URI)]
+    changed = [one for one in ids if versions is None or versions.get(one) != now.get(one)]
+    updated: list[dict[str, JsonValue]] = [_updated(f"{TOOL_URI}{one}") for one in changed]
+    return told + updated
+
+
+def _updated(uri: str) -> dict[str, JsonValue]:
+    return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}}

@@ -1,0 +1,77 @@
+"""The table `mcp_sessions`: sessions of MCP clients, and which calls their requests under way are."""
+
+from datetime import timedelta
+
+from sqlalchemy import delete, select, update
+
+from engine.store.client_tables import mcp_requests, mcp_sessions
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.upserts import insert_new, upsert
+from toolagent_service.contracts.mcp import McpSession
+
+_AT_ONCE = 500
+"""Sessions a transaction: SQLite has one writer, and calls are waiting for it."""
+
+
+class McpSessionTable:
+    """All raise StoreUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def open(self, session: McpSession) -> None:
+        moment = timestamp(session.opened_at)
+        row = {"session_id": session.session_id, "document": session.model_dump_json(), "opened_at": moment, "seen_at": moment}
+        async with self._database.write_once() as connection:
+            await insert_new(connection, mcp_sessions, [row])
+
+    async def get(self, session_id: str) -> McpSession | None:
+        text = await self._database.scalar(select(mcp_sessions.c.document).where(mcp_sessions.c.session_id == session_id))
+        return McpSession.model_validate_json(text) if text is not None else None
+
+    async def change(self, session: McpSession) -> bool:
+        """Write what it asked for; False where it is closed."""
+        mine = update(mcp_sessions).where(mcp_sessions.c.session_id == session.session_id)
+        changed = mine.values(document=session.model_dump_json(), seen_at=timestamp(now())).returning(mcp_sessions.c.session_id)
+        async with self._database.write_once() as connection:
+            return (await connection.execute(changed)).scalar_one_or_none() is not None
+
+    async def touch(self, session_id: str) -> None:
+        """It is used: its time begins anew."""
+        seen = update(mcp_sessions).where(mcp_sessions.c.session_id == session_id).values(seen_at=timestamp(now()))
+        async with self._database.write_once() as connection:
+            await connection.execute(seen)
+
+    async def close(self, session_id: str) -> None:
+        """Closing it twice is no error. Calls that it made go on."""
+        async with self._database.write() as connection:
+            await connection.execute(delete(mcp_requests).where(mcp_requests.c.session_id == session_id))
+            await connection.execute(delete(mcp_sessions).where(mcp_sessions.c.session_id == session_id))
+
+    async def expire(self, idle: timedelta) -> int:
+        """Close those that were not used for so long; how many there were."""
+        is_idle, closed = mcp_sessions.c.seen_at < timestamp(now() - idle), 0
+        while True:
+            async with self._database.write() as connection:
+                gone = (await connection.scalars(select(mcp_sessions.c.session_id).where(is_idle).limit(_AT_ONCE))).all()
+                await connection.execute(delete(mcp_requests).where(mcp_requests.c.session_id.in_(gone)))
+                await connection.execute(delete(mcp_sessions).where(mcp_sessions.c.session_id.in_(gone)))
+            closed += len(gone)
+            if len(gone) < _AT_ONCE:
+                return closed
+
+    async def begin_request(self, session_id: str, request_id: str, call_id: str) -> None:
+        """A request takes long, and another front door may be told to cancel it."""
+        async with self._database.write_once() as connection:
+            await upsert(connection, mcp_requests, {"session_id": session_id, "request_id": request_id, "call_id": call_id})
+
+    async def end_request(self, session_id: str, request_id: str) -> None:
+        mine = (mcp_requests.c.session_id == session_id, mcp_requests.c.request_id == request_id)
+        async with self._database.write_once() as connection:
+            await connection.execute(delete(mcp_requests).where(*mine))
+
+    async def call_of(self, session_id: str, request_id: str) -> str | None:
+        """The call that a request under way is."""
+        mine = (mcp_requests.c.session_id == session_id, mcp_requests.c.request_id == request_id)
+        return await self._database.scalar(select(mcp_requests.c.call_id).where(*mine))

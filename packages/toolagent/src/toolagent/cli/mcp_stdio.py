@@ -1,0 +1,57 @@
+"""`toolagent mcp stdio`: the service as an MCP server that a client starts."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from typing import Annotated
+from urllib.parse import urlencode
+
+import httpx
+import typer
+
+from toolagent.cli.failures import reported
+from toolagent.cli.options import ApiKey, Url
+from toolagent.client.http import DEFAULT_URL
+from toolagent.client.mcp_bridge import McpBridge
+
+__all__ = ["stdio"]
+
+_LONGEST_LINE = 64 * 1024 * 1024
+
+
+def stdio(
+    tag: Annotated[str | None, typer.Option(help="Only tools that have this tag.", show_default=False)] = None,
+    namespace: Annotated[str | None, typer.Option(help="Only tools whose ids begin with it and a colon.", show_default=False)] = None,
+    group: Annotated[str | None, typer.Option(help="Only tools of this group.", show_default=False)] = None,
+    search: Annotated[bool, typer.Option("--search", help="Three tools that find, describe and call the others, instead of all.")] = False,
+    url: Url = DEFAULT_URL,
+    api_key: ApiKey = None,
+) -> None:
+    """Serve MCP on stdin and stdout: the tools of the service, for a client that starts its servers.
+
+    `toolagent mcp stdio --group office`
+    """
+    given = {"tag": tag, "namespace": namespace, "group": group, "mode": "search" if search else None}
+    query = urlencode({name: value for name, value in given.items() if value is not None})
+    with reported():
+        asyncio.run(_bridge(url, api_key, f"/mcp?{query}" if query else "/mcp"))
+
+
+async def _bridge(url: str, api_key: str | None, path: str) -> None:
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    # A call may take a day, and says nothing meanwhile.
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=httpx.Timeout(10, read=None)) as http:
+        await McpBridge(http, _write, path).run(_lines())
+
+
+async def _lines() -> AsyncIterator[str]:
+    reader = asyncio.StreamReader(_LONGEST_LINE)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        yield line.decode("utf-8", "replace")
+
+
+async def _write(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

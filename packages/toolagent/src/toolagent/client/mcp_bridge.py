@@ -1,0 +1,192 @@
+"""MCP on stdin and stdout for clients that speak nothing else: each message goes to the MCP server of a running service."""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import cast
+
+import httpx
+from pydantic import JsonValue
+
+__all__ = ["McpBridge"]
+
+_META = "io.modelcontextprotocol/protocolVersion"
+_ACCEPTED = "application/json, text/event-stream"
+_STREAM = "text/event-stream"
+_UNREACHABLE = -32_000
+_NO_JSON = -32_700
+_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
+"""Before each attempt to go on with a stream that broke off: the service may start anew meanwhile."""
+
+Message = dict[str, JsonValue]
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far the answer to one request has been read. `last_event_id` is where the service goes on with it."""
+
+    request_id: JsonValue
+    last_event_id: str | None = None
+    is_answered: bool = False
+
+
+@dataclass(slots=True)
+class McpBridge:
+    """`http` is a client of the service with its key, `path` that of the MCP server there. `write` gets each message for the client."""
+
+    http: httpx.AsyncClient
+    write: Callable[[str], Awaitable[None]]
+    path: str = "/mcp"
+    _session: dict[str, str] = field(default_factory=dict[str, str])
+    _running: dict[str, "asyncio.Task[None]"] = field(default_factory=dict[str, "asyncio.Task[None]"])
+    _hearing: "asyncio.Task[None] | None" = None
+
+    async def run(self, lines: AsyncIterator[str]) -> None:
+        """Until there are no more lines. Calls of the older revision go on then, those of the newer end, as their protocol has it."""
+        try:
+            async for line in lines:
+                if line.strip():
+                    await self._take(line)
+            await asyncio.gather(*self._running.values(), return_exceptions=True)
+        finally:
+            await self._close()
+
+    async def _take(self, line: str) -> None:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict):
+            await self._refuse(None, _NO_JSON, "The line is no JSON-RPC message.")
+            return
+        one = cast("Message", message)
+        method, request_id = one.get("method"), one.get("id")
+        if method == "initialize":
+            # What follows needs its session.
+            await self._ask(one)
+        elif method is not None and request_id is not None:
+            task = asyncio.create_task(self._ask(one))
+            self._running[json.dumps(request_id)] = task
+            task.add_done_callback(lambda _: self._running.pop(json.dumps(request_id), None))
+        elif method == "notifications/cancelled" and not self._session:
+            # The newer revision cancels a request by closing its connection.
+            if (task := self._running.get(json.dumps(_params(one).get("requestId")))) is not None:
+                task.cancel()
+        else:
+            await self._tell(one)
+
+    async def _tell(self, message: Message) -> None:
+        """What has no answer."""
+        try:
+            await self.http.post(self.path, json=message, headers=self._headers(message))
+        except httpx.TransportError as error:
+            await self._refuse(None, _UNREACHABLE, f"The service was not reached: {error}")
+        if message.get("method") == "notifications/initialized" and self._hearing is None:
+            self._hearing = asyncio.create_task(self._hear())
+
+    async def _ask(self, message: Message) -> None:
+        place = _Place(message.get("id"))
+        try:
+            async with self.http.stream("POST", self.path, json=message, headers=self._headers(message)) as answer:
+                if "mcp-session-id" in answer.headers and message.get("method") == "initialize":
+                    self._session["Mcp-Session-Id"] = answer.headers["mcp-session-id"]
+                await self._pass(answer, place)
+        except httpx.TransportError as error:
+            if place.last_event_id is None:
+                await self._refuse(place.request_id, _UNREACHABLE, f"The service was not reached: {error}")
+                return
+        if not place.is_answered:
+            await self._go_on(place)
+
+    async def _go_on(self, place: _Place) -> None:
+        for pause_s in _AGAIN_S if place.last_event_id is not None else ():
+            await asyncio.sleep(pause_s)
+            headers = {**self._headers({}), "Accept": _STREAM, "Last-Event-ID": place.last_event_id or ""}
+            try:
+                async with self.http.stream("GET", self.path, headers=headers) as answer:
+                    await self._pass(answer, place)
+            except httpx.TransportError:
+                continue
+            if place.is_answered:
+                return
+        await self._refuse(place.request_id, _UNREACHABLE, "The connection to the service broke off before it had answered.")
+
+    async def _hear(self) -> None:
+        """What the service says without having been asked."""
+        place = _Place(None)
+        while True:
+            resumed = {"Last-Event-ID": place.last_event_id} if place.last_event_id else {}
+            try:
+                async with self.http.stream("GET", self.path, headers={**self._headers({}), "Accept": _STREAM, **resumed}) as answer:
+                    if answer.status_code == HTTPStatus.NOT_FOUND:
+                        return
+                    await self._pass(answer, place)
+            except httpx.TransportError:
+                pass
+            await asyncio.sleep(_AGAIN_S[2])
+
+    async def _pass(self, answer: httpx.Response, place: _Place) -> None:
+        if answer.headers.get("content-type", "").startswith(_STREAM):
+            async for line in answer.aiter_lines():
+                if line.startswith("id: "):
+                    place.last_event_id = line.removeprefix("id: ")
+                elif line.startswith("data: {"):
+                    await self._give(json.loads(line.removeprefix("data: ")), place)
+            return
+        body = await answer.aread()
+        try:
+            parsed = json.loads(body) if body else None
+        except ValueError:
+            parsed = None
+        message = cast("Message", parsed) if isinstance(parsed, dict) else {}
+        if message.get("jsonrpc") == "2.0":
+            await self._give({**message, "id": place.request_id}, place)
+        elif answer.is_error and place.request_id is not None:
+            place.is_answered = True
+            told = message.get("detail")
+            await self._refuse(place.request_id, _UNREACHABLE, f"{answer.status_code}: {told or answer.reason_phrase}")
+
+    async def _give(self, message: Message, place: _Place) -> None:
+        if "method" not in message:
+            place.is_answered = True
+            result = message.get("result")
+            if isinstance(result, dict) and isinstance(version := result.get("protocolVersion"), str) and self._session:
+                self._session.setdefault("MCP-Protocol-Version", version)
+        await self.write(json.dumps(message, ensure_ascii=False, separators=(",", ":")))
+
+    async def _refuse(self, request_id: JsonValue, code: int, message: str) -> None:
+        told: Message = {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}
+        await self.write(json.dumps(told, ensure_ascii=False))
+
+    def _headers(self, message: Message) -> dict[str, str]:
+        """Of the newer revision also what its messages say of themselves in headers."""
+        params, base = _params(message), {"Accept": _ACCEPTED, **self._session}
+        meta = params.get("_meta")
+        version = meta.get(_META) if isinstance(meta, dict) else None
+        if not isinstance(version, str):
+            return base
+        named = params.get("name") or params.get("uri") or params.get("taskId")
+        name = {"Mcp-Name": _in_header(named)} if isinstance(named, str) else {}
+        return {**base, "MCP-Protocol-Version": version, "Mcp-Method": str(message.get("method")), **name}
+
+    async def _close(self) -> None:
+        for task in (*self._running.values(), *((self._hearing,) if self._hearing else ())):
+            task.cancel()
+        if self._session:
+            with suppress(httpx.TransportError):
+                await self.http.delete(self.path, headers=self._session)
+
+
+def _params(message: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    params = message.get("params")
+    return params if isinstance(params, dict) else {}
+
+
+def _in_header(text: str) -> str:
+    """As it is, where a header can have it; else in the form that the protocol has for that."""
+    is_plain = text.isascii() and text.isprintable() and text == text.strip() and not text.startswith("=?base64?")
+    return text if is_plain else f"=?base64?{base64.b64encode(text.encode()).decode()}?="

@@ -1,0 +1,191 @@
+"""The MCP server: what both revisions have in common."""
+
+import json
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+
+import pytest
+import pytest_asyncio
+from pydantic import JsonValue
+
+from tests.api.conftest import ECHO, House, with_doors
+from tests.api.mcp_client import NEW, OLD, Caller, calling
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.manifest import ToolGroup, ToolManifest
+from toolagent.contracts.sources import BuiltinSource
+from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent.core.calls.results import failed, succeeded
+
+SOURCE = BuiltinSource(handler="echo")
+
+
+@pytest_asyncio.fixture(params=[OLD, NEW])
+async def client(stocked: House, request: pytest.FixtureRequest) -> AsyncGenerator[Caller]:
+    async with calling(stocked.dependencies, request.param) as caller:
+        yield caller
+
+
+def answers(house: House, result: JsonValue) -> None:
+    """Every call succeeds with this."""
+    house.client.script = lambda call, call_id: succeeded(call_id, call.tool_id, result, datetime.now(UTC), execution_time=0.0, metadata={})
+
+
+async def test_every_active_tool_is_listed_with_its_id(stocked: House, client: Caller) -> None:
+    await stocked.registry.register(ECHO.model_copy(update={"tool_id": "examples:loud-echo"}), (SOURCE,))
+    tools = (await client.result("tools/list"))["tools"]
+    assert {tool["name"]: tool["_meta"]["toolagent/tool_id"] for tool in tools} == {
+        "echo": "echo",
+        "examples__loud-echo": "examples:loud-echo",
+        "image_compress_api": "image_compress_api",
+        "weather": "weather",
+    }
+    assert all(tool["inputSchema"]["type"] == "object" for tool in tools)
+
+
+async def test_pages_have_a_hundred_tools_and_no_tool_twice(stocked: House, client: Caller) -> None:
+    for number in range(150):
+        await stocked.registry.register(ToolManifest(tool_id=f"many_{number}", name="Many"), (SOURCE,))
+    first = await client.result("tools/list")
+    second = await client.result("tools/list", cursor=first["nextCursor"])
+    names = [tool["name"] for tool in (*first["tools"], *second["tools"])]
+    assert (len(first["tools"]), len(names), len(set(names)), second.get("nextCursor")) == (100, 153, 153, None)
+
+
+@pytest.mark.parametrize("cursor", ["ZWNobw", "////", "é"])
+async def test_a_cursor_of_nobody_is_refused(client: Caller, cursor: str) -> None:
+    error = await client.error("tools/list", cursor=cursor)
+    assert (error["code"], error["message"].partition(":")[0]) == (-32602, "cursor")
+
+
+@pytest.mark.parametrize(
+    ("query", "listed"),
+    [
+        ("tag=图片", {"image_compress_api"}),
+        ("namespace=own", {"own__one"}),
+        ("group=pair", {"echo", "weather"}),
+        ("group=none", set[str]()),
+        ("tag=图片&group=pair", set[str]()),
+    ],
+)
+@pytest.mark.parametrize("revision", [OLD, NEW])
+async def test_the_url_narrows_what_is_listed_and_called(stocked: House, revision: str, query: str, listed: set[str]) -> None:
+    await stocked.registry.register(ToolManifest(tool_id="own:one", name="One"), (SOURCE,))
+    await stocked.groups.replace([ToolGroup(group_id="pair", name="Pair", tool_ids=("echo", "weather"))])
+    async with calling(stocked.dependencies, revision, path=f"/mcp?{query}") as client:
+        assert {tool["name"] for tool in (await client.result("tools/list"))["tools"]} == listed
+        if "echo" not in listed:
+            assert (await client.error("tools/call", name="echo", arguments={}))["code"] == -32602
+
+
+async def test_a_call_has_its_result_as_text_and_as_structure_and_its_id(stocked: House, client: Caller) -> None:
+    answers(stocked, {"said": "hi", "times": 2})
+    result = await client.result("tools/call", name="echo", arguments={"message": "hi"})
+    assert json.loads(result["content"][0]["text"]) == result["structuredContent"] == {"said": "hi", "times": 2}
+    assert result["isError"] is False
+    call_id = result["_meta"]["toolagent/call_id"]
+    assert stocked.client.calls[call_id].params == {"message": "hi"}
+
+
+async def test_the_conversation_of_a_call_is_its_session(stocked: House, client: Caller) -> None:
+    await client.result("tools/call", name="echo", arguments={})
+    (call,) = stocked.client.calls.values()
+    assert (call.caller.caller_id, call.caller.conversation_id) == ("tests", client.session_id)
+
+
+async def test_the_same_key_is_the_same_call(stocked: House, client: Caller) -> None:
+    for _ in range(2):
+        await client.result("tools/call", name="echo", arguments={}, _meta={"toolagent/idempotency_key": "one"})
+    assert list(stocked.client.calls) == [call_id_for_key("tests", "one")]
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, 7])
+async def test_a_key_of_the_wrong_form_is_refused(stocked: House, client: Caller, key: object) -> None:
+    error = await client.error("tools/call", name="echo", arguments={}, _meta={"toolagent/idempotency_key": key})
+    assert (error["code"], stocked.client.calls) == (-32602, {})
+
+
+async def test_an_error_of_a_call_is_one_of_the_tool_with_ours_in_it(stocked: House, client: Caller) -> None:
+    error = ToolError(type=ErrorType.EXECUTION_ERROR, message="It broke.", details={"outcome": "unknown"})
+
+    def breaks(call: ToolCall, call_id: str) -> ToolResult:
+        return failed(call_id, call.tool_id, error, datetime.now(UTC))
+
+    stocked.client.script = breaks
+    result = await client.result("tools/call", name="echo", arguments={})
+    assert (result["isError"], result["structuredContent"]) == (True, {"error": error.model_dump(mode="json")})
+    assert result["content"][0]["text"] == "execution_error: It broke."
+
+
+async def test_a_tool_that_is_not_there_is_refused(client: Caller) -> None:
+    assert (await client.error("tools/call", name="nothing", arguments={}))["code"] == -32602
+
+
+async def test_a_small_picture_is_in_the_answer_and_other_files_are_links(stocked: House, client: Caller) -> None:
+    async def once(data: bytes) -> AsyncGenerator[bytes]:
+        yield data
+
+    picture = await stocked.files.put(once(b"\x89PNG"), "a.png", "image/png")
+    table = await stocked.files.put(once(b"a,b"), "a.csv", "text/csv")
+    files = {"picture": {"type": "string", "format": "file-path"}, "table": {"type": "string", "format": "file-path"}}
+    schema = {"type": "object", "properties": files}
+    await stocked.registry.register(ECHO.model_copy(update={"tool_id": "draw", "output_schema": schema}), (SOURCE,))
+    answers(stocked, {"picture": picture.file_id, "table": table.file_id})
+    content = (await client.result("tools/call", name="draw", arguments={}))["content"]
+    assert content[1] == {"type": "image", "data": "iVBORw==", "mimeType": "image/png"}
+    link = {"type": "resource_link", "uri": f"toolagent://files/{table.file_id}", "name": "a.csv", "mimeType": "text/csv", "size": 3}
+    assert content[2] == link
+    read = await client.result("resources/read", uri=link["uri"])
+    assert read["contents"] == [{"uri": link["uri"], "mimeType": "text/csv", "text": "a,b"}]
+
+
+async def test_tools_are_resources(client: Caller) -> None:
+    listed = await client.result("resources/list")
+    assert "toolagent://tools/weather" in {resource["uri"] for resource in listed["resources"]}
+    (content,) = (await client.result("resources/read", uri="toolagent://tools/weather"))["contents"]
+    assert json.loads(content["text"])["description"] == "Tells the weather"
+    templates = (await client.result("resources/templates/list"))["resourceTemplates"]
+    assert {one["uriTemplate"] for one in templates} == {"toolagent://files/{file_id}", "toolagent://tools/{tool_id}"}
+
+
+@pytest.mark.parametrize(
+    "uri", ["toolagent://tools/none", "toolagent://files/none", "toolagent://files/file_" + "0" * 32, "file:///etc/passwd"]
+)
+async def test_a_resource_that_is_not_there_is_refused(client: Caller, uri: str) -> None:
+    assert (await client.error("resources/read", uri=uri))["code"] == (-32002 if client.revision == OLD else -32602)
+
+
+async def test_ids_of_tools_complete(client: Caller) -> None:
+    ref = {"type": "ref/resource", "uri": "toolagent://tools/{tool_id}"}
+    result = await client.result("completion/complete", ref=ref, argument={"name": "tool_id", "value": "w"})
+    assert result["completion"]["values"] == ["weather"]
+
+
+async def test_a_group_is_a_prompt_with_its_order(stocked: House, client: Caller) -> None:
+    order = ("weather", "echo")
+    group = ToolGroup(group_id="pair", name="Pair", tool_ids=order, usage_order=order, usage_example="Like this.")
+    await stocked.groups.replace([group])
+    assert [prompt["name"] for prompt in (await client.result("prompts/list"))["prompts"]] == ["pair"]
+    (message,) = (await client.result("prompts/get", name="pair", arguments={"goal": "Sun"}))["messages"]
+    assert message["content"]["text"].splitlines()[1:] == ["The goal: Sun", "1. weather", "2. echo", "Like this."]
+    assert (await client.error("prompts/get", name="none"))["code"] == -32602
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+async def test_the_search_mode_finds_describes_and_calls(stocked: House, revision: str) -> None:
+    async with calling(stocked.dependencies, revision, path="/mcp?mode=search") as client:
+        assert [tool["name"] for tool in (await client.result("tools/list"))["tools"]] == ["find_tools", "describe_tool", "call_tool"]
+        found = await client.result("tools/call", name="find_tools", arguments={"need": "weather"})
+        assert found["structuredContent"]["tools"][0]["name"] == "weather"
+        described = await client.result("tools/call", name="describe_tool", arguments={"name": "weather"})
+        assert described["structuredContent"]["_meta"] == {"toolagent/tool_id": "weather"}
+        called = await client.result("tools/call", name="call_tool", arguments={"name": "echo", "arguments": {"message": "x"}})
+        assert called["structuredContent"] == {"message": "x"}
+        for name, arguments in (("find_tools", {}), ("describe_tool", {"name": "no"}), ("call_tool", {"name": 1}), ("echo", {})):
+            assert (await client.error("tools/call", name=name, arguments=arguments))["code"] == -32602
+
+
+async def test_with_a_key_the_mcp_server_needs_it_too(stocked: House) -> None:
+    async with calling(with_doors(stocked, api_key="secret"), NEW) as client:
+        message, headers = client.request("tools/list")
+        assert (await client.post(message, headers)).status_code == 401
+        assert (await client.post(message, {**headers, "Authorization": "Bearer secret"})).status_code == 200

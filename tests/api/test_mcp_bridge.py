@@ -1,0 +1,91 @@
+"""MCP on stdin and stdout, before a real front door."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from tests.api.conftest import House
+from tests.api.mcp_client import NEW, OLD, Caller
+from tests.api.serving import reached
+from toolagent.client.mcp_bridge import McpBridge
+
+
+class Ends:
+    """What the client writes, and what it reads."""
+
+    def __init__(self, http: httpx.AsyncClient, path: str = "/mcp") -> None:
+        self._given: asyncio.Queue[str | None] = asyncio.Queue()
+        self._written: asyncio.Queue[str] = asyncio.Queue()
+        self.bridge = McpBridge(http, self._written.put, path)
+
+    def say(self, message: object) -> None:
+        self._given.put_nowait(message if isinstance(message, str) else json.dumps(message))
+
+    def close(self) -> None:
+        self._given.put_nowait(None)
+
+    async def read(self) -> dict[str, Any]:
+        return json.loads(await asyncio.wait_for(self._written.get(), 15))
+
+    async def lines(self) -> AsyncIterator[str]:
+        while (line := await self._given.get()) is not None:
+            yield line
+
+
+@asynccontextmanager
+async def bridged(house: House, path: str = "/mcp") -> AsyncGenerator[Ends]:
+    async with reached(house.dependencies) as http:
+        ends = Ends(http, path)
+        running = asyncio.create_task(ends.bridge.run(ends.lines()))
+        yield ends
+        ends.close()
+        await asyncio.wait_for(running, 15)
+
+
+async def test_a_session_over_stdio(stocked: House) -> None:
+    client = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
+    async with bridged(stocked, "/mcp?tag=图片") as ends:
+        ends.say({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": client})
+        assert (await ends.read())["result"]["protocolVersion"] == OLD
+        ends.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        ends.say({"jsonrpc": "2.0", "id": "b", "method": "tools/list"})
+        answer = await ends.read()
+        assert (answer["id"], [tool["name"] for tool in answer["result"]["tools"]]) == ("b", ["image_compress_api"])
+
+
+async def test_the_newer_revision_over_stdio(stocked: House) -> None:
+    async with bridged(stocked) as ends:
+        caller = Caller(httpx.AsyncClient(), NEW)
+        ends.say(caller.request("tools/call", name="echo", arguments={"message": "hi"})[0])
+        assert (await ends.read())["result"]["structuredContent"] == {"message": "hi"}
+        ends.say(caller.request("resources/read", uri="toolagent://tools/größe")[0])
+        assert (await ends.read())["error"]["code"] == -32602
+
+
+async def test_what_the_newer_revision_cancels_ends(stocked: House) -> None:
+    stocked.client.script = lambda _call, _call_id: None
+    async with bridged(stocked) as ends:
+        message, _ = Caller(httpx.AsyncClient(), NEW).request("tools/call", name="echo", arguments={})
+        ends.say(message)
+        async with asyncio.timeout(15):
+            while not stocked.client.calls:  # noqa: ASYNC110 - the fake client tells nobody
+                await asyncio.sleep(0)
+        (call_id,) = stocked.client.calls
+        ends.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": message["id"]}})
+        result = await stocked.client.result(call_id)
+        assert result.error is not None
+        assert result.error.type.value == "cancelled"
+
+
+async def test_what_is_no_message_and_a_service_that_is_away_are_errors() -> None:
+    async with httpx.AsyncClient(base_url="http://127.0.0.1:1") as http:
+        ends = Ends(http)
+        ends.say("no json")
+        ends.say({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        ends.close()
+        await ends.bridge.run(ends.lines())
+        assert ((await ends.read())["error"]["code"], (await ends.read())["error"]["code"]) == (-32700, -32000)

@@ -1,0 +1,161 @@
+"""Sessions of the older revision: in the database, for any front door."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from engine.store.database import Database
+from engine.store.mcp_sessions import McpSessionTable
+from tests.api.conftest import ECHO, House
+from tests.api.mcp_client import NEW, OLD, Caller, calling, door, said_by
+from tests.api.mcp_streams import opened
+from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.sources import McpSource
+from toolagent.core.calls.results import succeeded
+
+ASKS = ECHO.model_copy(update={"tool_id": "asks", "output_schema": {}})
+SOURCE = McpSource(url="http://127.0.0.1:1/mcp", tool_name="asks")
+
+
+def goes_on(_call: ToolCall, _call_id: str) -> ToolResult | None:
+    return None
+
+
+def finish(house: House, call_id: str) -> None:
+    house.client.finish(call_id, succeeded(call_id, "echo", {"done": True}, datetime.now(UTC), execution_time=0.0, metadata={}))
+
+
+@pytest.fixture
+def table(database: Database) -> McpSessionTable:
+    return McpSessionTable(database)
+
+
+async def test_another_front_door_goes_on_with_a_session(stocked: House) -> None:
+    async with calling(stocked.dependencies, OLD) as first:
+        session_id = first.session_id
+    async with door(stocked.dependencies) as http:
+        second = Caller(http, OLD, session_id=session_id)
+        assert (await second.result("ping")) == {}
+
+
+async def test_a_closed_session_and_one_that_never_was_are_not_found(stocked: House) -> None:
+    async with calling(stocked.dependencies, OLD) as client:
+        assert (await client.http.delete("/mcp", headers=client.headers)).status_code == 200
+        for session_id in (client.session_id, "0" * 32):
+            message, _ = client.request("ping")
+            answer = await client.post(message, {"Mcp-Session-Id": session_id or ""})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (404, -32600)
+
+
+async def test_sessions_that_nobody_uses_are_closed(stocked: House, table: McpSessionTable) -> None:
+    async with calling(stocked.dependencies, OLD) as client:
+        assert await table.expire(timedelta(hours=1)) == 0
+        assert await table.expire(timedelta(0)) == 1
+        assert await table.get(client.session_id or "") is None
+
+
+async def test_a_session_keeps_its_level_and_its_subscriptions(stocked: House, table: McpSessionTable) -> None:
+    uris = ["toolagent://tools/echo", "toolagent://tools/weather"]
+    async with calling(stocked.dependencies, OLD) as client:
+        await client.result("logging/setLevel", level="error")
+        for uri in uris:
+            await client.result("resources/subscribe", uri=uri)
+        await client.result("resources/unsubscribe", uri=uris[0])
+        session = await table.get(client.session_id or "")
+    assert session is not None
+    assert (session.log_level, session.subscriptions, session.client_name) == ("error", (uris[1],), "tests")
+
+
+async def test_progress_and_logs_come_before_the_result_and_a_question_is_answered(stocked: House) -> None:
+    await stocked.registry.register(ASKS, (SOURCE,))
+    stocked.client.script = goes_on
+    async with opened(stocked.dependencies, OLD, {"elicitation": {}}) as client:
+        stream = await client.stream("tools/call", name="asks", arguments={}, _meta={"progressToken": 7})
+        (call_id,) = await client.calls(stocked, 1)
+        messages = said_by(stocked)
+        await messages.say(call_id, "progress", {"progress": 1, "total": 2})
+        await messages.say(call_id, "log", {"level": "info", "data": "half"})
+        await messages.say(call_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
+        assert await stream.next() == {"method": "notifications/progress", "params": {"progressToken": 7, "progress": 1.0, "total": 2.0}}
+        assert await stream.next() == {"method": "notifications/message", "params": {"level": "info", "data": "half"}}
+        asked = await stream.next()
+        assert (asked["method"], asked["params"]) == ("elicitation/create", {"message": "Sure?"})
+        given = {"action": "accept", "content": {"sure": True}}
+        assert (await client.post({"jsonrpc": "2.0", "id": asked["id"], "result": given})).status_code == 202
+        (_, _, question) = await messages.after(call_id)
+        assert question.answer == {"result": given}
+        finish(stocked, call_id)
+        assert (await stream.next())["result"]["structuredContent"] == {"done": True}
+        assert await stream.ended()
+
+
+async def test_a_client_whose_stream_broke_hears_the_rest_at_another_door(stocked: House) -> None:
+    stocked.client.script = goes_on
+    async with opened(stocked.dependencies, OLD) as client:
+        stream = await client.stream("tools/call", name="echo", arguments={}, _meta={"progressToken": "t"})
+        (call_id,) = await client.calls(stocked, 1)
+        messages = said_by(stocked)
+        await messages.say(call_id, "progress", {"progress": 1})
+        await stream.next()
+        await stream.leave()
+        await messages.say(call_id, "progress", {"progress": 2})
+    async with opened(stocked.dependencies, OLD, session_id=client.session_id) as other:
+        rest = await other.resume(stream.last_event_id)
+        assert (await rest.next())["params"]["progress"] == 2
+        finish(stocked, call_id)
+        answer = await rest.next()
+        assert (answer["id"], answer["result"]["structuredContent"]) == (stream.request_id, {"done": True})
+
+
+async def test_a_stream_of_another_session_is_refused(stocked: House) -> None:
+    stocked.client.script = goes_on
+    async with opened(stocked.dependencies, OLD) as client:
+        stream = await client.stream("tools/call", name="echo", arguments={}, _meta={"progressToken": "t"})
+        (call_id,) = await client.calls(stocked, 1)
+        await said_by(stocked).say(call_id, "progress", {"progress": 1})
+        await stream.next()
+        event_id = stream.last_event_id
+    async with opened(stocked.dependencies, OLD) as other:
+        answer = await other.caller.http.get("/mcp", headers={**other.caller.headers, "Last-Event-ID": event_id})
+        assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+async def test_who_cancels_ends_the_call(stocked: House, revision: str) -> None:
+    stocked.client.script = goes_on
+    async with opened(stocked.dependencies, revision) as client:
+        stream = await client.stream("tools/call", name="echo", arguments={}, _meta={"progressToken": "t"})
+        (call_id,) = await client.calls(stocked, 1)
+        if revision == OLD:
+            await client.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": stream.request_id}})
+        else:
+            await stream.leave()
+        result = await stocked.client.result(call_id)
+        assert result.error is not None
+        assert result.error.type.value == "cancelled"
+
+
+async def test_a_change_of_the_catalog_is_told(stocked: House) -> None:
+    async with opened(stocked.dependencies, OLD) as client:
+        await client.caller.result("resources/subscribe", uri="toolagent://tools/echo")
+        standing = await client.resume(None)
+        await standing.primed()
+        await stocked.registry.register(ECHO.model_copy(update={"version": "2.0.0"}), (SOURCE,))
+        told = [await standing.next() for _ in range(3)]
+        assert [one["method"].removeprefix("notifications/") for one in told] == [
+            "tools/list_changed",
+            "resources/list_changed",
+            "resources/updated",
+        ]
+        await standing.leave()
+        await stocked.registry.register(ECHO.model_copy(update={"version": "3.0.0"}), (SOURCE,))
+        again = await client.resume(standing.last_event_id)
+        assert (await again.next())["method"] == "notifications/tools/list_changed"
+
+
+async def test_the_newer_revision_listens(stocked: House) -> None:
+    async with opened(stocked.dependencies, NEW) as client:
+        stream = await client.stream("subscriptions/listen", notifications={"toolsListChanged": True})
+        assert (await stream.next())["method"] == "notifications/subscriptions/acknowledged"
+        await stocked.registry.register(ECHO.model_copy(update={"version": "2.0.0"}), (SOURCE,))
+        assert (await stream.next())["method"] == "notifications/tools/list_changed"

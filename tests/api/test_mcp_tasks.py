@@ -1,0 +1,122 @@
+"""Calls that take long, as tasks."""
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import JsonValue
+
+from tests.api.conftest import ECHO, House
+from tests.api.mcp_client import NEW, OLD, TASKS, calling, said_by
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.manifest import TaskSupport
+from toolagent.contracts.sources import BuiltinSource
+from toolagent.core.calls.results import failed, succeeded
+
+DECLARED: dict[str, JsonValue] = {"elicitation": {}, "extensions": {TASKS: {}}}
+SOURCE = BuiltinSource(handler="echo")
+
+
+def goes_on(_call: ToolCall, _call_id: str) -> ToolResult | None:
+    return None
+
+
+async def offer(house: House, support: TaskSupport) -> None:
+    await house.registry.register(ECHO.model_copy(update={"tool_id": "long", "task_support": support}), (SOURCE,))
+
+
+async def test_a_call_that_takes_long_becomes_a_task_whose_result_is_had_later(stocked: House) -> None:
+    stocked.client.script = goes_on
+    async with calling(stocked.dependencies, NEW, DECLARED) as client:
+        created = await client.result("tools/call", name="echo", arguments={})
+        task_id = created["taskId"]
+        assert (created["resultType"], created["status"], task_id) == ("task", "working", *stocked.client.calls)
+        assert (await client.result("tasks/get", taskId=task_id))["status"] == "working"
+        end = succeeded(task_id, "echo", {"said": "hi"}, datetime.now(UTC), execution_time=0.0, metadata={})
+        stocked.client.finish(task_id, end)
+        done = await client.result("tasks/get", taskId=task_id)
+        assert (done["status"], done["result"]["structuredContent"]) == ("completed", {"said": "hi"})
+
+
+async def test_a_question_of_a_task_is_answered_by_its_key(stocked: House) -> None:
+    stocked.client.script = goes_on
+    messages = said_by(stocked)
+    async with calling(stocked.dependencies, NEW, DECLARED) as client:
+        task_id = (await client.result("tools/call", name="echo", arguments={}))["taskId"]
+        asked: dict[str, JsonValue] = {
+            "method": "elicitation/create",
+            "params": {"mode": "form", "message": "Sure?", "requestedSchema": {}},
+            "key": "sure",
+        }
+        await messages.say(task_id, "question", asked)
+        shown = await client.result("tasks/get", taskId=task_id)
+        assert (shown["status"], shown["inputRequests"]["sure"]["method"]) == ("input_required", "elicitation/create")
+        assert await client.result("tasks/update", taskId=task_id, inputResponses={"sure": {"action": "decline"}}) | {"_meta": 0} == {
+            "resultType": "complete",
+            "_meta": 0,
+        }
+        ((question),) = await messages.after(task_id)
+        assert question.answer == {"result": {"action": "decline"}}
+        assert (await client.result("tasks/get", taskId=task_id))["status"] == "working"
+
+
+async def test_a_task_is_cancelled(stocked: House) -> None:
+    stocked.client.script = goes_on
+    async with calling(stocked.dependencies, NEW, DECLARED) as client:
+        task_id = (await client.result("tools/call", name="echo", arguments={}))["taskId"]
+        assert (await client.result("tasks/cancel", taskId=task_id))["resultType"] == "complete"
+        assert (await client.result("tasks/get", taskId=task_id))["status"] == "cancelled"
+
+
+async def test_a_tool_that_forbids_tasks_is_waited_for(stocked: House) -> None:
+    await offer(stocked, TaskSupport.FORBIDDEN)
+    async with calling(stocked.dependencies, NEW, DECLARED) as client:
+        assert (await client.result("tools/call", name="long", arguments={}))["resultType"] == "complete"
+    async with calling(stocked.dependencies, OLD) as client:
+        assert (await client.error("tools/call", name="long", arguments={}, task={}))["code"] == -32601
+
+
+async def test_a_tool_that_requires_a_task_wants_a_client_that_takes_one(stocked: House) -> None:
+    await offer(stocked, TaskSupport.REQUIRED)
+    async with calling(stocked.dependencies, NEW) as client:
+        error = await client.error("tools/call", name="long", arguments={})
+        assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": {"extensions": {TASKS: {}}}})
+        for method in ("tasks/get", "tasks/cancel"):
+            assert (await client.error(method, taskId="x"))["code"] == -32021
+
+
+async def test_a_task_that_nobody_knows_is_refused(stocked: House) -> None:
+    async with calling(stocked.dependencies, NEW, DECLARED) as client:
+        for method in ("tasks/get", "tasks/cancel"):
+            assert (await client.error(method, taskId="call-00000000"))["code"] == -32602
+        assert (await client.error("tasks/result", taskId="call-00000000"))["code"] == -32601
+
+
+async def test_tasks_of_the_older_revision(stocked: House) -> None:
+    stocked.client.script = goes_on
+    async with calling(stocked.dependencies, OLD) as client:
+        task = (await client.result("tools/call", name="echo", arguments={}, task={"ttl": 60_000}))["task"]
+        assert (task["status"], await client.result("tasks/get", taskId=task["taskId"]) | {"_meta": 0}) == (
+            "working",
+            {**task, "createdAt": task["createdAt"], "_meta": 0}
+            | {key: (await client.result("tasks/get", taskId=task["taskId"]))[key] for key in ("createdAt", "lastUpdatedAt")},
+        )
+        error = ToolError(type=ErrorType.EXECUTION_ERROR, message="It broke.")
+        stocked.client.finish(task["taskId"], failed(task["taskId"], "echo", error, datetime.now(UTC)))
+        result = await client.result("tasks/result", taskId=task["taskId"])
+        assert (result["isError"], result["_meta"]["io.modelcontextprotocol/related-task"]) == (True, {"taskId": task["taskId"]})
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ToolError(type=ErrorType.EXECUTION_ERROR, message="It says no.", details={"is_error": True}), "completed"),
+        (ToolError(type=ErrorType.EXECUTION_ERROR, message="It is broken.", details={"code": -32603}), "failed"),
+        (ToolError(type=ErrorType.TIMEOUT, message="It took too long."), "failed"),
+    ],
+)
+async def test_only_what_kept_the_tool_from_answering_makes_a_task_fail(stocked: House, error: ToolError, status: str) -> None:
+    stocked.client.script = goes_on
+    async with calling(stocked.dependencies, NEW, DECLARED) as client:
+        task_id = (await client.result("tools/call", name="echo", arguments={}))["taskId"]
+        stocked.client.finish(task_id, failed(task_id, "echo", error, datetime.now(UTC)))
+        assert (await client.result("tasks/get", taskId=task_id))["status"] == status

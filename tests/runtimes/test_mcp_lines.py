@@ -8,7 +8,7 @@ from mcp_types import CallToolResult, JSONRPCError, JSONRPCMessage, JSONRPCRespo
 from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent
-from engine.runtimes.mcp.answers import failure_of, output_of
+from engine.runtimes.mcp.answers import answer_of, failure_of
 from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
 from engine.runtimes.mcp.lines import Line, Lines, message_of
 from toolagent.contracts.calls import ErrorType
@@ -70,22 +70,22 @@ def result(**fields: JsonValue) -> CallToolResult:
 
 
 def test_what_is_structured_is_the_output_whatever_stands_beside_it() -> None:
-    assert output_of(result(content=[{"type": "text", "text": "{}"}], structuredContent={"a": 1}), 100) == {"a": 1}
+    assert answer_of(result(content=[{"type": "text", "text": "{}"}], structuredContent={"a": 1}), 100).output == {"a": 1}
 
 
 def test_no_content_is_an_empty_text() -> None:
-    assert output_of(result(), 100) == {"text": ""}
+    assert answer_of(result(), 100).output == {"text": ""}
 
 
 def test_halves_of_characters_are_mended() -> None:
-    assert output_of(result(content=[{"type": "text", "text": "\ud800"}]), 100) == {"text": "\ufffd"}
+    assert answer_of(result(content=[{"type": "text", "text": "\ud800"}]), 100).output == {"text": "\ufffd"}
 
 
 def test_secrets_are_masked_wherever_they_come_back() -> None:
     said = result(structuredContent={"a": ["my s3cret-value"], "s3cret-value": 1})
-    assert output_of(said, 100, ["s3cret-value"]) == {"a": ["my ***"], "***": 1}
+    assert answer_of(said, 100, ["s3cret-value"]).output == {"a": ["my ***"], "***": 1}
     with pytest.raises(CallFailed) as caught:
-        output_of(result(content=[{"type": "text", "text": "no s3cret-value"}], isError=True), 100, ["s3cret-value"])
+        answer_of(result(content=[{"type": "text", "text": "no s3cret-value"}], isError=True), 100, ["s3cret-value"])
     assert caught.value.message == "no ***"
 
 

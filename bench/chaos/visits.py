@@ -220,11 +220,11 @@ class Visitors:
             heard.failure = type(error).__name__
         end = time.monotonic() + _PATIENCE_S
         while heard.message is None and heard.event_id and time.monotonic() < end:
-            one.resumed += 1
             await asyncio.sleep(_PAUSE_S)
             again = {**headers, "Accept": "text/event-stream", "Last-Event-ID": heard.event_id}
             try:
                 async with http.stream("GET", self._mcp(door), headers=again) as answer:
+                    one.resumed += answer.is_success
                     await heard.hear(answer)
             except httpx.TransportError as error:
                 heard.failure = type(error).__name__

@@ -1,8 +1,8 @@
 """The front door, put together."""
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
@@ -48,9 +48,6 @@ def create_app(dependencies: Dependencies) -> FastAPI:
     )
     app.state.dependencies = dependencies
     app.state.stopping = asyncio.Event()
-    app.state.mcp = McpDoor(dependencies, app.state.stopping)
-    if dependencies.mcp.is_here:
-        app.router.routes.append(Route(MCP_PATH, app.state.mcp, include_in_schema=False))
     handle_errors(app)
     _add_pages(app)
     for router in ROUTERS:
@@ -59,7 +56,7 @@ def create_app(dependencies: Dependencies) -> FastAPI:
 
 
 def create_mcp_app(app: FastAPI) -> Starlette:
-    """The MCP server of a front door alone, for a port of its own. Whoever may knock there may knock here."""
+    """The MCP server of a front door alone, for a port of its own, while it is `running_mcp`. Whoever may knock there may knock here."""
     dependencies: Dependencies = app.state.dependencies
     alone = Starlette(middleware=_middleware(dependencies, {}), routes=[Route(MCP_PATH, app.state.mcp)])
     alone.state.dependencies, alone.state.stopping = dependencies, app.state.stopping
@@ -67,10 +64,15 @@ def create_mcp_app(app: FastAPI) -> Starlette:
     return alone
 
 
-def running_mcp(app: FastAPI) -> AbstractAsyncContextManager[None]:
+@asynccontextmanager
+async def running_mcp(app: FastAPI) -> AsyncGenerator[None]:
     """The MCP server of a front door answers until the block ends."""
-    door: McpDoor = app.state.mcp
-    return door.running()
+    dependencies: Dependencies = app.state.dependencies
+    door = app.state.mcp = McpDoor(dependencies, app.state.stopping)
+    if dependencies.mcp.is_here:
+        app.router.routes.append(Route(MCP_PATH, door, include_in_schema=False))
+    async with door.running():
+        yield
 
 
 def end_streams(app: Starlette) -> None:

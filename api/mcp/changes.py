@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import structlog
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
+    ListenHandler,
     PromptsListChanged,
     ResourcesListChanged,
     ResourceUpdated,
@@ -57,6 +58,7 @@ class Changes:
         self._changed, self._wanted, self._listeners = asyncio.Event(), asyncio.Event(), 0
         self._tools: Mapping[str, str] = {}
         self.bus = InMemorySubscriptionBus()
+        self.listen = ListenHandler(self.bus)
         self._said: asyncio.Queue[ServerEvent] = asyncio.Queue(_MOST_SAID)
 
     async def now(self) -> Standing:

@@ -13,23 +13,23 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from api.errors import Refusal
-from api.mcp.answers import Answers
-from api.mcp.calling import Calling
+from api.mcp.calls.answers import Answers
+from api.mcp.calls.calling import Calling
+from api.mcp.calls.following import Following
+from api.mcp.calls.listing import Listing
+from api.mcp.calls.request_state import RequestStates
+from api.mcp.calls.tasks import Tasks
+from api.mcp.calls.underway import Underway
 from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import Changes
-from api.mcp.following import Following
-from api.mcp.listing import Listing
-from api.mcp.passing import Passing
-from api.mcp.prompts import Prompts
-from api.mcp.request_state import RequestStates
-from api.mcp.resources import Resources
-from api.mcp.resuming import Resuming
-from api.mcp.rpc import VERSION_HEADER, RpcRefusal, no_request, not_json
+from api.mcp.offers.passing import Passing
+from api.mcp.offers.prompts import Prompts
+from api.mcp.offers.resources import Resources
 from api.mcp.server import Handlers, make_server, options_of
-from api.mcp.session_door import SessionDoor
-from api.mcp.sessions import ClientSessions
-from api.mcp.tasks import Tasks
-from api.mcp.underway import Underway
+from api.mcp.sessions.door import SessionDoor
+from api.mcp.sessions.kept import ClientSessions
+from api.mcp.sessions.resuming import Resuming
+from api.mcp.sessions.rpc import VERSION_HEADER, RpcRefusal, no_request, not_json
 from api.mcp.visit import Visit, put_visit, selection_of
 from api.ports import Dependencies
 from api.problems import ProblemKind
@@ -86,9 +86,12 @@ class McpDoor:
         """Until the block ends."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._underway.close)
+            stack.push_async_callback(self._sessions.close)
             stack.enter_context(self._upstreams.heard_by(self._changes.note))
             await stack.enter_async_context(self._changes.watched())
             await stack.enter_async_context(self._managed())
+            # Whoever is cut off from here on did not cancel anything.
+            stack.callback(self._stopping.set)
             yield
 
     @asynccontextmanager
@@ -101,13 +104,18 @@ class McpDoor:
                 begun.set()
                 await over.wait()
 
-        task = asyncio.create_task(manage(), name="mcp manager")
+        async def end_listening() -> None:
+            await self._stopping.wait()
+            self._changes.listen.close()
+
+        task, ending = asyncio.create_task(manage(), name="mcp manager"), asyncio.create_task(end_listening(), name="end listening")
         await begun.wait()
         try:
             yield
         finally:
             over.set()
-            await task
+            ending.cancel()
+            await asyncio.gather(task, ending, return_exceptions=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)

@@ -9,7 +9,6 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
-from mcp.server.subscriptions import ListenHandler
 from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
@@ -24,15 +23,15 @@ from mcp_types import (
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import JsonValue, ValidationError
 
-from api.mcp.calling import Calling
+from api.mcp.calls.calling import Calling
+from api.mcp.calls.listing import Listing
+from api.mcp.calls.tasks import Tasks, UpdateTaskParams
 from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import Changes
 from api.mcp.clients import TASKS
-from api.mcp.listing import Listing
-from api.mcp.prompts import Prompts
-from api.mcp.resources import Resources
-from api.mcp.sessions import ClientSessions
-from api.mcp.tasks import Tasks, UpdateTaskParams
+from api.mcp.offers.prompts import Prompts
+from api.mcp.offers.resources import Resources
+from api.mcp.sessions.kept import ClientSessions
 from api.mcp.visit import Ctx, visit_of
 
 P = TypeVar("P")
@@ -60,13 +59,11 @@ class Handlers:
 
 
 def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
-    listen = ListenHandler(handlers.changes.bus)
-
     async def listen_to(ctx: Ctx, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
         for uri in params.notifications.resource_subscriptions or ():
             await handlers.resources.hear_of(str(uri))
         with handlers.changes.heard():
-            return await listen(ctx, params)
+            return await handlers.changes.listen(ctx, params)
 
     async def set_level(ctx: Ctx, params: SetLevelRequestParams) -> EmptyResult:
         if (session := visit_of(ctx).session) is not None:

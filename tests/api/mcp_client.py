@@ -10,7 +10,8 @@ import httpx
 
 from api.app import create_app, running_mcp
 from api.ports import Dependencies
-from tests.api.conftest import BASE_URL
+from engine.store.call_messages import CallMessages
+from tests.api.conftest import BASE_URL, House
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 JSON_RPC = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -82,6 +83,13 @@ def messages_of(response: httpx.Response) -> list[dict[str, Any]]:
         return [response.json()]
     data = [line.removeprefix("data: ") for line in response.text.splitlines() if line.startswith("data: {")]
     return [json.loads(one) for one in data]
+
+
+def said_by(house: House) -> CallMessages:
+    """What calls say; tests say it for them."""
+    messages = house.dependencies.call_messages
+    assert isinstance(messages, CallMessages)
+    return messages
 
 
 @asynccontextmanager

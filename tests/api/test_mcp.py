@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 import pytest_asyncio
+from pydantic import JsonValue
 
 from tests.api.conftest import ECHO, House, with_doors
 from tests.api.mcp_client import NEW, OLD, Caller, calling
@@ -24,7 +25,7 @@ async def client(stocked: House, request: pytest.FixtureRequest) -> AsyncGenerat
         yield caller
 
 
-def answers(house: House, result: object) -> None:
+def answers(house: House, result: JsonValue) -> None:
     """Every call succeeds with this."""
     house.client.script = lambda call, call_id: succeeded(call_id, call.tool_id, result, datetime.now(UTC), execution_time=0.0, metadata={})
 

@@ -4,6 +4,7 @@ import json
 
 import httpx
 import pytest
+from pydantic import JsonValue
 
 from tests.api.conftest import House, with_doors
 from tests.api.mcp_client import JSON_RPC, META, NEW, OLD, calling, door
@@ -71,7 +72,7 @@ async def test_without_a_session_only_a_session_is_begun(stocked: House) -> None
 
 async def test_an_unknown_revision_is_told_which_ones_there_are(stocked: House) -> None:
     async with door(stocked.dependencies) as http:
-        meta = {f"{META}/protocolVersion": "1999-01-01", f"{META}/clientCapabilities": {}}
+        meta: JsonValue = {f"{META}/protocolVersion": "1999-01-01", f"{META}/clientCapabilities": {}}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}})
         headers = {**JSON_RPC, "MCP-Protocol-Version": "1999-01-01", "Mcp-Method": "tools/list"}
         answer = await http.post("/mcp", content=body, headers=headers)

@@ -7,7 +7,7 @@ import pytest
 from engine.store.database import Database
 from engine.store.mcp_sessions import McpSessionTable
 from tests.api.conftest import ECHO, House
-from tests.api.mcp_client import NEW, OLD, Caller, calling, door
+from tests.api.mcp_client import NEW, OLD, Caller, calling, door, said_by
 from tests.api.mcp_streams import opened
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.sources import McpSource
@@ -72,7 +72,7 @@ async def test_progress_and_logs_come_before_the_result_and_a_question_is_answer
     async with opened(stocked.dependencies, OLD, {"elicitation": {}}) as client:
         stream = await client.stream("tools/call", name="asks", arguments={}, _meta={"progressToken": 7})
         (call_id,) = await client.calls(stocked, 1)
-        messages = stocked.dependencies.call_messages
+        messages = said_by(stocked)
         await messages.say(call_id, "progress", {"progress": 1, "total": 2})
         await messages.say(call_id, "log", {"level": "info", "data": "half"})
         await messages.say(call_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
@@ -94,7 +94,7 @@ async def test_a_client_whose_stream_broke_hears_the_rest_at_another_door(stocke
     async with opened(stocked.dependencies, OLD) as client:
         stream = await client.stream("tools/call", name="echo", arguments={}, _meta={"progressToken": "t"})
         (call_id,) = await client.calls(stocked, 1)
-        messages = stocked.dependencies.call_messages
+        messages = said_by(stocked)
         await messages.say(call_id, "progress", {"progress": 1})
         await stream.next()
         await stream.leave()
@@ -112,7 +112,7 @@ async def test_a_stream_of_another_session_is_refused(stocked: House) -> None:
     async with opened(stocked.dependencies, OLD) as client:
         stream = await client.stream("tools/call", name="echo", arguments={}, _meta={"progressToken": "t"})
         (call_id,) = await client.calls(stocked, 1)
-        await stocked.dependencies.call_messages.say(call_id, "progress", {"progress": 1})
+        await said_by(stocked).say(call_id, "progress", {"progress": 1})
         await stream.next()
         event_id = stream.last_event_id
     async with opened(stocked.dependencies, OLD) as other:

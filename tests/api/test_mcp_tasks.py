@@ -3,15 +3,16 @@
 from datetime import UTC, datetime
 
 import pytest
+from pydantic import JsonValue
 
 from tests.api.conftest import ECHO, House
-from tests.api.mcp_client import NEW, OLD, TASKS, calling
+from tests.api.mcp_client import NEW, OLD, TASKS, calling, said_by
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.manifest import TaskSupport
 from toolagent.contracts.sources import BuiltinSource
 from toolagent.core.calls.results import failed, succeeded
 
-DECLARED = {"elicitation": {}, "extensions": {TASKS: {}}}
+DECLARED: dict[str, JsonValue] = {"elicitation": {}, "extensions": {TASKS: {}}}
 SOURCE = BuiltinSource(handler="echo")
 
 
@@ -38,10 +39,14 @@ async def test_a_call_that_takes_long_becomes_a_task_whose_result_is_had_later(s
 
 async def test_a_question_of_a_task_is_answered_by_its_key(stocked: House) -> None:
     stocked.client.script = goes_on
-    messages = stocked.dependencies.call_messages
+    messages = said_by(stocked)
     async with calling(stocked.dependencies, NEW, DECLARED) as client:
         task_id = (await client.result("tools/call", name="echo", arguments={}))["taskId"]
-        asked = {"method": "elicitation/create", "params": {"mode": "form", "message": "Sure?", "requestedSchema": {}}, "key": "sure"}
+        asked: dict[str, JsonValue] = {
+            "method": "elicitation/create",
+            "params": {"mode": "form", "message": "Sure?", "requestedSchema": {}},
+            "key": "sure",
+        }
         await messages.say(task_id, "question", asked)
         shown = await client.result("tasks/get", taskId=task_id)
         assert (shown["status"], shown["inputRequests"]["sure"]["method"]) == ("input_required", "elicitation/create")

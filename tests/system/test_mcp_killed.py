@@ -1,7 +1,6 @@
 """Calls of MCP clients that a `kill -9` of the service interrupts: each is found again, and acts once."""
 
 import json
-from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ class Aftermath:
 
 
 @pytest.fixture
-def aftermath(make_service: MakeService, effects: Path) -> Generator[Aftermath]:
+def aftermath(make_service: MakeService, effects: Path) -> Aftermath:
     service = make_service(MCP_TASK_AFTER_S="0.5")
     service.start()
     go_on = effects.with_name("go on")
@@ -48,6 +47,7 @@ def aftermath(make_service: MakeService, effects: Path) -> Generator[Aftermath]:
     return Aftermath(messages_of(rest), task, (count_of(effects, "in a stream"), count_of(effects, "as a task")))
 
 
+@pytest.mark.promise("mcp-goes-on")
 def test_a_stream_and_a_task_go_on_after_a_kill(aftermath: Aftermath) -> None:
     assert aftermath.acted == (1, 1)
     assert [message["id"] for message in aftermath.rest] == ["long"]
@@ -65,7 +65,7 @@ def _post(service: ServiceProcess, message: dict[str, Any], headers: dict[str, s
 
 
 def _modern(service: ServiceProcess, method: str, **params: Any) -> httpx.Response:
-    meta = {f"{META}/protocolVersion": NEW, f"{META}/clientCapabilities": {"extensions": {TASKS: {}}}}
+    meta: dict[str, Any] = {f"{META}/protocolVersion": NEW, f"{META}/clientCapabilities": {"extensions": {TASKS: {}}}}
     headers = {"MCP-Protocol-Version": NEW, "Mcp-Method": method, "Mcp-Name": params.get("name") or params["taskId"]}
     return _post(service, {"method": method, "params": {**params, "_meta": meta}}, headers)
 

@@ -1,5 +1,6 @@
 """Calls as tasks: the extension of revision 2026-07-28, and the tasks of 2025-11-25. A task's id is its call's; its state is the record."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import cast
@@ -18,11 +19,11 @@ from mcp_types import (
 from pydantic import JsonValue
 from starlette.requests import Request
 
-from api.mcp.answers import Answers
+from api.mcp.calls.answers import Answers
+from api.mcp.calls.following import Following, request_of
+from api.mcp.calls.underway import LostCallError, Underway
 from api.mcp.catalog import ToolCatalog
 from api.mcp.clients import TASKS, has_tasks, is_modern
-from api.mcp.following import Following, request_of
-from api.mcp.underway import LostCallError, Underway
 from api.mcp.visit import Ctx
 from api.ports import CallRecords, Calls
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
@@ -109,7 +110,9 @@ class Tasks:
         _require_old(ctx)
         record, _ = await self._found(params.task_id)
         try:
-            result = await self._underway.end(params.task_id)
+            with self._underway.end(params.task_id) as end:
+                await asyncio.wait((end,))
+                result = end.result()
         except LostCallError as error:
             raise _unknown(params.task_id) from error
         entry = await self._catalog.find(record.tool_id if record else result.tool_id)

@@ -15,12 +15,12 @@ from mcp_types import (
 )
 from pydantic import JsonValue
 
-from api.mcp.answers import FILE_URI, Answers
+from api.mcp.calls.answers import FILE_URI, Answers
 from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import TOOL_URI
 from api.mcp.clients import answering, asked_again, is_modern
-from api.mcp.passing import Passing, as_revision
-from api.mcp.sessions import ClientSessions
+from api.mcp.offers.passing import Passing, as_revision
+from api.mcp.sessions.kept import ClientSessions
 from api.mcp.visit import Ctx, visit_of
 from api.ports import Files
 from toolagent.contracts.identifiers import FILE_ID_PATTERN

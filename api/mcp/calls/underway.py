@@ -1,6 +1,8 @@
 """Calls of MCP clients that go on: waited for here, or looked for in the records where another process makes them."""
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from api.calls import TakenCall, end_of
 from api.ports import CallRecords, Calls
@@ -24,6 +26,7 @@ class Underway:
     def __init__(self, client: Calls, records: CallRecords) -> None:
         self._client, self._records = client, records
         self._calls: dict[str, asyncio.Task[ToolResult]] = {}
+        self._cancelling: set[asyncio.Task[bool]] = set()
 
     def begin(self, call: ToolCall, call_id: str, *, is_new: bool) -> None:
         """Make it. `is_new`: nobody else has its id."""
@@ -33,12 +36,17 @@ class Underway:
         self._calls[call_id] = task
         task.add_done_callback(lambda done: (self._calls.pop(call_id, None), done.cancelled() or done.exception()))
 
-    def end(self, call_id: str) -> "asyncio.Task[ToolResult]":
-        """How it ends. Raises LostCallError, StoreUnavailableError."""
-        return self._calls.get(call_id) or asyncio.create_task(self._looked_for(call_id), name=f"end of {call_id}")
-
-    def is_made_here(self, call_id: str) -> bool:
-        return call_id in self._calls
+    @contextmanager
+    def end(self, call_id: str) -> "Generator[asyncio.Task[ToolResult]]":
+        """How it ends, for who waits no longer than the block. Raises LostCallError, StoreUnavailableError, out of the task."""
+        if (made := self._calls.get(call_id)) is not None:
+            yield made
+            return
+        looking = asyncio.create_task(self._looked_for(call_id), name=f"end of {call_id}")
+        try:
+            yield looking
+        finally:
+            looking.cancel()
 
     async def result(self, call_id: str) -> ToolResult | None:
         """Of a call that has ended."""
@@ -59,12 +67,19 @@ class Underway:
         except (AnswerPendingError, StoreUnavailableError):
             return False
 
+    def cancel_soon(self, call_id: str) -> None:
+        """For who is being cancelled, and must not wait."""
+        task = asyncio.create_task(self.cancel(call_id), name=f"cancel {call_id}")
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
+
     async def close(self) -> None:
         """Nobody waits here any more; the calls go on where they are made."""
-        tasks = [*self._calls.values()]
+        tasks: list[asyncio.Task[ToolResult] | asyncio.Task[bool]] = [*self._calls.values(), *self._cancelling]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks)
 
     async def _made(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult:
         return await end_of(self._client, TakenCall(call, call_id, is_new=is_new))

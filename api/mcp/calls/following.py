@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from api.mcp.underway import Underway
+from api.mcp.calls.underway import Underway
 from api.ports import CallMessages
 from toolagent.contracts.call_messages import CallMessage
 from toolagent.contracts.calls import ToolResult
@@ -52,8 +52,12 @@ class Following:
 
         Raises LostCallError, StoreUnavailableError.
         """
+        with self._underway.end(one.call_id) as end:
+            return await self._until(end, one)
+
+    async def _until(self, end: "asyncio.Task[ToolResult]", one: Followed) -> ToolResult | Asked | None:
         loop = asyncio.get_running_loop()
-        end, until = self._underway.end(one.call_id), loop.time() + one.at_most_s if one.at_most_s is not None else None
+        until = loop.time() + one.at_most_s if one.at_most_s is not None else None
         pause_s = _LOOK_S
         while True:
             waited = pause_s if one.hears else None

@@ -7,7 +7,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestPar
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from api.mcp.calling import Calling
+from api.mcp.calls.calling import Calling
 from api.mcp.catalog import ToolCatalog
 from api.mcp.visit import Ctx, Visit, visit_of
 from engine.registry.matching.matching import Matching

@@ -19,13 +19,13 @@ from pydantic import JsonValue, ValidationError
 
 from api.calls import bounded
 from api.errors import Refusal
-from api.mcp.answers import Answers
+from api.mcp.calls.answers import Answers
+from api.mcp.calls.following import Asked, Followed, Following, Tell, request_of
+from api.mcp.calls.request_state import RequestStates
+from api.mcp.calls.tasks import Tasks, lacking_tasks
+from api.mcp.calls.underway import LostCallError, Underway
 from api.mcp.catalog import ToolCatalog
 from api.mcp.clients import TASKS, caller_of, has_tasks, is_modern, listener_of, responses_of, token_of
-from api.mcp.following import Asked, Followed, Following, Tell, request_of
-from api.mcp.request_state import RequestStates
-from api.mcp.tasks import Tasks, lacking_tasks
-from api.mcp.underway import LostCallError, Underway
 from api.mcp.visit import Ctx, Visit, visit_of
 from api.ports import Limits
 from toolagent.client.call_ids import new_call_id
@@ -101,7 +101,7 @@ class Calling:
                 followed.at_most_s = _LOOK_AGAIN_S
         except asyncio.CancelledError:
             if not self._is_stopping():
-                await asyncio.shield(self._underway.cancel(followed.call_id))
+                self._underway.cancel_soon(followed.call_id)
             raise
         except LostCallError as error:
             told = f"Nobody knows what became of the call {followed.call_id}: the service ended meanwhile."

@@ -8,15 +8,15 @@ from mcp.server.subscriptions import ResourceUpdated, ServerEvent
 from mcp_types import INVALID_PARAMS, ErrorData
 from pydantic import JsonValue
 
-from api.mcp.answers import Answers
+from api.mcp.calls.answers import Answers
+from api.mcp.calls.following import Followed, Following
+from api.mcp.calls.underway import LostCallError
 from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import TOOL_URI, Changes, Standing
-from api.mcp.events import CallPoint, Event, EventStream
-from api.mcp.following import Followed, Following
-from api.mcp.rpc import error_message, no_request, result_message
-from api.mcp.session_requests import question_message
-from api.mcp.sessions import ClientSessions
-from api.mcp.underway import LostCallError
+from api.mcp.sessions.events import CallPoint, Event, EventStream
+from api.mcp.sessions.kept import ClientSessions
+from api.mcp.sessions.requests import question_message
+from api.mcp.sessions.rpc import error_message, no_request, result_message
 from api.ports import CallRecords
 from toolagent.contracts.call_messages import CallMessage
 from toolagent.contracts.calls import ToolResult

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from api.mcp.catalog import ToolCatalog
 from api.mcp.clients import answering, asked_again
-from api.mcp.passing import Passing, Place
+from api.mcp.offers.passing import Passing, Place
 from api.mcp.visit import Ctx, visit_of
 from api.ports import Groups
 from toolagent.contracts.manifest import ToolGroup

@@ -22,9 +22,9 @@ from mcp_types import ErrorData, JSONRPCRequest
 from pydantic import JsonValue, ValidationError
 from starlette.requests import Request
 
-from api.mcp.events import CallPoint, Event, EventStream
-from api.mcp.following import request_of
-from api.mcp.rpc import error_message, error_of, result_message
+from api.mcp.calls.following import request_of
+from api.mcp.sessions.events import CallPoint, Event, EventStream
+from api.mcp.sessions.rpc import error_message, error_of, result_message
 from api.mcp.visit import Visit, put_visit
 from toolagent.contracts.call_messages import CallMessage
 from toolagent.core.failures import StoreUnavailableError

@@ -19,12 +19,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Send
 
-from api.mcp.events import Event, EventStream
-from api.mcp.resuming import Resuming
-from api.mcp.rpc import LAST_EVENT_HEADER, SESSION_HEADER, message_of, no_request
-from api.mcp.session_requests import SessionRequest, answer_of, connection_of, id_text, question_of
-from api.mcp.sessions import ClientSessions
-from api.mcp.underway import Underway
+from api.mcp.calls.underway import Underway
+from api.mcp.sessions.events import Event, EventStream
+from api.mcp.sessions.kept import ClientSessions
+from api.mcp.sessions.requests import SessionRequest, answer_of, connection_of, id_text, question_of
+from api.mcp.sessions.resuming import Resuming
+from api.mcp.sessions.rpc import LAST_EVENT_HEADER, SESSION_HEADER, message_of, no_request
 from api.mcp.visit import Visit, selection_of
 from api.ports import CallMessages, McpSessions
 from toolagent_service.contracts.mcp import McpSession
@@ -82,6 +82,13 @@ class SessionDoor:
         session = await self._session(request)
         await self._sessions.close(session.session_id)
         await Response(status_code=200)(request.scope, request.receive, send)
+
+    async def close(self) -> None:
+        """The service stops: nobody is answered any more. Calls go on, and whoever made them asks for the rest."""
+        works = [*self._running.values()]
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
 
     async def _opened(self, request: Request, message: JSONRPCRequest, send: Send) -> None:
         if len(str(message.params)) > _LARGEST_CLIENT:

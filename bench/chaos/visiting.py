@@ -53,9 +53,11 @@ def visit(asked: argparse.Namespace, console: Console) -> int:
         faults.append("left over: the folder of the run")
     console.print(table_of(fates))
     victims = ", ".join(f"{victim} {number}" for victim, number in cast.kills.items() if number)
-    total = sum(cast.kills.values()) + len(killed)
-    spent = time.monotonic() - began
-    console.print(f"killed {total} times: {victims}, imported server {len(killed)}; seed {asked.seed}; {spent:.0f} s", highlight=False)
+    console.print(
+        f"killed {sum(cast.kills.values())} times: {victims}; processes of the imported server {len(killed)} times; "
+        f"seed {asked.seed}; {time.monotonic() - began:.0f} s",
+        highlight=False,
+    )
     console.print(f"load average {load} before, {load_average()} after", highlight=False)
     for fault in faults:
         console.print(f"BROKEN: {fault}", style="red", markup=False, highlight=False, soft_wrap=True)

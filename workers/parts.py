@@ -15,7 +15,7 @@ from activities.sync_knowhub import SyncKnowHub
 from api.ports import Calls, Check, Dependencies, Im, KnowHub, Limits, McpParts
 from engine.callbacks.deliveries import Deliveries
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
-from engine.calling.dialogues import Dialogues
+from engine.calling.dialogues import Dialogues, Sampling
 from engine.calling.exchange import Exchange
 from engine.calling.fast_call import FastCall
 from engine.calling.host_tools import HostTools
@@ -243,6 +243,7 @@ class CallMaking:
         host: str,
         folders: CallFolders,
         intake: Intake,
+        sampling: Sampling | None = None,
     ) -> None:
         sizes, files = settings.limits, FileParameters(store.files, settings.state.files_folder.absolute())
         limits = CallLimits(
@@ -265,7 +266,7 @@ class CallMaking:
             return Admissions(sources, store.placements, places, store.memberships)
 
         recent = RenewedTools(store.cached_tools, _RECENT_S)
-        exchange = Exchange(supervisor, files, results, folders, intake, Dialogues(store.call_messages))
+        exchange = Exchange(supervisor, files, results, folders, intake, Dialogues(store.call_messages, sampling))
         self.settlements = Settlements(recent, places)
         self.admissions = admissions(RenewedTools(store.cached_tools))
         self.fast = FastCall(supervisor, exchange, self.settlements, intake, host)
@@ -305,9 +306,10 @@ def activities_of(
     intake: Intake,
     maintain: Maintain,
     knowhub: KnowHubClient | None,
+    sampling: Sampling | None,
 ) -> Activities:
     """What this host can do."""
-    making = CallMaking(store, supervisor, executable, settings, state.host, folders, intake)
+    making = CallMaking(store, supervisor, executable, settings, state.host, folders, intake, sampling)
     steps = Steps(StepTrace(state.steps), store.lost_steps)
     return Activities(
         admit=Admit(making.admissions, making.fast, steps),

@@ -22,8 +22,9 @@ _MOST_MESSAGES = 2_000
 _MOST_BYTES = 256 * 1024
 _GOODBYE_S = 2.0
 
-Sampling: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
-"""Has our own model answer what a tool asks a model: takes the params of `sampling/createMessage`, returns an answer."""
+Sampling: TypeAlias = Callable[[str, int, dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
+"""Has our own model answer what a tool asks a model. Takes the call's id, the number of the question in it, and the params of
+`sampling/createMessage`; returns an answer."""
 
 _Message: TypeAlias = tuple[MessageKind, dict[str, JsonValue]]
 
@@ -59,7 +60,7 @@ class CallDialogue:
         self._messages, self._call_id, self._listens, self._timeout_s, self._sampling = messages, call_id, listens, timeout_s, sampling
         self.shown: JsonValue = None
         self._unsaid: list[_Message] = []
-        self._said = 0
+        self._said, self._sampled = 0, 0
         self._saying: asyncio.Task[None] | None = None
 
     @property
@@ -93,7 +94,8 @@ class CallDialogue:
             with contextlib.suppress(StoreUnavailableError, TimeoutError):
                 return await self._messages.wait_answer(self._call_id, position, self._timeout_s)
         elif asked.question == "sampling/createMessage" and self._sampling is not None:
-            return await self._sampling(asked.params)
+            self._sampled += 1
+            return await self._sampling(self._call_id, self._sampled, asked.params)
         return declined(asked.question)
 
     async def close(self) -> None:

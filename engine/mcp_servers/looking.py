@@ -57,7 +57,8 @@ class ServerLooks:
                 if known is not None or not _may_be_too_new(spec, failure):
                     raise _refused(name, spec, failure) from failure
                 source, listing = await self._with_older(name, spec, failure)
-        return await asyncio.to_thread(_taken, name, spec, source, listing)
+        spoken = source.model_copy(update={"revision": source.revision or listing.revision})
+        return await asyncio.to_thread(_taken, name, spec, spoken, listing)
 
     async def _listed(self, name: str, spec: McpServerSpec, source: McpSource) -> Listing:
         """Raises RuntimeFailure."""

@@ -22,8 +22,6 @@ from toolagent.core.failures import (
 from toolagent.core.mcp_specs import SpecFault
 
 _TOLD = 50
-_IN_A_ROUND = 4
-"""A round has a minute, also where none of them answers; the others have their turn in the next."""
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -41,8 +39,8 @@ class RegisteredServers:
 
     def __init__(self, rows: McpServerRows, looks: ServerLooks, keys: ServerKeys, *, every_s: float = 3600.0) -> None:
         self._rows, self._looks, self._keys, self._every_s = rows, looks, keys, every_s
-        self._new = asyncio.Event()
-        self._new.set()
+        self._wake = asyncio.Event()
+        self._wake.set()
 
     async def list_all(self) -> McpServers:
         return McpServers(servers=await self._rows.list_all())
@@ -106,24 +104,32 @@ class RegisteredServers:
         await self._forget(frozenset(secret for secret in secrets_of(server.spec) if secret.startswith(f"MCP_{_stem(name)}_")))
         return RemovedMcpServer(name=name, tools=count)
 
+    async def look_at_due(self) -> tuple[str, ...]:
+        """Ask those that were not for long enough, and new ones of a file; says in words what came of it."""
+        return tuple(await asyncio.gather(*map(self._refreshed, await self._due())))
+
+    def look_again(self) -> None:
+        """There may be servers that are due: have `watch` look at them."""
+        self._wake.set()
+
     async def refresh_due(self) -> tuple[str, ...]:
-        """Ask those again that were not for long enough; says in words what came of it."""
-        before = datetime.now(UTC) - timedelta(seconds=self._every_s)
-        stale = [server for server in await self._rows.list_all() if server.attempted_at is None or server.attempted_at <= before]
-        due = sorted(stale, key=lambda server: server.attempted_at or _NEVER)[:_IN_A_ROUND]
-        return tuple(await asyncio.gather(*(self._refreshed(server.name) for server in due)))
+        """Have `watch` look at those that are due: a round has a minute, and an installation takes longer."""
+        if due := await self._due():
+            self._wake.set()
+        return tuple(f"MCP server {name}: to be asked again" for name in due)
 
-    def look_at_new(self) -> None:
-        """There may be servers that nobody has looked at yet."""
-        self._new.set()
-
-    async def watch_new(self) -> None:
-        """For ever: look at those that a file has brought, as soon as they are there."""
+    async def watch(self) -> None:
+        """For ever."""
         while True:
-            await self._new.wait()
-            self._new.clear()
-            new = [server.name for server in await self._rows.list_all() if server.attempted_at is None]
-            await asyncio.gather(*map(self._refreshed, new))
+            await self._wake.wait()
+            self._wake.clear()
+            await self.look_at_due()
+
+    async def _due(self) -> list[str]:
+        """Who waits longest comes first."""
+        before = datetime.now(UTC) - timedelta(seconds=self._every_s)
+        attempts = {server.name: server.attempted_at or _NEVER for server in await self._rows.list_all()}
+        return sorted((name for name, at in attempts.items() if at <= before), key=lambda name: attempts[name])
 
     async def _refreshed(self, name: str) -> str:
         try:

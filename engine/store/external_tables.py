@@ -8,12 +8,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_entries import EXTERNAL_ORIGIN
 from engine.store.catalog_files import CATALOG
-from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.tables import events, external_tables, sources, tool_versions, tools
 from engine.store.tools import collected, erase_tools, stored_versions
 from engine.store.upserts import insert_new, upsert_all
-from engine.store.version_rows import NewVersion, mark_activated, tool_event, write_versions
+from engine.store.version_rows import NewVersion, mark_activated, tool_event, tool_row, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.external_tables import ExternalTable
 from toolagent.contracts.manifest import ToolManifest
@@ -146,20 +145,10 @@ async def _write(connection: AsyncConnection, new: Sequence[NewVersion], known: 
     """As the only versions of their tools."""
     if not new:
         return
-    moment = timestamp(now())
     rows: list[dict[str, object]] = []
     said: list[dict[str, object]] = []
     for manifest in (one.manifest for one in new):
-        rows.append(
-            {
-                "tool_id": manifest.tool_id,
-                "active_version": manifest.version,
-                "category": manifest.category,
-                "origin": origin,
-                "removed_at": None,
-                "updated_at": moment,
-            }
-        )
+        rows.append(tool_row(manifest, origin))
         kind = EventType.TOOL_UPDATED if manifest.tool_id in known else EventType.TOOL_ADDED
         said.append(tool_event(manifest.tool_id, kind, {"version": manifest.version, "origin": origin}))
     versions = [(one.manifest.tool_id, one.manifest.version) for one in new]

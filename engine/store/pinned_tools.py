@@ -7,12 +7,11 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_entries import MCP_ORIGIN
-from engine.store.clock import now, timestamp
 from engine.store.tables import events, tool_versions, tools
 from engine.store.tool_files import forget_version
 from engine.store.tools import collected, stored_versions
 from engine.store.upserts import insert_new, upsert_all
-from engine.store.version_rows import NewVersion, mark_activated, tool_event, write_versions
+from engine.store.version_rows import NewVersion, mark_activated, tool_event, tool_row, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.mcp_servers import WaitingVersion
 from toolagent.contracts.records import EventType
@@ -109,20 +108,8 @@ async def _write(connection: AsyncConnection, changed: Sequence[Pinned]) -> None
 
 
 async def _write_new(connection: AsyncConnection, new: Sequence[Pinned], origin: str) -> None:
-    moment = timestamp(now())
     manifests = [one.entry.manifest for one in new]
-    rows: list[dict[str, object]] = [
-        {
-            "tool_id": manifest.tool_id,
-            "active_version": manifest.version,
-            "category": manifest.category,
-            "origin": origin,
-            "removed_at": None,
-            "updated_at": moment,
-        }
-        for manifest in manifests
-    ]
-    await upsert_all(connection, tools, rows)
+    await upsert_all(connection, tools, [tool_row(manifest, origin) for manifest in manifests])
     await write_versions(connection, [NewVersion(one.entry, one.definition) for one in new])
     await mark_activated(connection, *[(manifest.tool_id, manifest.version) for manifest in manifests])
     said = [tool_event(one.tool_id, EventType.TOOL_ADDED, {"version": one.version, "origin": origin}) for one in manifests]

@@ -16,7 +16,7 @@ from engine.store.file_references import holder_of_version, release_files
 from engine.store.groups import is_anothers_group, write_group
 from engine.store.tables import events, sources, tool_versions, tools
 from engine.store.upserts import insert_new, upsert
-from engine.store.version_rows import NewVersion, make_active, mark_activated, say, tool_event, write_versions
+from engine.store.version_rows import NewVersion, make_active, mark_activated, say, tool_event, tool_row, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Evidence
 from toolagent.contracts.manifest import SchedulingMode, ToolGroup, ToolManifest, ToolStatus
@@ -223,16 +223,8 @@ class ToolTable:
 async def put_version(connection: AsyncConnection, entry: ToolEntry, origin: str) -> None:
     """Make it the active version of its tool."""
     manifest = entry.manifest
-    row = {
-        "tool_id": manifest.tool_id,
-        "active_version": manifest.version,
-        "category": manifest.category,
-        "origin": origin,
-        "removed_at": None,
-        "updated_at": timestamp(now()),
-    }
     known = await connection.scalar(_known(manifest.tool_id)) is not None
-    await upsert(connection, tools, row)
+    await upsert(connection, tools, tool_row(manifest, origin))
     await write_versions(connection, (NewVersion(entry),))
     await mark_activated(connection, (manifest.tool_id, manifest.version))
     kind = EventType.TOOL_UPDATED if known else EventType.TOOL_ADDED

@@ -87,6 +87,18 @@ async def _source_rows(connection: AsyncConnection, version: NewVersion) -> list
     ]
 
 
+def tool_row(manifest: ToolManifest, origin: str) -> dict[str, object]:
+    """Of a tool that came from there, with this version as the active one."""
+    return {
+        "tool_id": manifest.tool_id,
+        "active_version": manifest.version,
+        "category": manifest.category,
+        "origin": origin,
+        "removed_at": None,
+        "updated_at": timestamp(now()),
+    }
+
+
 async def make_active(connection: AsyncConnection, manifest: ToolManifest, before: str, **more: JsonValue) -> None:
     """This version is the one that calls without a version get, in place of the one before."""
     tool_id, version = manifest.tool_id, manifest.version

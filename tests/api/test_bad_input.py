@@ -260,3 +260,8 @@ def test_json_is_read_as_pythons_reader_does_or_refused(value: JsonValue) -> Non
         assert "NaN" in body or "Infinity" in body or "\\ud" in body
     else:
         assert found == value
+
+
+async def test_a_caller_over_http_cannot_listen(stocked: House) -> None:
+    answer = await stocked.http.post("/run_tool", json={"tool_id": "echo", "listens": {"progress": True}})
+    assert (answer.status_code, "listens" in answer.text) == (422, True)

@@ -12,10 +12,11 @@ from pydantic import JsonValue
 from starlette.responses import RedirectResponse, Response
 
 from engine.store.database import Database
+from engine.store.mcp_servers import McpServerRows
 from tests.api.conftest import ECHO, House, registered_servers
 from tests.mcp_servers.site import Site, served, tool
 from toolagent.contracts.manifest import PermissionClass, ToolStatus
-from toolagent.contracts.mcp_servers import McpServer
+from toolagent.contracts.mcp_servers import McpServer, McpServerSpec, McpTransport
 from toolagent.contracts.sources import BuiltinSource, McpSource
 
 
@@ -96,6 +97,7 @@ async def test_keys_become_secrets_which_the_server_is_shown_and_that_go_with_it
     assert (await house.registry.list_ids(), await house.groups.get("far")) == ((), None)
 
 
+@pytest.mark.promise("definitions-are-pinned")
 async def test_a_changed_definition_waits_until_it_is_activated(house: House, site: Site) -> None:
     await register(house, "far", url=site.url)
     site.tools = [tool("act", "Acts, and tells everybody.")]
@@ -124,11 +126,13 @@ async def test_a_tool_that_vanished_is_unavailable_and_comes_back_and_new_ones_a
     assert (away.status, back.status) == (ToolStatus.UNAVAILABLE, ToolStatus.ACTIVE)
 
 
-async def test_nothing_is_gone_where_the_listing_ended_early_and_a_tool_that_lies_now_stays_as_it_was(house: House, site: Site) -> None:
+async def test_nothing_is_gone_where_the_listing_ended_early_and_a_tool_that_lies_now_stays_as_it_was(
+    house: House, site: Site, database: Database, tmp_path: Path
+) -> None:
     site.tools = [tool("act"), tool("liar")]
     await register(house, "far", url=site.url)
     site.tools = [tool("liar", inputSchema={"type": "nonsense"}), *(tool(f"t{number}") for number in range(1_100))]
-    server = await refreshed(house, "far")
+    server = await registered_servers(database, tmp_path, patience_s=60.0).refresh("far")
     assert (server.gone, server.waiting, server.left_out_total) == ((), (), 2)
     assert (len(server.tool_ids), {"far_act", "far_liar"} - {*server.tool_ids}) == (1001, set())
 
@@ -221,5 +225,22 @@ async def test_there_is_no_other(house: House) -> None:
 
 async def test_servers_are_asked_again_when_they_are_due(house: House, site: Site, database: Database, tmp_path: Path) -> None:
     await register(house, "far", url=site.url)
-    assert await registered_servers(database, tmp_path).refresh_due() == ()
-    assert await registered_servers(database, tmp_path, every_s=0).refresh_due() == ("MCP server far: 1 tools",)
+    fresh, stale = registered_servers(database, tmp_path), registered_servers(database, tmp_path, every_s=0)
+    assert (await fresh.refresh_due(), await fresh.look_at_due()) == ((), ())
+    assert await stale.refresh_due() == ("MCP server far: to be asked again",)
+    assert await stale.look_at_due() == ("MCP server far: 1 tools",)
+
+
+async def test_servers_of_a_file_are_looked_at_beside_everything_else(house: House, site: Site, database: Database, tmp_path: Path) -> None:
+    rows, servers = McpServerRows(database), registered_servers(database, tmp_path)
+    specs = {"far": McpServerSpec(type=McpTransport.STREAMABLE_HTTP, url=site.url), "away": McpServerSpec(url="http://127.0.0.1:9/mcp")}
+    assert await rows.bring_in(specs, ()) == ()
+    watching = asyncio.create_task(servers.watch())
+    try:
+        async with asyncio.timeout(20):
+            while None in {server.attempted_at for server in await rows.list_all()}:  # noqa: ASYNC110 - the database has no event
+                await asyncio.sleep(0.02)
+    finally:
+        watching.cancel()
+    away, far = await rows.list_all()
+    assert (far.tool_ids, far.error, away.tool_ids, away.error != "") == (("far_act",), "", (), True)

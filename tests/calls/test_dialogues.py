@@ -80,12 +80,12 @@ async def test_a_question_that_nobody_answers_in_time_is_declined(database: Data
 
 
 async def test_a_model_of_ours_answers_for_who_has_none(database: Database) -> None:
-    async def sample(params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        return {"result": {"asked": params["maxTokens"]}}
+    async def sample(call_id: str, number: int, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        return {"result": {"asked": [call_id, number, params["maxTokens"]]}}
 
     dialogues = Dialogues(CallMessages(database), sample)
     async with dialogues.of(CALL, None, 10) as dialogue:
-        assert await dialogue.ask([Asked("sampling/createMessage", {"maxTokens": 7})]) == [{"result": {"asked": 7}}]
+        assert await dialogue.ask([Asked("sampling/createMessage", {"maxTokens": 7})]) == [{"result": {"asked": [CALL, 1, 7]}}]
 
 
 async def test_a_flood_of_messages_is_cut(database: Database) -> None:

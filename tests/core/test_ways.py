@@ -14,6 +14,7 @@ HOLDS: dict[str, WayFacts] = {
     "off": replace(QUICK, lanes=LaneMode.OFF),
     "nobody_waits": replace(QUICK, is_waited_for=False),
     "streams": replace(QUICK, streams=True),
+    "asks": replace(QUICK, may_ask=True),
     "acts": replace(QUICK, has_effects=True),
     "role": replace(QUICK, has_role=True),
     "files": replace(QUICK, names_files=True),

@@ -24,7 +24,7 @@ from engine.runtimes.mcp.listing import ListedTool, listing_of
 from engine.runtimes.mcp.remote import headers_of
 from engine.runtimes.mcp.session import Session
 from engine.runtimes.mcp.web import WebServer, over_web
-from engine.runtimes.runtime import Asked, Silence, ToolRequest, declined
+from engine.runtimes.runtime import Asked, Silence, ToolRequest
 from toolagent.contracts.call_messages import Listener
 from toolagent.contracts.manifest import ToolManifest
 
@@ -54,8 +54,6 @@ def _agreed(asked: Asked) -> dict[str, JsonValue]:
             return {"result": {"role": "assistant", "model": "none", "content": {"type": "text", "text": "yes"}}}
         case "roots/list":
             return {"result": {"roots": []}}
-        case _:
-            return declined(asked.question)
 
 
 class Tokens:
@@ -118,8 +116,9 @@ def _auth(url: str, context: Mapping[str, Any]) -> OAuthClientProvider:
 def _stubs(schema: Mapping[str, Any]) -> dict[str, JsonValue]:
     """What a tool needs at least."""
     by_type: dict[str, JsonValue] = {"number": 5, "integer": 5, "boolean": True, "object": {}, "array": []}
-    properties = schema.get("properties") or {}
-    return {name: by_type.get(str((properties.get(name) or {}).get("type")), "x") for name in schema.get("required") or ()}
+    properties = cast("dict[str, dict[str, JsonValue]]", schema.get("properties") or {})
+    required = cast("list[str]", schema.get("required") or [])
+    return {name: by_type.get(str(properties.get(name, {}).get("type")), "x") for name in required}
 
 
 def _calls(tools: Sequence[ListedTool], context: Mapping[str, Any]) -> Iterable[tuple[ListedTool, dict[str, JsonValue]]]:

@@ -150,7 +150,7 @@ def rows(suite: Suite, work: Path) -> Iterator[Row]:
     with ExitStack() as stack:
         everything = stack.enter_context(_served("server.py", work / "server.log"))
         tasks = stack.enter_context(_served("tasks.py", work / "tasks.log"))
-        settings = {"MCP_ALLOW": "127.0.0.1", "MCP_TASK_AFTER_S": "0.3", "LOG_LEVEL": "warning"}
+        settings = {"MCP_ALLOW": "127.0.0.1", "MCP_TASK_AFTER_S": "0.5", "LOG_LEVEL": "warning"}
         service = ServiceProcess(work / "service", _catalog(work / "data", tasks), **settings)
         service.start()
         stack.callback(service.stop)

@@ -4,6 +4,7 @@ import pytest
 
 from engine.mcp_servers.entries import NoTool, definition_of, entry_of
 from engine.runtimes.mcp.listing import ListedTool
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope
 from toolagent.contracts.mcp_servers import McpServerSpec
 from toolagent.contracts.sources import McpHints, McpSource
@@ -47,6 +48,6 @@ def test_the_servers_own_words_stay_in_the_source() -> None:
 
 @pytest.mark.parametrize("schema", [{"$ref": "#/$defs/x"}, {"type": "object", "description": "x" * 70_000}])
 def test_a_schema_that_cannot_be_used_makes_no_tool(schema: dict[str, str]) -> None:
-    said = {**schema, "$defs": {"x": {"properties": {"p": {"format": "file-path"}, "q": {"$ref": "#/$defs/x"}}}}}
+    said: JsonSchema = {**schema, "$defs": {"x": {"properties": {"p": {"format": "file-path"}, "q": {"$ref": "#/$defs/x"}}}}}
     with pytest.raises(NoTool):
         entry_of(definition_of(ListedTool("act", "", said)), "far_act", FAR, SERVER)

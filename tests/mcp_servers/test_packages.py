@@ -19,7 +19,7 @@ def spec(command: str) -> McpServerSpec:
     ("command", "expected"),
     [
         ("uvx mcp-server-time", PackageCommand(PYTHON, (("mcp-server-time", "mcp-server-time"),), "mcp-server-time", ())),
-        ("uvx mcp-server-git@1.2 --repository /x", PackageCommand(PYTHON, (("mcp-server-git", "mcp-server-git==1.2"),), "mcp-server-git", ("--repository", "/x"))),
+        ("uvx a-b@1.2 --repository /x", PackageCommand(PYTHON, (("a-b", "a-b==1.2"),), "a-b", ("--repository", "/x"))),
         ("uvx a@latest", PackageCommand(PYTHON, (("a", "a"),), "a", ())),
         ("uvx --from a[x]==2 b -v", PackageCommand(PYTHON, (("a", "a[x]==2"),), "b", ("-v",))),
         ("uvx --with mcp<2 --python 3.12 a", PackageCommand(PYTHON, (("a", "a"), ("mcp", "mcp<2")), "a", (), "3.12")),

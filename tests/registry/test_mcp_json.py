@@ -17,7 +17,7 @@ from engine.store.mcp_servers import McpServerRows
 from toolagent.contracts.mcp_servers import McpServer, McpServerSpec, McpTransport
 from workers.state.secrets import SecretSource
 
-TIME: JsonValue = {"command": "uvx", "args": ["mcp-server-time"]}
+TIME: dict[str, JsonValue] = {"command": "uvx", "args": ["mcp-server-time"]}
 
 
 class Importing:

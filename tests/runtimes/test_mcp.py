@@ -313,3 +313,9 @@ async def test_a_server_is_well_while_it_answers_a_ping(parts: RuntimeParts) -> 
             process.resume()
         assert found == Vitals(is_well=False, said="it did not answer a ping within 0.5 s")
         assert (await runtime.vitals(running, mcp_source(), 5.0)).is_well
+
+
+@pytest.mark.parametrize("behaviour", ["", "strict"])
+async def test_which_revision_a_program_speaks_is_found_out_even_if_it_ends_at_the_question(parts: RuntimeParts, behaviour: str) -> None:
+    listing = await runtime_of(parts).listed(TOOL, mcp_source(behaviour), silent)
+    assert (listing.revision, [tool.name for tool in listing.tools]) == ("2025-11-25", ["act"])

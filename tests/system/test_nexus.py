@@ -87,6 +87,16 @@ async def test_the_operations_answer_and_refuse(near: ServiceProcess) -> None:
     assert ("Did you mean calculator?" in refused[0]["message"], "pw" in refused[3]["message"]) == (True, False)
 
 
+async def test_a_key_makes_one_task_of_two_and_refuses_another(near: ServiceProcess) -> None:
+    spec: dict[str, JsonValue] = {"type": "build_tool", "tool_name": "far_keyed", "description": "Count words."}
+    request: dict[str, JsonValue] = {"spec": spec, "idempotency_key": uuid4().hex}
+    async with far_agent(near) as client:
+        first, again = [await asked(client, "create_tool", request) for _ in range(2)]
+        other = await asked(client, "create_tool", {**request, "spec": {**spec, "description": "Count letters."}})
+    assert first == again
+    assert (first["status"], other["task_id"], "another request" in other["reason"]) == ("failed", "", True)
+
+
 async def test_a_workflow_beside_the_service_has_a_tool_made_as_its_child(near: ServiceProcess) -> None:
     client = await Client.connect(near.temporal_address, plugins=[ToolAgentPlugin()])
     async with Worker(client, task_queue="near", workflows=[NearMakes]):

@@ -37,7 +37,7 @@ from workers.failures import CannotRun
 from workers.grace import Grace
 from workers.host.containers import engine_check
 from workers.host.knowhub import some_knowhub, synchronised
-from workers.host.making import repairs_of, running_making
+from workers.host.making import repairs_of, running_making, running_sampling
 from workers.host.mcp_servers import mcp_servers_of, noticing, watched_servers
 from workers.host.runtimes import running_runtimes
 from workers.nexus import NexusOperations
@@ -105,7 +105,7 @@ async def running_host(
         found = settings.catalog
         catalog = catalog_of(store, found, settings.database, state, builtin)
         watched = imported_catalog(
-            noticing(ending_after(catalog, departures), servers.look_at_new),
+            noticing(ending_after(catalog, departures), servers.look_again),
             found.data_dir,
             state.root,
             watch=found.catalog_watch,
@@ -133,7 +133,8 @@ async def running_host(
             maintenance,
             ServiceMaintenance(store.hosts, rounds),
         )
-        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub)
+        sampling = await stack.enter_async_context(running_sampling(store, settings))
+        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub, sampling)
         nexus = NexusOperations(client, store.registry, store.matching, store.tasks)
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.calls.bucket_limits, activities, making, nexus, grace, intake)

@@ -14,7 +14,9 @@ from activities.brief_agent import BriefAgent
 from activities.follow_task import FollowTask
 from activities.make_tool import MakeTool
 from activities.use_tool import UseTool
+from engine.calling.dialogues import Sampling
 from engine.calling.intake import Intake
+from engine.calling.sampling import ModelSampling
 from engine.calls.file_parameters import FileParameters
 from engine.making.build_ways import WaysParts
 from engine.making.candidates import Candidates
@@ -141,6 +143,19 @@ async def running_making(
             UseTool(transcript, (coding, service)),
             chats,
         )
+
+
+@asynccontextmanager
+async def running_sampling(store: Store, settings: Settings) -> AsyncGenerator[Sampling | None]:
+    """Our model for tools that ask one, until the block ends; None where none is set."""
+    provider = _provider(settings.model)
+    if provider is None:
+        yield None
+        return
+    try:
+        yield ModelSampling(provider, _prices(settings.catalog), store.turns).answer
+    finally:
+        await provider.aclose()
 
 
 def repairs_of(store: Store, settings: Settings, client: Client) -> RepairsFromProduction:

@@ -58,8 +58,8 @@ def noticing(catalog: ImportCatalog, notice: Callable[[], None]) -> ImportCatalo
 
 @asynccontextmanager
 async def watched_servers(servers: RegisteredServers) -> AsyncGenerator[None]:
-    """Servers of a file are looked at beside everything else: the service does not wait for them. Ends with the block."""
-    task = asyncio.create_task(_watch(servers), name="look at new MCP servers")
+    """Servers that are due are looked at beside everything else: nothing waits for an installation. Ends with the block."""
+    task = asyncio.create_task(_watch(servers), name="look at MCP servers")
     try:
         yield
     finally:
@@ -70,8 +70,8 @@ async def watched_servers(servers: RegisteredServers) -> AsyncGenerator[None]:
 async def _watch(servers: RegisteredServers) -> None:
     while True:
         try:
-            await servers.watch_new()
+            await servers.watch()
         except StoreUnavailableError as error:
-            _log.warning("new_mcp_servers_not_looked_at", reason=str(error), then=f"again in {_AGAIN_S:g} s")
+            _log.warning("mcp_servers_not_looked_at", reason=str(error), then=f"again in {_AGAIN_S:g} s")
         await asyncio.sleep(_AGAIN_S)
-        servers.look_at_new()
+        servers.look_again()

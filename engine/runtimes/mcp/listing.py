@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.mcp.session import Session
 from toolagent.contracts.contract import JsonSchema
-from toolagent.contracts.sources import McpHints
+from toolagent.contracts.sources import McpHints, Revision
 from toolagent.core.texts import well_formed, well_formed_value
 from toolagent.validation.schemas import schema_faults
 
@@ -47,6 +47,8 @@ class ListingFault:
 class Listing:
     """In the server's order; of tools of one name the first."""
 
+    revision: Revision | None = None
+    """Of the protocol that the server was found to speak, which is tried first from then on; None where nothing is to be remembered."""
     tools: list[ListedTool] = field(default_factory=list[ListedTool])
     faults: list[ListingFault] = field(default_factory=list[ListingFault])
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.runtimes.environments.dependencies import Dependencies, Kind, dependencies_of
@@ -55,7 +55,9 @@ async def program_of(
         environment = await environments.ensure(dependencies, tool_id, progress) if dependencies else None
     except ScriptFailure as failure:
         raise failure.as_start_failure from failure
-    return await asyncio.to_thread(_found, source.command, project, environment, environments)
+    found = await asyncio.to_thread(_found, source.command, project, environment, environments)
+    # A package of an index begins in its home, where it may write: its project holds nothing but locks.
+    return found if source.server is None else replace(found, project=None)
 
 
 def _of_the_machine(source: McpSource, tool_id: str, environments: ScriptEnvironments) -> ServerProgram:

@@ -94,10 +94,26 @@ class RemoteMcpRuntime:
         return await offered_by(server, offer)
 
     async def listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
-        """What the server of a source offers, which is up for that alone. Raises StartFailed, CallFailed."""
+        """What the server of a source offers, which is up for that alone. Raises StartFailed, CallFailed.
+
+        A program is asked for 2026-07-28 first. One that ends at that, as some of before do, is started again, and not asked.
+        """
+        if source.url is not None or source.revision is not None:
+            return await self._listed(tool, source, progress)
+        try:
+            return await self._listed(tool, source.model_copy(update={"revision": "2026-07-28"}), progress)
+        except StartFailed as failure:
+            if "exit_code" not in failure.details:
+                raise
+            return await self._listed(tool, source, progress)
+
+    async def _listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
         running = await self.start(tool, source, progress)
         try:
-            return await self.list_tools(running)
+            listing = await self.list_tools(running)
+            if source.url is None:
+                listing.revision = "2026-07-28" if _server_of(running).session.is_modern else "2025-11-25"
+            return listing
         finally:
             await self.stop(running)
 

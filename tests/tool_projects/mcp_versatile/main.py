@@ -142,10 +142,17 @@ def initialize(asked: dict) -> None:
             result(asked, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "versatile", "version": "1"}})
 
 
+def discover(asked: dict) -> None:
+    """Of a revision that this server does not know."""
+    if BEHAVIOUR == "strict":
+        os._exit(5)
+    say({"id": asked["id"], "error": {"code": -32601, "message": "unknown"}})
+
+
 def handle(asked: dict) -> None:
     match asked.get("method"):
-        case "initialize":
-            initialize(asked)
+        case "initialize" | "server/discover" as method:
+            initialize(asked) if method == "initialize" else discover(asked)
         case "tools/call":
             threading.Thread(target=call, args=(asked,), daemon=True).start()
         case "tools/list":

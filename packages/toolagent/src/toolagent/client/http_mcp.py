@@ -40,7 +40,7 @@ class McpServerRequests(Requests):
         told: dict[str, JsonValue] = {"url": url, "command": command, "args": [*args], "env": {**(env or {})}}
         told |= {"headers": {**(headers or {})}, "prefix": prefix, "trusted": trusted, "allow_hosts": [*allow_hosts]}
         told |= {"allow_read": [*allow_read], "allow_write": [*allow_write]}
-        body = {"name": name, **{field: value for field, value in told.items() if value or value == ""}}
+        body: dict[str, JsonValue] = {"name": name, **{field: value for field, value in told.items() if value or value == ""}}
         return parsed(McpServer, self._ask("POST", "/mcp_servers", body, unbounded=True))
 
     def refresh_mcp_server(self, name: str) -> McpServer:

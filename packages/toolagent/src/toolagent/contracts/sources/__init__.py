@@ -8,7 +8,7 @@ from toolagent.contracts.sources.builtin import BuiltinSource
 from toolagent.contracts.sources.docker import DockerSource
 from toolagent.contracts.sources.local import LocalSource
 from toolagent.contracts.sources.login import Login
-from toolagent.contracts.sources.mcp import McpHints, McpSource
+from toolagent.contracts.sources.mcp import McpHints, McpSource, Revision
 from toolagent.contracts.sources.over_http import BodyEncoding, HttpMethod, HttpSource, ParameterStyle
 from toolagent.contracts.sources.remote import Envelope, RemoteSource
 from toolagent.contracts.sources.script import ScriptSource
@@ -28,6 +28,7 @@ __all__ = [
     "PackedSource",
     "ParameterStyle",
     "RemoteSource",
+    "Revision",
     "ScriptLanguage",
     "ScriptSource",
     "Source",

@@ -1,6 +1,6 @@
 """A tool of an MCP server."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field
 
@@ -9,7 +9,7 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import HeaderName, SecretName
 from toolagent.contracts.sources.source import PackedSource, ScriptLanguage, SharedProcess, Traits, WithoutUser
 
-__all__ = ["McpHints", "McpSource"]
+__all__ = ["McpHints", "McpSource", "Revision"]
 
 
 class McpHints(Contract):
@@ -22,7 +22,9 @@ class McpHints(Contract):
     open_world: bool | None = None
 
 
-_MODERN = "2026-07-28"
+Revision: TypeAlias = Literal["2025-11-25", "2026-07-28"]
+
+_MODERN: Revision = "2026-07-28"
 
 
 class McpSource(PackedSource):
@@ -52,7 +54,7 @@ class McpSource(PackedSource):
         dict[str, str], Field(description="Variables of the server that is started; `secret:NAME` as a value is that secret.")
     ] = {}
     revision: Annotated[
-        Literal["2025-11-25", "2026-07-28"] | None,
+        Revision | None,
         Field(description="The revision of the protocol that is tried first; unset: 2026-07-28 by HTTP, 2025-11-25 with a program."),
     ] = None
     process: SharedProcess = None

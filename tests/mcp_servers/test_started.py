@@ -1,0 +1,114 @@
+"""Servers that are started here: what they list, and those that do not come up; packages of the indexes."""
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from engine.making.node_projects.npm_runs import NpmRuns
+from engine.making.uv.locking import ProjectLocks
+from engine.making.uv.runs import UvRuns
+from engine.mcp_servers.looking import ServerLooks
+from engine.mcp_servers.preparing import PackageParts, PackageServers
+from engine.registry.archives import ProjectArchives
+from engine.registry.stored_archives import StoredArchives
+from engine.runtimes.environments.execution import Executor
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.local.boxed_runs import LocalSettings
+from engine.runtimes.mcp.runtime import McpRuntime
+from engine.runtimes.projects import Projects
+from engine.store.content.folder import FolderContent
+from engine.store.database import Database
+from engine.store.files import FileStore
+from tests.parts import installer_of, launching, sandboxing
+from toolagent.contracts.mcp_servers import McpServerSpec
+from toolagent.core.failures import McpServerNotReachedError
+from toolagent.core.mcp_specs import settled_spec
+from workers.host.scripts import indexes_of
+from workers.settings.environment import environment
+
+LISTS = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    about = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "near", "version": "1"}}
+    tools = {"tools": [{"name": "act", "inputSchema": {"type": "object"}}]}
+    result = {"initialize": about, "tools/list": tools}.get(asked["method"], {})
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+FLOODS = "import sys\nwhile True:\n    sys.stderr.write('x' * 100_000)\n    sys.stderr.flush()\n"
+
+
+@pytest.fixture
+def start_timeout_s() -> float:
+    return 20.0
+
+
+@pytest.fixture
+def looks(database: Database, tmp_path: Path, start_timeout_s: float) -> Generator[ServerLooks]:
+    state = tmp_path / "state"
+    state.mkdir()
+    with launching(state) as launcher:
+        sandbox = sandboxing(state, launcher, tmp_path / "environments")
+        programs = sandbox.environments.programs
+        executor, installer = Executor(launcher, sandbox.sandbox), installer_of(indexes_of(programs, environment()), sandbox.egress)
+        files = FileStore(database, FolderContent(tmp_path / "files"), tmp_path / "files", 64 * 1_048_576)
+        archives = ProjectArchives(files)
+        settings = LocalSettings(data=tmp_path, state=state, calls=state / "calls", start_timeout_s=start_timeout_s, stop_grace_s=2.0)
+        projects = Projects(state / "projects", StoredArchives(files, archives))
+        runtime = McpRuntime(settings, launcher, sandbox, HttpExchange(), lambda _: None, projects)
+        locks, npm = ProjectLocks(UvRuns(executor, programs, installer)), NpmRuns(executor, programs, installer)
+        yield ServerLooks(runtime, PackageServers(PackageParts(tmp_path / "work", locks, npm, sandbox.environments, archives)))
+
+
+def python(program: str) -> McpServerSpec:
+    return settled_spec(McpServerSpec(command="python3", args=("-c", program)))
+
+
+async def test_a_program_of_the_machine_is_asked_in_the_sandbox(looks: ServerLooks) -> None:
+    look = await looks.look("near", python(LISTS))
+    assert [*look.found.by_id] == ["near_act"]
+    assert (look.found.source.process, look.found.source.server, look.left_out) == ("near", "near", ())
+
+
+@pytest.mark.parametrize("start_timeout_s", [3.0])
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import sys; sys.exit('no configuration')", "It said last: no configuration"),
+        ("print('garbage')", "exited with code 0"),
+        (FLOODS, "did not answer `initialize`"),
+    ],
+)
+async def test_a_server_that_does_not_come_up_says_why(looks: ServerLooks, program: str, said: str) -> None:
+    with pytest.raises(McpServerNotReachedError, match=said):
+        await looks.look("near", python(program))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("command", "tool"),
+    [
+        ("uvx mcp-server-time", "near_get_current_time"),
+        ("uvx mcp-server-sqlite", "near_list_tables"),
+        ("npx -y @modelcontextprotocol/server-everything", "near_echo"),
+    ],
+)
+async def test_a_package_is_locked_once_and_the_same_is_started_again(looks: ServerLooks, command: str, tool: str) -> None:
+    """The second has to have an older SDK than the index gives it."""
+    first, *args = command.split()
+    spec = settled_spec(McpServerSpec(command=first, args=tuple(args)))
+    look = await looks.look("near", spec)
+    assert tool in look.found.by_id
+    assert look.found.source.content is not None
+    again = await looks.look("near", spec, look.found.source)
+    assert again.found.by_id == look.found.by_id
+
+
+@pytest.mark.long
+async def test_a_package_that_is_not_there_or_has_no_such_program_is_told(looks: ServerLooks) -> None:
+    for args, said in ((("no-such-package-of-anybody-1",), "cannot be locked"), (("packaging",), "has no program of that name")):
+        with pytest.raises(McpServerNotReachedError, match=said):
+            await looks.look("near", settled_spec(McpServerSpec(command="uvx", args=args)))

@@ -1,0 +1,73 @@
+"""The table of MCP servers and their tools, on both kinds of database."""
+
+from datetime import UTC, datetime
+
+from engine.store.database import Database
+from engine.store.groups import GroupTable
+from engine.store.mcp_servers import Definitions, McpServerRows
+from engine.store.tools import ToolTable
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
+from toolagent.contracts.mcp_servers import McpServer, McpServerSpec, WaitingVersion
+from toolagent.contracts.sources import McpSource
+
+NOW = datetime(2026, 11, 25, tzinfo=UTC)
+SOURCE = McpSource(tool_name="-", command=("x",), process="near", server="near")
+NEAR = McpServer(name="near", spec=McpServerSpec(command="x"), registered_at=NOW, attempted_at=NOW)
+
+
+def entry_of(tool_id: str, definition: str) -> ToolEntry:
+    return ToolEntry(manifest=ToolManifest(tool_id=tool_id, name=tool_id, description=definition), sources=(SOURCE,))
+
+
+def listing(**by_id: str) -> Definitions:
+    return Definitions(SOURCE, by_id, entry_of)
+
+
+async def test_a_server_is_taken_in_asked_again_and_taken_out(database: Database) -> None:
+    rows, tools, groups = McpServerRows(database), ToolTable(database), GroupTable(database)
+    added = await rows.add(NEAR, listing(a="1", b="1"))
+    assert added == (NEAR.model_copy(update={"tool_ids": ("a", "b")}), frozenset())
+    assert await rows.add(NEAR, listing(c="1")) is None
+    assert added is not None
+    renewed = await rows.renew(added[0], listing(a="2", c="1"))
+    assert renewed is not None
+    server = renewed[0]
+    assert (server.tool_ids, server.gone, server.waiting) == (("a", "c"), ("b",), (WaitingVersion(tool_id="a", version="1.1.0"),))
+    assert await rows.get("near") == server
+    versions = {version.version: (version.status, version.is_active) for version in await tools.versions("a")}
+    assert versions == {"1.0.0": (ToolStatus.ACTIVE, True), "1.1.0": (ToolStatus.INACTIVE, False)}
+    gone, group = await tools.get("b"), await groups.get("near")
+    assert gone is not None
+    assert group is not None
+    assert (gone.manifest.status, group.tool_ids) == (ToolStatus.UNAVAILABLE, ("a", "c"))
+    assert (await rows.remove("near"), await rows.remove("near")) == (3, None)
+    assert (await tools.list_ids(), await groups.get("near"), await rows.list_all()) == ((), None, ())
+
+
+async def test_a_look_that_comes_late_writes_nothing_over_another_registration(database: Database) -> None:
+    rows = McpServerRows(database)
+    await rows.add(NEAR, listing(a="1"))
+    await rows.remove("near")
+    await rows.add(NEAR.model_copy(update={"registered_at": datetime(2026, 11, 26, tzinfo=UTC)}), listing(b="1"))
+    assert (await rows.renew(NEAR, listing(a="1")), await rows.note(NEAR)) == (None, False)
+    assert await ToolTable(database).list_ids() == ("b",)
+
+
+async def test_a_group_or_a_tool_of_others_is_not_touched(database: Database) -> None:
+    rows, tools = McpServerRows(database), ToolTable(database)
+    await tools.put(entry_of("a", "ours"), "registry")
+    added = await rows.add(NEAR, listing(a="1", b="1"))
+    assert added is not None
+    assert (added[0].tool_ids, added[1]) == (("b",), frozenset({"a"}))
+    assert await rows.bring_in({"near": NEAR.spec}, ("near",)) == ("near",)
+    await rows.remove("near")
+    assert await tools.list_ids() == ("a",)
+
+
+async def test_two_hundred_and_fifty_tools_are_written_in_several_transactions(database: Database) -> None:
+    rows = McpServerRows(database)
+    added = await rows.add(NEAR, listing(**{f"t{number}": "1" for number in range(250)}))
+    assert added is not None
+    assert len(added[0].tool_ids) == 250
+    assert await rows.source("near") == SOURCE

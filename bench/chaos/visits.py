@@ -33,7 +33,7 @@ KINDS: Mapping[str, Kind] = {
     )
 }
 
-_ASK_S, _PATIENCE_S, _PAUSE_S, _POLL_S = 30.0, 120.0, 0.3, 0.5
+_ASK_S, _PATIENCE_S, _PAUSE_S, _POLL_S = 30.0, 300.0, 0.3, 0.5
 _LONGEST_PAUSE_S = 3.0
 _AGAIN = {ErrorType.UNAVAILABLE, ErrorType.TIMEOUT}
 """After these a client asks again under the same key; when they are the call's end, it is told the same again."""
@@ -170,9 +170,8 @@ class Visitors:
                 one.wrongs.append(f"its task is {result['taskId']}")
             if (end := await self.task(http, one)) is not None:
                 one.note(end)
-                return True
-            one.wrongs.append(f"its task was lost: {one.last}")
-            return False
+            # One that is not told in time is looked up afterwards.
+            return True
         end = _end_of(result)
         if isinstance(end, dict) and end.get("type") in _AGAIN:
             return False
@@ -189,6 +188,8 @@ class Visitors:
         message = await self._asked(http, one.call.door, one, request.body, request.headers)
         one.last = json.dumps(message)[:300]
         if message.get("error", {}).get("code") == _INVALID_PARAMS:
+            if one.was_task:
+                one.wrongs.append(f"its task was denied: {one.last}")
             return None
         return message.get("result", {})
 

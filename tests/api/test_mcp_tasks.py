@@ -138,8 +138,16 @@ async def test_the_end_of_a_task_is_told_before_its_record_is_settled(stocked: H
     stocked.client.script = goes_on
     async with calling(stocked.dependencies, NEW, DECLARED) as client:
         task_id = (await client.result("tools/call", name="echo", arguments={}))["taskId"]
-        ids = {"call_id": task_id, "tool_id": "echo", "workflow_id": task_id, "run_id": "r"}
-        await stocked.calls.mark_sent(CallRecord(**ids, version="1.0.0", fingerprint="f", created_at=datetime.now(UTC)))
+        record = CallRecord(
+            call_id=task_id,
+            tool_id="echo",
+            version="1.0.0",
+            fingerprint="f",
+            workflow_id=task_id,
+            run_id="r",
+            created_at=datetime.now(UTC),
+        )
+        await stocked.calls.mark_sent(record)
         stocked.client.finish(task_id, succeeded(task_id, "echo", {"said": "hi"}, datetime.now(UTC), execution_time=0.0, metadata={}))
         done = await client.result("tasks/get", taskId=task_id)
         assert (done["status"], done["result"]["structuredContent"]) == ("completed", {"said": "hi"})

@@ -135,6 +135,9 @@ class Tasks:
                 told = f"Nobody can say now how far the task {task_id} is: Temporal is away. Ask again."
                 raise MCPError(INTERNAL_ERROR, told) from error
         if record is None and view is None:
+            # It may have ended in between: then its record is new, and nobody has it in hand any more.
+            record = await self._records.get(task_id)
+        if record is None and view is None:
             raise _unknown(task_id)
         return record, view
 

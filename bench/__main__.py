@@ -28,6 +28,10 @@ from bench.lanes.killed import measure_kills
 from bench.lanes.slow import measure_slow_calls
 from bench.machine import describe_machine, load_average, server_settings
 from bench.making import NotMadeError, measure_builds, measure_deploys, measure_history, workshop
+from bench.mcp.calls import PEERS as PEERS_OF_MCP
+from bench.mcp.calls import calls_of_mcp
+from bench.mcp.pages import measure_pages
+from bench.mcp.sessions import measure_sessions
 from bench.memory import measure_memory
 from bench.processes import NotReadyError, end_in_order
 from bench.profile import NoProfilerError, measure_profile
@@ -41,7 +45,7 @@ from bench.service import ROOT, Tree
 from bench.stage import OURS, PEERS, THEN, Stage, side_by_side
 from bench.starts import measure_starts
 
-PIECES = ("calls", "lanes", "cold", "isolation", "making", "starts", "scale", "memory", "keeping", "profile", "search", "chats")
+PIECES = ("calls", "lanes", "cold", "isolation", "making", "starts", "scale", "memory", "keeping", "profile", "search", "chats", "mcp")
 _WITH_IT = {"lanes": ("scale", "memory")}
 """What a piece is not whole without."""
 
@@ -71,14 +75,19 @@ class Extent:
     profile_s: float
     keeping_s: float
     chats: Amount
+    mcp_sessions: tuple[int, int]
 
     @property
     def plan_of_lanes(self) -> Plan:
         return replace(self.plan, rounds=self.lane_rounds)
 
 
-_FULL = Extent(Plan(5, 3.0, _CALLERS, 0.5), 9, 100, 3, 200, Sizes(10_000, 1_000_000), 100_000, 10.0, 3, 3, 10.0, 120.0, Amount())
-_QUICK = Extent(Plan(1, 1.0, _CALLERS, 0.3), 2, 10, 1, 20, Sizes(1_000, 50_000), 4_000, 2.0, 1, 1, 3.0, 30.0, Amount(chats=100, long=200))
+_FULL = Extent(
+    Plan(5, 3.0, _CALLERS, 0.5), 9, 100, 3, 200, Sizes(10_000, 1_000_000), 100_000, 10.0, 3, 3, 10.0, 120.0, Amount(), (1_000, 5_000)
+)
+_QUICK = Extent(
+    Plan(1, 1.0, _CALLERS, 0.3), 2, 10, 1, 20, Sizes(1_000, 50_000), 4_000, 2.0, 1, 1, 3.0, 30.0, Amount(chats=100, long=200), (200, 1_000)
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -90,7 +99,8 @@ def main(arguments: Sequence[str]) -> int:
     pieces = _pieces(asked)
     peers = [peer for peer in asked.peers.split(",") if peer in PEERS and not asked.against]
     if "calls" not in pieces:
-        peers = [peer for peer in peers if peer in PEERS_OF_LANES and "lanes" in pieces]
+        also = {"lanes": PEERS_OF_LANES, "mcp": PEERS_OF_MCP}
+        peers = [peer for peer in peers if any(peer in theirs for piece, theirs in also.items() if piece in pieces)]
     before = load_average()
     results = Results(machine=describe_machine(), run={})
     with ExitStack() as stack:
@@ -136,11 +146,11 @@ class Run:
 
     def measure(self, pieces: Sequence[str], peers: Sequence[str], targets: str | None) -> None:
         """A piece that fails is told and left out: the others are still worth knowing."""
-        if {"calls", "lanes", "cold", "isolation"} & set(pieces):
+        if {"calls", "lanes", "mcp", "cold", "isolation"} & set(pieces):
             with Stage(self.folder, peers, self.other) as stage:
                 self.results.remarks += stage.remarks
-                if {"calls", "lanes"} & set(pieces):
-                    self._calls(stage, targets, of_lanes="calls" not in pieces)
+                if {"calls", "lanes", "mcp"} & set(pieces):
+                    self._calls(stage, targets, pieces)
                 if "cold" in pieces:
                     with self._telling("cold"):
                         self.results.singles += measure_cold_starts(stage.service, self.folder, self.extent.cold_starts)
@@ -156,20 +166,23 @@ class Run:
             ("profile", self._profile),
             ("search", self._search),
             ("chats", self._chats),
+            ("mcp", self._mcp),
         ):
             if piece in pieces:
                 with self._telling(piece):
                     measured()
 
-    def _calls(self, stage: Stage, targets: str | None, *, of_lanes: bool) -> None:
+    def _calls(self, stage: Stage, targets: str | None, pieces: Sequence[str]) -> None:
         wanted = targets.split(",") if targets else [""]
         # What is asked of ours is meant of the other tree too.
         also = [name.replace(OURS, THEN, 1) for name in wanted if name.startswith(OURS)]
         chosen = side_by_side([target for target in stage.targets if target.name.startswith((*wanted, *also))])
-        if of_lanes:
-            self._take(measure(self.generator, calls_of_lanes(chosen), self.extent.plan_of_lanes))
-        else:
+        if "calls" in pieces:
             self._take(measure(self.generator, chosen, self.extent.plan))
+        else:
+            of_pieces = {"lanes": calls_of_lanes, "mcp": calls_of_mcp}
+            for of_piece in (of_piece for piece, of_piece in of_pieces.items() if piece in pieces):
+                self._take(measure(self.generator, of_piece(chosen), self.extent.plan_of_lanes))
         with self._telling("lanes of the calls"):
             self.results.singles += stage.lane_shares()
 
@@ -231,6 +244,13 @@ class Run:
         checked = check_chats(self.folder / "chats", self.extent.chats)
         self.results.singles += checked.singles()
         self.results.remarks += [f"- BROKEN {fault}" for fault in checked.faults]
+
+    def _mcp(self) -> None:
+        """The calls of it are measured with all calls."""
+        with self._telling("pages"):
+            self._take(measure_pages(self.generator, self.folder, self.extent.plan_of_lanes, self.extent.sizes.tools))
+        with self._telling("sessions"):
+            self.results.singles += measure_sessions(self.folder, *self.extent.mcp_sessions)
 
     def _take(self, made: Measurements) -> None:
         self.results.rows += made.rows

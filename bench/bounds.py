@@ -56,6 +56,32 @@ def _times_or_more(name: str, times: float, more: float) -> Value:
     return lambda results: max(value * times, value + more) if (value := results.single(name)) is not None else None
 
 
+def _bounds_of_mcp(name: str, revision: str) -> list[Bound]:
+    echo, free, by = f"mcp.{name}.echo", f"mcp.{name}.free", f"by MCP {revision}"
+    gateways = [
+        Bound(
+            f"tool without side effects {by}: calls/s at {callers} over ContextForge's",
+            _AT_LEAST,
+            1,
+            _rate(free, callers),
+            _rate("contextforge.http", callers),
+        )
+        for callers in (16, 64)
+    ]
+    return [
+        Bound(f"echo {by}: p50 over POST /run_tool", _AT_MOST, 1.3, _p50(echo), _p50("ours.echo")),
+        Bound(f"echo {by}: calls/s at 16 over FastMCP's echo", _AT_LEAST, 0.5, _rate(echo, 16), _rate("fastmcp.echo", 16)),
+        Bound(
+            f"tool without side effects {by}: calls/s at 16 over FastMCP's same call",
+            _AT_LEAST,
+            0.8,
+            _rate(free, 16),
+            _rate("fastmcp.http", 16),
+        ),
+        *gateways,
+    ]
+
+
 _BOUNDS = (
     Bound("echo: calls/s at 64 over the bare eager workflow", _AT_LEAST, 5, _rate("ours.echo", 64), _rate("bare.local", 64)),
     Bound("echo: calls/s at 64 over bare update", _AT_LEAST, 1.2, _rate("ours.echo", 64), _rate("bare.update", 64)),
@@ -190,6 +216,22 @@ _BOUNDS = (
     Bound("labelled queries: recall@5 by words and meanings", _AT_LEAST, 90, _single("search.recall.both"), unit="%"),
     Bound("the same by words alone", "", None, _single("search.recall.words"), unit="%"),
     Bound("exact ids and names that come first", _AT_LEAST, 100, _single("search.named.both"), unit="%"),
+    *(bound for name, revision in (("session", "2025-11-25"), ("single", "2026-07-28")) for bound in _bounds_of_mcp(name, revision)),
+    Bound(
+        "tool of an MCP server over HTTP: p50 over the same as a remote tool",
+        _AT_MOST,
+        1.3,
+        _p50("ours.upstream_by_mcp"),
+        _p50("ours.upstream_by_http"),
+    ),
+    Bound("page of tools by MCP: p50 with many tools over few", _AT_MOST, 1.5, _p50("page.many"), _p50("page.few")),
+    Bound(
+        "resident after all sessions of MCP clients over after a fifth",
+        _AT_MOST,
+        1.2,
+        _single("mcp.sessions.all"),
+        _single("mcp.sessions.some"),
+    ),
     Bound("resident when idle, everything", _AT_MOST, 500, _single("memory.idle"), unit="MiB"),
 )
 

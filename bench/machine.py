@@ -18,7 +18,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 def describe_machine() -> dict[str, str]:
     said = subprocess.run([temporal_binary(), "--version"], capture_output=True, text=True, check=False).stdout.strip()
-    peers = " ".join((ROOT / f"bench/peers/{peer}.txt").read_text("utf-8").split()[0] for peer in ("fastmcp", "dbos"))
+    peers = " ".join((ROOT / f"bench/peers/{peer}.txt").read_text("utf-8").split()[0] for peer in ("fastmcp", "dbos", "contextforge"))
     return {
         "processor": f"{_model()}, {psutil.cpu_count()} cores",
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",

@@ -86,10 +86,12 @@ def make_catalog(
     writes: Path | None = None,
     root: Path = ROOT,
     limits: Mapping[str, Mapping[str, JsonValue]] | None = None,
+    tools: Mapping[str, tuple[dict[str, JsonValue], dict[str, JsonValue]]] | None = None,
 ) -> Path:
     """The shipped catalog of the tree and the tools of this bench, and `more` entries that nobody calls. Returns the folder.
 
     `writes` is a folder that the tools of the bench ask to write to; without it they have their own. `limits` are of groups, by their ids.
+    `tools` are further ones by their ids, each with its source and what its manifest has besides.
     """
     shutil.copytree(root / "data", folder, ignore=_NO_CACHES)
     shutil.copytree(ROOT / "bench/tool", folder / "bench_tool", ignore=_NO_CACHES)
@@ -101,7 +103,7 @@ def make_catalog(
             entry["securityContext"] = {"fileAccess": {"allowWrite": [str(writes)]}}
         registry["tools"].append(entry | manifest)
         sources["sources"][tool_id] = [{"type": "local", "host_dir": "bench_tool", "endpoint_path": path}]
-    for tool_id, (source, manifest) in _OTHER_TOOLS.items():
+    for tool_id, (source, manifest) in {**_OTHER_TOOLS, **(tools or {})}.items():
         registry["tools"].append({"tool_id": tool_id, "name": tool_id, "input_schema": _SCHEMA} | manifest)
         sources["sources"][tool_id] = [source]
     for number in range(more):

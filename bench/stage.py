@@ -4,15 +4,17 @@ import json
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict
 
 import httpx
 import psutil
-from pydantic import JsonValue
 
 from bench.environments import python_of
 from bench.load import NEW_KEY, OWN
+from bench.mcp.contextforge import ContextForge
+from bench.mcp.requests import NOT_AN_ERROR, OLDER, SESSIONS, SINGLE, McpRequest, tool_call
+from bench.mcp.upstream_tools import BY_HTTP, BY_MCP, tools_of_upstream
 from bench.peers.model import HEADERS
 from bench.postgres import Postgres, postgres_binaries
 from bench.processes import Child, bare_environment
@@ -47,18 +49,15 @@ ALL_LANES = "all"
 MODEL = "model"
 """Our service with a model that answers at once."""
 
-PEERS = (ALL_LANES, MODEL, "bare", "default", "fastmcp", "dbos")
+MCP = "mcp"
+"""Our service as MCP clients call it, and a tool of an MCP server."""
+
+CONTEXTFORGE = "contextforge"
+PEERS = (ALL_LANES, MODEL, "bare", "default", "fastmcp", "dbos", MCP, CONTEXTFORGE)
 _SESSIONS = 64
 _CHATS = tuple(f"bench {number}" for number in range(64))
 _CHAT = json.dumps({"message": "list all tools", "chat_id": OWN})
 _BODY = json.dumps({"message": "hello"})
-_MCP = {"Accept": "application/json, text/event-stream"}
-_MCP_CLIENT: dict[str, JsonValue] = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "bench", "version": "1"},
-}
-
 Parts = Mapping[str, Iterable[psutil.Process]]
 
 
@@ -94,7 +93,10 @@ class Stage:
 
     def _start(self, stack: ExitStack) -> None:
         self._stack = stack
-        self._data = make_catalog(self._folder / "data")
+        upstream = free_port()
+        self._data = make_catalog(self._folder / "data", tools=tools_of_upstream(upstream))
+        command = [sys.executable, str(ROOT / "bench/mcp/upstream.py"), "--port", str(upstream)]
+        self._upstream = self._child("upstream", command, upstream).tree()
         self.service = self._started(OurService(self._folder / "ours", self._data, HARMLESS))
         self._plain_tool()
         self._ceiling()
@@ -102,18 +104,19 @@ class Stage:
         if self._other is not None:
             data = make_catalog(self._folder / "then-data", root=self._other.root)
             self._ours(self._started(OurService(self._folder / "then", data, HARMLESS, self._other)), THEN)
-        if ALL_LANES in self._peers:
-            self._all_lanes()
-        if MODEL in self._peers:
-            self._model()
-        if "bare" in self._peers:
-            self._bare()
-        if "default" in self._peers:
-            self._default()
-        if "fastmcp" in self._peers:
-            self._fastmcp()
-        if "dbos" in self._peers:
-            self._dbos()
+        started = {
+            ALL_LANES: self._all_lanes,
+            MODEL: self._model,
+            "bare": self._bare,
+            "default": self._default,
+            "fastmcp": self._fastmcp,
+            "dbos": self._dbos,
+            MCP: self._mcp,
+            CONTEXTFORGE: self._contextforge,
+        }
+        for peer, start in started.items():
+            if peer in self._peers:
+                start()
 
     def lane_shares(self) -> list[Single]:
         """How many of the calls that took a lane so far were not over in time, and got a workflow all the same."""
@@ -259,20 +262,43 @@ class Stage:
         self._add("bare.default", label, f"http://127.0.0.1:{ours}/regular", parts, callers=(1,))
 
     def _fastmcp(self) -> None:
-        greeting = (_rpc("initialize", _MCP_CLIENT), json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
         url, parts = self._fastmcp_process("fastmcp")
-        self._add("fastmcp.echo", "FastMCP: echo", url, parts, **_tool_call("echo"), prelude=greeting)
+        self._add_mcp("fastmcp.echo", "FastMCP: echo", url, parts, tool_call(OLDER, "echo"))
         parts = {**parts, "tool": self._tool}
-        self._add("fastmcp.http", "FastMCP: the same HTTP call", url, parts, **_tool_call("call_http"), prelude=greeting)
+        call = tool_call(OLDER, "call_http")
+        self._add_mcp("fastmcp.http", "FastMCP: the same HTTP call", url, parts, call)
         url, parts = self._fastmcp_process("fastmcp-sessionless", "sessionless")
         parts = {**parts, "tool": self._tool}
-        self._add("fastmcp.sessionless", "FastMCP without sessions: the same HTTP call", url, parts, **_tool_call("call_http"))
+        label = "FastMCP without sessions: the same HTTP call"
+        self._add_mcp("fastmcp.sessionless", label, url, parts, replace(call, prelude=()))
 
     def _fastmcp_process(self, name: str, *form: str) -> tuple[str, Parts]:
         port = free_port()
         script = str(ROOT / "bench/peers/fastmcp_server.py")
         child = self._child(name, [str(python_of("fastmcp")), script, str(port), self._tool_url, *form], port)
         return f"http://127.0.0.1:{port}/mcp", {"FastMCP": child.tree()}
+
+    def _mcp(self) -> None:
+        """What `ours.echo` and `ours.free` do, as MCP clients ask for it; and a tool of an MCP server beside the same as a remote tool."""
+        parts = self.service.parts()
+        ours, url = {"our Python": parts["python"], "Temporal": parts["temporal"]}, f"{self.service.url}/mcp"
+        free = {**ours, "tool": self.service.tool_processes(HTTP_FREE)}
+        for name, revision in (("session", SESSIONS), ("single", SINGLE)):
+            label = f"ours by MCP {revision}"
+            self._add_mcp(f"mcp.{name}.echo", f"{label}: echo", url, ours, tool_call(revision, "echo"), (1, 16))
+            self._add_mcp(
+                f"mcp.{name}.free", f"{label}: HTTP tool without side effects", url, free, tool_call(revision, HTTP_FREE), (16, 64)
+            )
+        for tool, label in ((BY_MCP, "tool of an MCP server over HTTP"), (BY_HTTP, "the same of the same server as a remote tool")):
+            parts = {**ours, "upstream": self._upstream}
+            body, url = call_body(tool), f"{self.service.url}/run_tool"
+            self._add(f"ours.{tool}", f"ours: {label}", url, parts, body=body, expect='"success"', notes=LANE_WAY, callers=(1,))
+
+    def _contextforge(self) -> None:
+        gateway = ContextForge(self._folder, self._tool_url)
+        self._stack.callback(gateway.child.stop)
+        parts = {"ContextForge": gateway.child.tree(), "tool": self._tool}
+        self._add_mcp("contextforge.http", "ContextForge: the same HTTP call", gateway.url, parts, gateway.call, (16, 64))
 
     def _dbos(self) -> None:
         binaries = postgres_binaries()
@@ -297,6 +323,19 @@ class Stage:
         child.ready(lambda: not is_free(port))
         return child
 
+    def _add_mcp(self, name: str, label: str, url: str, parts: Parts, request: McpRequest, callers: Collection[int] | None = None) -> None:
+        self._add(
+            name,
+            label,
+            url,
+            parts,
+            body=request.body,
+            expect=NOT_AN_ERROR,
+            headers=request.headers,
+            prelude=request.prelude,
+            callers=callers,
+        )
+
     def _add(
         self,
         name: str,
@@ -319,18 +358,3 @@ def side_by_side(targets: Sequence[Target]) -> list[Target]:
     """The same rows of two trees next to each other, so that what else the machine does hits both alike."""
     ours = [target.name for target in targets]
     return sorted(targets, key=lambda target: ours.index(name if (name := target.name.replace(THEN, OURS, 1)) in ours else target.name))
-
-
-class _ToolCall(TypedDict):
-    body: str
-    expect: str
-    headers: Mapping[str, str]
-
-
-def _tool_call(tool: str) -> _ToolCall:
-    body = _rpc("tools/call", {"name": tool, "arguments": {"message": "hello"}})
-    return {"body": body, "expect": '"isError":false', "headers": _MCP}
-
-
-def _rpc(method: str, params: dict[str, JsonValue]) -> str:
-    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})

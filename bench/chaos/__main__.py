@@ -19,6 +19,7 @@ from bench.chaos.killing import kill_all, revive, stopped
 from bench.chaos.plan import KINDS, Door, plan_calls, plan_kills
 from bench.chaos.renting import rent
 from bench.chaos.truth import Fate, broken_promises, fates_of, running_workflows, useless_tools
+from bench.chaos.visiting import visit
 from bench.machine import load_average
 from bench.processes import end_in_order
 from bench.service import ROOT
@@ -33,6 +34,8 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, end_in_order)
     if asked.sessions:
         return rent(asked, console)
+    if asked.mcp:
+        return visit(asked, console)
     began, load = time.monotonic(), load_average()
     with tempfile.TemporaryDirectory(prefix="tool-agent-chaos-") as name:
         folder = Path(name)
@@ -121,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="what is asked and who is killed follows from it")
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--sessions", type=int, default=0, help="so many sessions of a group at a failing provider, instead of calls")
+    parser.add_argument("--mcp", type=int, default=0, help="so many calls by MCP clients of an imported server, instead of calls")
     parser.add_argument("--kills", type=int, default=60, help="at most so many")
     parser.add_argument("--callers", type=int, default=12, help="who ask at once")
     parser.add_argument("--lanes", type=LaneMode, choices=LaneMode, help="which calls share a lane; default: the service's")

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from enum import StrEnum
 from pathlib import Path
@@ -36,7 +36,8 @@ class Cast:
     """All of it under `folder`. Everybody has been ready once when the block begins, and is gone when it ends.
 
     Without `lanes` the default of the service holds; without `database` it is PostgreSQL where that is installed, else SQLite. `settings`
-    are those of the service, `limits` of groups, by their ids.
+    are those of the service, `limits` of groups, by their ids. `imported` says what `mcp.json` is to have, given a folder that servers may
+    read and the folder of effects.
     """
 
     def __init__(
@@ -46,9 +47,11 @@ class Cast:
         database: DatabaseKind | None = None,
         settings: Mapping[str, str] | None = None,
         limits: Mapping[str, Mapping[str, JsonValue]] | None = None,
+        imported: Callable[[Path, Path], JsonValue] | None = None,
     ) -> None:
         self.folder, self.effects = folder, folder / "effects"
         self._lanes, self._wanted, self._settings, self._limits = lanes, database, settings or {}, limits or {}
+        self._imported = imported
         self._caller: Sequence[str] = ()
         self.kills = dict.fromkeys(Victim, 0)
         self.revivals = dict.fromkeys(Victim, 0)
@@ -139,8 +142,12 @@ class Cast:
         self.effects.mkdir()
         self.effects.chmod(0o777)
         self._policy = self.folder / "policy.json"
-        self._policy.write_text(json.dumps({"write": [str(self.effects)]}), "utf-8")
+        programs = self.folder / "programs"
+        programs.mkdir(mode=0o755)
+        self._policy.write_text(json.dumps({"write": [str(self.effects)], "read": [str(programs)]}), "utf-8")
         self.data = make_catalog(self.folder / "data", writes=self.effects, limits=self._limits)
+        if self._imported:
+            (self.data / "mcp.json").write_text(json.dumps({"mcpServers": self._imported(programs, self.effects)}), "utf-8")
         self.temporal_port = free_port()
         self._ports = {door: free_port() for door in Door}
         self.database, self._database_url = self._shared_database(stack)

@@ -3,12 +3,14 @@
 from datetime import UTC, datetime
 
 import pytest
+from mcp_types import INTERNAL_ERROR
 from pydantic import JsonValue
 
 from tests.api.conftest import ECHO, House
 from tests.api.mcp_client import NEW, OLD, TASKS, calling, said_by
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.manifest import TaskSupport
+from toolagent.contracts.records import CallRecord
 from toolagent.contracts.sources import BuiltinSource
 from toolagent.core.calls.results import failed, succeeded
 
@@ -120,3 +122,32 @@ async def test_only_what_kept_the_tool_from_answering_makes_a_task_fail(stocked:
         task_id = (await client.result("tools/call", name="echo", arguments={}))["taskId"]
         stocked.client.finish(task_id, failed(task_id, "echo", error, datetime.now(UTC)))
         assert (await client.result("tasks/get", taskId=task_id))["status"] == status
+
+
+async def test_a_task_is_not_denied_while_temporal_is_away(stocked: House) -> None:
+    stocked.client.script = goes_on
+    async with calling(stocked.dependencies, NEW, DECLARED) as client:
+        task_id = (await client.result("tools/call", name="echo", arguments={}))["taskId"]
+        stocked.client.away = True
+        assert (await client.error("tasks/get", taskId=task_id))["code"] == INTERNAL_ERROR
+        stocked.client.away = False
+        assert (await client.result("tasks/get", taskId=task_id))["status"] == "working"
+
+
+async def test_the_end_of_a_task_is_told_before_its_record_is_settled(stocked: House) -> None:
+    stocked.client.script = goes_on
+    async with calling(stocked.dependencies, NEW, DECLARED) as client:
+        task_id = (await client.result("tools/call", name="echo", arguments={}))["taskId"]
+        record = CallRecord(
+            call_id=task_id,
+            tool_id="echo",
+            version="1.0.0",
+            fingerprint="f",
+            workflow_id=task_id,
+            run_id="r",
+            created_at=datetime.now(UTC),
+        )
+        await stocked.calls.mark_sent(record)
+        stocked.client.finish(task_id, succeeded(task_id, "echo", {"said": "hi"}, datetime.now(UTC), execution_time=0.0, metadata={}))
+        done = await client.result("tasks/get", taskId=task_id)
+        assert (done["status"], done["result"]["structuredContent"]) == ("completed", {"said": "hi"})

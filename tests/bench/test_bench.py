@@ -37,7 +37,20 @@ def test_what_the_service_does_not_do_is_told_in_its_words() -> None:
 
 @pytest.mark.long
 def test_a_few_calls_are_measured_and_judged_and_nothing_is_left(temporary: Path, tmp_path: Path) -> None:
-    few = ["--only", "calls", "--peers", "bare", "--targets", "ours.echo,bare.local", "--callers", "1", "--calls", "5", "--rounds", "1"]
+    few = [
+        "--only",
+        "calls",
+        "--peers",
+        "bare,mcp",
+        "--targets",
+        "ours.echo,bare.local,mcp",
+        "--callers",
+        "1",
+        "--calls",
+        "5",
+        "--rounds",
+        "1",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "bench", "--quick", *few, "--results", str(tmp_path), "--name", "few"],
         cwd=tmp_path,
@@ -49,8 +62,10 @@ def test_a_few_calls_are_measured_and_judged_and_nothing_is_left(temporary: Path
     )
     assert done.returncode == 0, done.stderr
     results = Results.model_validate_json((tmp_path / "few.json").read_text("utf-8"))
-    assert {(row.target, row.callers) for row in results.rows} == {("ours.echo", 1), ("bare.local", 1)}
-    assert sum(verdict.met is not None for verdict in results.verdicts) == 1
+    assert {(row.target, row.callers) for row in results.rows} == {
+        (name, 1) for name in ("ours.echo", "bare.local", "mcp.session.echo", "mcp.single.echo")
+    }
+    assert sum(verdict.met is not None for verdict in results.verdicts) == 3
     assert str(ROOT) not in (tmp_path / "few.md").read_text("utf-8")
     assert [*temporary.iterdir()] == []
     assert processes_of(temporary) == {}

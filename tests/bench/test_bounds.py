@@ -4,6 +4,7 @@ import pytest
 
 from bench.bounds import judge
 from bench.lanes.calls import calls_of_lanes
+from bench.mcp.calls import calls_of_mcp
 from bench.results import Results, Row, Single, median_row
 from bench.rounds import Target
 
@@ -61,6 +62,17 @@ def test_the_bounds_of_lanes_are_judged_by_the_calls_of_lanes() -> None:
     # None of them is measured in vain.
     for row in rows:
         assert sum(met is not None for _, met in _judged(*(one for one in rows if one is not row)).values()) < 15, row
+
+
+def test_the_bounds_of_mcp_are_judged_by_the_calls_of_mcp() -> None:
+    ours = [f"mcp.{revision}.{tool}" for revision in ("session", "single") for tool in ("echo", "free")]
+    names = ("ours.echo", "ours.upstream_by_mcp", "ours.upstream_by_http", *ours, "fastmcp.echo", "fastmcp.http", "contextforge.http")
+    chosen = calls_of_mcp([Target(name, name, "", "", {}) for name in (*names, "bare.local")])
+    rows = [_row(target.name, callers, 1) for target in chosen for callers in target.callers or ()]
+    assert sum(met is not None for _, met in _judged(*rows).values()) == 11
+    # None of them is measured in vain.
+    for row in rows:
+        assert sum(met is not None for _, met in _judged(*(one for one in rows if one is not row)).values()) < 11, row
 
 
 def test_a_bound_without_a_peer_is_a_size() -> None:

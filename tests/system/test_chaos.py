@@ -44,6 +44,12 @@ def test_sessions_under_kill_9_at_a_failing_provider_end_with_their_stop_and_lea
     assert "Whatever was launched is stopped" in told
 
 
+@pytest.mark.long
+def test_calls_of_mcp_clients_under_kill_9_end_with_one_result_each_and_leave_nothing(temporary: Path) -> None:
+    """As tasks, in sessions and by themselves; processes of the imported server are killed too."""
+    _chaos(temporary, 2, "--seed", "2", "--mcp", "20", "--database", "sqlite")
+
+
 def _chaos(temporary: Path, kills: int, *words: str) -> str:
     """What it says, once it has ended well and left nothing."""
     done = subprocess.run(

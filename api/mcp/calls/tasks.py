@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import cast
 
@@ -67,8 +68,10 @@ class Tasks:
 
     async def created(self, call_id: str) -> dict[str, JsonValue] | None:
         """The task that a call has become; None while it could not be found again after the end of this process."""
-        record = await self._records.get(call_id)
-        view = await self._underway.view(call_id) if record is None else None
+        record, view = await self._records.get(call_id), None
+        if record is None:
+            with suppress(AnswerPendingError):
+                view = await self._underway.view(call_id)
         if record is None and view is None:
             return None
         begun_at = record.created_at if record else view.started_at if view else None
@@ -81,7 +84,7 @@ class Tasks:
         record, view = await self._found(params.task_id)
         shown = await self._shown(params.task_id, record, view)
         if is_modern(ctx):
-            result = record.result if record else view.result if view else None
+            result = _result_of(record, view)
             return {"resultType": "complete", **shown, "ttlMs": None, "pollIntervalMs": _POLL_MS, **await self._end(result, record)}
         return {**shown, "ttl": None, "pollInterval": _POLL_MS}
 
@@ -122,14 +125,24 @@ class Tasks:
 
     async def _found(self, task_id: str) -> tuple[CallRecord | None, TaskView | None]:
         """What is known of a call. Raises MCPError for one that nobody knows."""
-        record = await self._records.get(task_id)
-        view = None if record is not None and record.result is not None else await self._underway.view(task_id)
+        record, view = await self._records.get(task_id), None
+        if record is not None and record.result is not None:
+            return record, None
+        try:
+            view = await self._underway.view(task_id)
+        except AnswerPendingError as error:
+            if record is None:
+                told = f"Nobody can say now how far the task {task_id} is: Temporal is away. Ask again."
+                raise MCPError(INTERNAL_ERROR, told) from error
+        if record is None and view is None:
+            # It may have ended in between: then its record is new, and nobody has it in hand any more.
+            record = await self._records.get(task_id)
         if record is None and view is None:
             raise _unknown(task_id)
         return record, view
 
     async def _shown(self, task_id: str, record: CallRecord | None, view: TaskView | None) -> dict[str, JsonValue]:
-        result = record.result if record and record.result else view.result if view else None
+        result = _result_of(record, view)
         begun_at = record.created_at if record else (view.started_at if view else None) or datetime.now(UTC)
         updated_at = (record.settled_at if record else None) or begun_at
         shown: dict[str, JsonValue] = {"taskId": task_id, "status": _status(result)}
@@ -152,6 +165,11 @@ class Tasks:
                 return {"error": {**told, "data": error.model_dump(mode="json")}}
             case _:
                 return {}
+
+
+def _result_of(record: CallRecord | None, view: TaskView | None) -> ToolResult | None:
+    """The record's; one that has not been settled yet has none, and the workflow may have ended."""
+    return record.result if record and record.result else view.result if view else None
 
 
 def _status(result: ToolResult | None) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from api.calls import TakenCall, end_of
 from api.ports import CallRecords, Calls
@@ -54,11 +54,8 @@ class Underway:
         return record.result if record is not None else None
 
     async def view(self, call_id: str) -> TaskView | None:
-        """How far a call is that has not ended; None where nobody has it, or nobody can say now."""
-        try:
-            return await self._client.task(call_id)
-        except AnswerPendingError:
-            return None
+        """How far a call is that has not ended; None where nobody has it. Raises AnswerPendingError where nobody can say now."""
+        return await self._client.task(call_id)
 
     async def cancel(self, call_id: str) -> bool:
         """Ask it to end; False where nobody has it."""
@@ -87,12 +84,14 @@ class Underway:
     async def _looked_for(self, call_id: str) -> ToolResult:
         pause_s, absent_s = _LOOK_S, 0.0
         while (result := await self.result(call_id)) is None:
-            view = await self.view(call_id)
-            if view is not None and view.result is not None:
-                return view.result
-            absent_s = 0.0 if view is not None else absent_s + pause_s
-            if absent_s > _ABSENT_S:
-                raise LostCallError(call_id)
+            # While Temporal is away nobody can say that a call was lost.
+            with suppress(AnswerPendingError):
+                view = await self.view(call_id)
+                if view is not None and view.result is not None:
+                    return view.result
+                absent_s = 0.0 if view is not None else absent_s + pause_s
+                if absent_s > _ABSENT_S:
+                    raise LostCallError(call_id)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_LOOK_S)
         return result

@@ -75,7 +75,16 @@ class Suite:
         folder = cache / "node_modules" / _PACKAGE
         if not (folder / "package.json").exists():
             cache.mkdir(parents=True, exist_ok=True)
-            npm = [str(_node().with_name("npm")), "install", "--no-audit", "--no-fund", "--prefix", str(cache), f"{_PACKAGE}@{_VERSION}"]
+            npm = [
+                str(_node()),
+                str(_node().parents[1] / "lib/node_modules/npm/bin/npm-cli.js"),
+                "install",
+                "--no-audit",
+                "--no-fund",
+                "--prefix",
+                str(cache),
+                f"{_PACKAGE}@{_VERSION}",
+            ]
             subprocess.run(npm, check=True, env=_with_node(), timeout=_INSTALL_S, stdout=subprocess.DEVNULL)
         return cls(folder, results)
 

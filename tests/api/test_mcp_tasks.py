@@ -11,7 +11,7 @@ from tests.api.mcp_client import NEW, OLD, TASKS, calling, said_by
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.manifest import TaskSupport
 from toolagent.contracts.records import CallRecord
-from toolagent.contracts.sources import BuiltinSource
+from toolagent.contracts.sources import BuiltinSource, McpSource
 from toolagent.core.calls.results import failed, succeeded
 
 DECLARED: dict[str, JsonValue] = {"elicitation": {}, "extensions": {TASKS: {}}}
@@ -91,6 +91,24 @@ async def test_a_task_that_nobody_knows_is_refused(stocked: House) -> None:
         for method in ("tasks/get", "tasks/cancel"):
             assert (await client.error(method, taskId="call-00000000"))["code"] == -32602
         assert (await client.error("tasks/result", taskId="call-00000000"))["code"] == -32601
+
+
+async def test_what_is_no_id_of_a_task_names_no_task(stocked: House) -> None:
+    async with calling(stocked.dependencies, OLD) as client:
+        for task_id in ("", "call-x", "call-00000000\n"):
+            assert (await client.error("tasks/get", taskId=task_id))["code"] == -32602
+
+
+async def test_a_task_of_the_older_revision_asks_nothing(stocked: House) -> None:
+    asks = ECHO.model_copy(update={"tool_id": "asks"})
+    await stocked.registry.register(asks, (McpSource(url="http://127.0.0.1:1/mcp", tool_name="asks"),))
+    stocked.client.script = goes_on
+    async with calling(stocked.dependencies, OLD, {"elicitation": {}}) as client:
+        task_id = (await client.result("tools/call", name="asks", arguments={}, task={}))["task"]["taskId"]
+        assert stocked.client.calls[task_id].listens is None
+        await said_by(stocked).say(task_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
+        shown = await client.result("tasks/get", taskId=task_id)
+        assert (shown["status"], "inputRequests" in shown) == ("working", False)
 
 
 async def test_tasks_of_the_older_revision(stocked: House) -> None:

@@ -228,15 +228,15 @@ async def test_a_stream_begins_with_the_sign_of_life() -> None:
 async def test_who_waits_for_what_has_not_begun_is_told_that_the_service_stops(stocked: House) -> None:
     stocked.client.script = goes_on
     app = create_app(stocked.dependencies)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url=BASE_URL) as http:
-        async with running_mcp(app):
-            client = await Caller(http, OLD).open()
-            task_id = (await client.result("tools/call", name="echo", arguments={}, task={}))["task"]["taskId"]
-            message, _ = client.request("tasks/result", taskId=task_id)
-            waiting = asyncio.create_task(client.post(message))
-            await asyncio.wait((waiting,), timeout=0.05)
-            end_streams(app)
-            answer = await asyncio.wait_for(waiting, 10)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with running_mcp(app), httpx.AsyncClient(transport=transport, base_url=BASE_URL) as http:
+        client = await Caller(http, OLD).open()
+        task_id = (await client.result("tools/call", name="echo", arguments={}, task={}))["task"]["taskId"]
+        message, _ = client.request("tasks/result", taskId=task_id)
+        waiting = asyncio.create_task(client.post(message))
+        await until(lambda: bool(tasks_named(f"end of {task_id}")))
+        end_streams(app)
+        answer = await asyncio.wait_for(waiting, 10)
     assert (answer.status_code, answer.json()["id"], answer.json()["error"]["code"]) == (503, message["id"], -32603)
 
 

@@ -49,6 +49,7 @@ class McpDoor:
         self._underway = Underway(dependencies.client, dependencies.calls)
         following = Following(self._underway, dependencies.call_messages)
         answers, sessions = Answers(dependencies.files), ClientSessions(ports.sessions)
+        states = RequestStates(ports.state_key)
         tasks = Tasks(dependencies.client, dependencies.calls, catalog, self._underway, following, answers)
         calling = Calling(
             catalog,
@@ -56,7 +57,7 @@ class McpDoor:
             following,
             answers,
             tasks,
-            RequestStates(ports.state_key),
+            states,
             dependencies.limits,
             task_after_s=ports.task_after_s,
             is_stopping=stopping.is_set,
@@ -76,9 +77,9 @@ class McpDoor:
         server = make_server(handlers, _VERSION)
         # The newer revision has no sessions: of the SDK's manager nothing is used but its way for single requests.
         self._manager = StreamableHTTPSessionManager(server, stateless=True)
-        resuming = Resuming(following, dependencies.calls, catalog, answers, self._changes, sessions)
+        resuming = Resuming(following, dependencies.calls, catalog, answers, self._changes, sessions, states)
         self._sessions = SessionDoor(
-            server, options_of(server), ports.sessions, sessions, dependencies.call_messages, self._underway, resuming, stopping
+            server, options_of(server), ports.sessions, sessions, dependencies.call_messages, self._underway, resuming, states, stopping
         )
 
     @asynccontextmanager

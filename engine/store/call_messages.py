@@ -67,6 +67,12 @@ class CallMessages:
         query = select(call_messages).where(call_messages.c.call_id == call_id, call_messages.c.position > position)
         return tuple(map(_message, await self._database.mappings(query.order_by(call_messages.c.position).limit(_AT_ONCE))))
 
+    async def open_questions(self, call_id: str) -> tuple[CallMessage, ...]:
+        """What nobody has answered, in order, however much was said before; at most 500."""
+        asked = (call_messages.c.call_id == call_id, call_messages.c.kind == "question", call_messages.c.answer.is_(None))
+        query = select(call_messages).where(*asked).order_by(call_messages.c.position).limit(_AT_ONCE)
+        return tuple(map(_message, await self._database.mappings(query)))
+
     async def answer(self, call_id: str, position: int, answer: Payload) -> bool:
         """Answer a question; False where it is answered already, or there is no such question."""
         values = {"answer": json.dumps(answer), "answered_at": timestamp(now())}

@@ -1,5 +1,6 @@
 """The MCP server: what both revisions have in common."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
@@ -98,6 +99,20 @@ async def test_the_same_key_is_the_same_call(stocked: House, client: Caller) -> 
     assert list(stocked.client.calls) == [call_id_for_key("tests", "one")]
 
 
+async def test_another_call_under_a_key_in_use_is_refused(stocked: House, client: Caller) -> None:
+    stocked.client.script = lambda _call, _call_id: None
+    key = {"toolagent/idempotency_key": "one"}
+    first = asyncio.create_task(client.result("tools/call", name="echo", arguments={}, _meta=key))
+    async with asyncio.timeout(10):
+        while not stocked.client.calls:  # noqa: ASYNC110 - the fake client tells nobody
+            await asyncio.sleep(0)
+    other = await client.result("tools/call", name="weather", arguments={}, _meta=key)
+    assert (other["isError"], other["structuredContent"]["error"]["details"]["reason"]) == (True, "idempotency_conflict")
+    (call_id,) = stocked.client.calls
+    stocked.client.finish(call_id, succeeded(call_id, "echo", {"n": 1}, datetime.now(UTC), execution_time=0.0, metadata={}))
+    assert (await first)["structuredContent"] == {"n": 1}
+
+
 @pytest.mark.parametrize("key", ["", "x" * 256, 7])
 async def test_a_key_of_the_wrong_form_is_refused(stocked: House, client: Caller, key: object) -> None:
     error = await client.error("tools/call", name="echo", arguments={}, _meta={"toolagent/idempotency_key": key})
@@ -180,7 +195,13 @@ async def test_the_search_mode_finds_describes_and_calls(stocked: House, revisio
         assert described["structuredContent"]["_meta"] == {"toolagent/tool_id": "weather"}
         called = await client.result("tools/call", name="call_tool", arguments={"name": "echo", "arguments": {"message": "x"}})
         assert called["structuredContent"] == {"message": "x"}
-        for name, arguments in (("find_tools", {}), ("describe_tool", {"name": "no"}), ("call_tool", {"name": 1}), ("echo", {})):
+        for name, arguments in (
+            ("find_tools", {}),
+            ("find_tools", {"need": "a " * 251}),
+            ("describe_tool", {"name": "no"}),
+            ("call_tool", {"name": 1}),
+            ("echo", {}),
+        ):
             assert (await client.error("tools/call", name=name, arguments=arguments))["code"] == -32602
 
 

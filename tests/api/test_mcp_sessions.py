@@ -1,12 +1,21 @@
 """Sessions of the older revision: in the database, for any front door."""
 
+import asyncio
+import base64
+import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
+from pydantic import JsonValue
+from starlette.types import Message
 
+from api.app import create_app, end_streams, running_mcp
+from api.mcp.sessions.events import EventStream
 from engine.store.database import Database
 from engine.store.mcp_sessions import McpSessionTable
-from tests.api.conftest import ECHO, House
+from tests.api.conftest import BASE_URL, ECHO, House
 from tests.api.mcp_client import NEW, OLD, Caller, calling, door, said_by
 from tests.api.mcp_streams import opened
 from toolagent.contracts.calls import ToolCall, ToolResult
@@ -159,3 +168,105 @@ async def test_the_newer_revision_listens(stocked: House) -> None:
         assert (await stream.next())["method"] == "notifications/subscriptions/acknowledged"
         await stocked.registry.register(ECHO.model_copy(update={"version": "2.0.0"}), (SOURCE,))
         assert (await stream.next())["method"] == "notifications/tools/list_changed"
+
+
+async def test_a_session_answers_no_question_of_another(stocked: House) -> None:
+    await stocked.registry.register(ASKS, (SOURCE,))
+    stocked.client.script = goes_on
+    async with opened(stocked.dependencies, OLD, {"elicitation": {}}) as client, opened(stocked.dependencies, OLD) as other:
+        stream = await client.stream("tools/call", name="asks", arguments={})
+        (call_id,) = await client.calls(stocked, 1)
+        await said_by(stocked).say(call_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
+        asked = await stream.next()
+        for forged in (asked["id"], f"{call_id}/1"):
+            await other.post({"jsonrpc": "2.0", "id": forged, "result": {"action": "accept", "content": {}}})
+        assert len(await said_by(stocked).open_questions(call_id)) == 1
+
+
+async def test_an_event_id_that_nobody_sealed_is_refused(stocked: House) -> None:
+    async with calling(stocked.dependencies, OLD) as client:
+        forged = json.dumps([client.session_id, "call-00000001", 1, None, 10**30]).encode()
+        for event_id in ("x", base64.urlsafe_b64encode(forged).decode()):
+            answer = await client.http.get("/mcp", headers={**client.headers, "Last-Event-ID": event_id})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32600)
+
+
+async def test_what_json_cannot_say_is_left_out(stocked: House) -> None:
+    await stocked.registry.register(ASKS, (SOURCE,))
+    stocked.client.script = goes_on
+    async with opened(stocked.dependencies, OLD) as client:
+        stream = await client.stream("tools/call", name="asks", arguments={}, _meta={"progressToken": 7})
+        (call_id,) = await client.calls(stocked, 1)
+        messages = said_by(stocked)
+        for payload in ({"progress": float("nan")}, {"progress": 10**400}, {"progress": 1, "total": float("inf")}):
+            await messages.say(call_id, "progress", payload)
+        await messages.say(call_id, "log", {"level": "info", "data": {"x": float("nan")}})
+        await messages.say(call_id, "progress", {"progress": 3})
+        assert (await stream.next())["params"]["progress"] == 3
+
+
+async def test_a_stream_begins_with_the_sign_of_life() -> None:
+    sent, pinged = list[Message](), asyncio.Event()
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        if message.get("body") == b": ping\n\n":
+            pinged.set()
+
+    stream, work = EventStream(receive, send, {}, ping_s=0.001), asyncio.get_running_loop().create_future()
+    following = asyncio.create_task(stream.follow(work, asyncio.Event()))
+    await asyncio.wait_for(pinged.wait(), 10)
+    work.set_result("done")
+    assert await following == "done"
+    assert [one["type"] for one in sent[:2]] == ["http.response.start", "http.response.body"]
+
+
+async def test_who_waits_for_what_has_not_begun_is_told_that_the_service_stops(stocked: House) -> None:
+    stocked.client.script = goes_on
+    app = create_app(stocked.dependencies)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with running_mcp(app), httpx.AsyncClient(transport=transport, base_url=BASE_URL) as http:
+        client = await Caller(http, OLD).open()
+        task_id = (await client.result("tools/call", name="echo", arguments={}, task={}))["task"]["taskId"]
+        message, _ = client.request("tasks/result", taskId=task_id)
+        waiting = asyncio.create_task(client.post(message))
+        await until(lambda: bool(tasks_named(f"end of {task_id}")))
+        end_streams(app)
+        answer = await asyncio.wait_for(waiting, 10)
+    assert (answer.status_code, answer.json()["id"], answer.json()["error"]["code"]) == (503, message["id"], -32603)
+
+
+async def test_nobody_looks_for_the_end_of_a_task_once_all_have_gone(stocked: House) -> None:
+    stocked.client.script = goes_on
+    async with opened(stocked.dependencies, OLD) as client:
+        task_id = (await client.caller.result("tools/call", name="echo", arguments={}, task={}))["task"]["taskId"]
+        waiting = [await client.stream("tasks/result", taskId=task_id) for _ in range(3)]
+        await until(lambda: len(tasks_named("mcp tasks/result")) == 3 and bool(tasks_named(f"end of {task_id}")))
+        assert len(tasks_named(f"end of {task_id}")) == 1
+        for stream in waiting:
+            await stream.leave()
+        await until(lambda: not tasks_named("mcp tasks/result") and not tasks_named(f"end of {task_id}"))
+
+
+@pytest.mark.parametrize("field", ["id", "progressToken"])
+async def test_an_id_that_the_database_cannot_have_is_refused(stocked: House, field: str) -> None:
+    async with calling(stocked.dependencies, OLD) as client:
+        message: dict[str, JsonValue] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+        text = "x" * 199
+        message |= {"id": text} if field == "id" else {"params": {"_meta": {"progressToken": text}}}
+        answer = await client.post(message)
+        assert (answer.status_code, field in answer.json()["error"]["message"]) == (400, True)
+
+
+def tasks_named(name: str) -> list[asyncio.Task[object]]:
+    return [task for task in asyncio.all_tasks() if task.get_name() == name]
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not is_so():  # noqa: ASYNC110 - tasks of the server tell nobody
+            await asyncio.sleep(0.01)

@@ -1,5 +1,6 @@
 """Calls that take long, as tasks."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -7,11 +8,11 @@ from mcp_types import INTERNAL_ERROR
 from pydantic import JsonValue
 
 from tests.api.conftest import ECHO, House
-from tests.api.mcp_client import NEW, OLD, TASKS, calling, said_by
+from tests.api.mcp_client import NEW, OLD, TASKS, calling, messages_of, said_by
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.manifest import TaskSupport
 from toolagent.contracts.records import CallRecord
-from toolagent.contracts.sources import BuiltinSource
+from toolagent.contracts.sources import BuiltinSource, McpSource
 from toolagent.core.calls.results import failed, succeeded
 
 DECLARED: dict[str, JsonValue] = {"elicitation": {}, "extensions": {TASKS: {}}}
@@ -61,6 +62,31 @@ async def test_a_question_of_a_task_is_answered_by_its_key(stocked: House) -> No
         assert (await client.result("tasks/get", taskId=task_id))["status"] == "working"
 
 
+async def test_a_continued_call_hears_nothing_twice_and_is_asked_what_it_left_open(stocked: House) -> None:
+    asks = ECHO.model_copy(update={"tool_id": "asks"})
+    await stocked.registry.register(asks, (McpSource(url="http://127.0.0.1:1/mcp", tool_name="asks"),))
+    stocked.client.script = goes_on
+    messages = said_by(stocked)
+    async with calling(stocked.dependencies, NEW, {"elicitation": {}}) as client:
+        request, headers = client.request("tools/call", name="asks", arguments={}, _meta={"progressToken": 7})
+        waiting = asyncio.create_task(client.post(request, headers))
+        async with asyncio.timeout(10):
+            while not stocked.client.calls:  # noqa: ASYNC110 - the fake client tells nobody
+                await asyncio.sleep(0)
+        (call_id,) = stocked.client.calls
+        await messages.say_all(call_id, [("progress", {"progress": number}) for number in range(600)])
+        form: dict[str, JsonValue] = {"mode": "form", "message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
+        await messages.say_all(call_id, [("question", {"method": "elicitation/create", "params": form, "key": key}) for key in "ab"])
+        *told, asked = messages_of(await waiting)
+        state = asked["result"]["requestState"]
+        assert (len(told), [*asked["result"]["inputRequests"]]) == (600, ["a", "b"])
+        given: dict[str, JsonValue] = {"requestState": state, "inputResponses": {"a": {"action": "decline"}}}
+        request, headers = client.request("tools/call", name="asks", arguments={}, _meta={"progressToken": 7}, **given)
+        (again,) = messages_of(await client.post(request, headers))
+        assert [*again["result"]["inputRequests"]] == ["b"]
+        assert [one.payload["key"] for one in await messages.open_questions(call_id)] == ["b"]
+
+
 async def test_a_task_is_cancelled(stocked: House) -> None:
     stocked.client.script = goes_on
     async with calling(stocked.dependencies, NEW, DECLARED) as client:
@@ -91,6 +117,24 @@ async def test_a_task_that_nobody_knows_is_refused(stocked: House) -> None:
         for method in ("tasks/get", "tasks/cancel"):
             assert (await client.error(method, taskId="call-00000000"))["code"] == -32602
         assert (await client.error("tasks/result", taskId="call-00000000"))["code"] == -32601
+
+
+async def test_what_is_no_id_of_a_task_names_no_task(stocked: House) -> None:
+    async with calling(stocked.dependencies, OLD) as client:
+        for task_id in ("", "call-x", "call-00000000\n"):
+            assert (await client.error("tasks/get", taskId=task_id))["code"] == -32602
+
+
+async def test_a_task_of_the_older_revision_asks_nothing(stocked: House) -> None:
+    asks = ECHO.model_copy(update={"tool_id": "asks"})
+    await stocked.registry.register(asks, (McpSource(url="http://127.0.0.1:1/mcp", tool_name="asks"),))
+    stocked.client.script = goes_on
+    async with calling(stocked.dependencies, OLD, {"elicitation": {}}) as client:
+        task_id = (await client.result("tools/call", name="asks", arguments={}, task={}))["task"]["taskId"]
+        assert stocked.client.calls[task_id].listens is None
+        await said_by(stocked).say(task_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
+        shown = await client.result("tasks/get", taskId=task_id)
+        assert (shown["status"], "inputRequests" in shown) == ("working", False)
 
 
 async def test_tasks_of_the_older_revision(stocked: House) -> None:

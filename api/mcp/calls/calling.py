@@ -29,6 +29,7 @@ from api.mcp.clients import TASKS, caller_of, has_tasks, is_modern, listener_of,
 from api.mcp.visit import Ctx, Visit, visit_of
 from api.ports import Limits
 from toolagent.client.call_ids import new_call_id
+from toolagent.client.failures import CallRefusedError
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import TaskSupport
@@ -70,18 +71,22 @@ class Calling:
     async def make(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> dict[str, JsonValue]:
         """Call this tool with the arguments of the request. Raises MCPError."""
         visit, given = visit_of(ctx), responses_of(params)
-        at_most_s = self._at_most_s(ctx, entry)
+        at_most_s, position = self._at_most_s(ctx, entry), 0
         if params.request_state is not None:
-            call_id = self._states.opened(params.request_state, entry.manifest.tool_id)
+            call_id, position = self._states.opened(params.request_state, entry.manifest.tool_id)
             await self._following.answer(call_id, given)
             given = {}
         else:
             call, call_id = self._taken(ctx, visit, entry, params)
-            self._underway.begin(call, call_id, is_new=call.idempotency_key is None)
+            try:
+                self._underway.begin(call, call_id, is_new=call.idempotency_key is None)
+            except CallRefusedError as error:
+                return await self._answers.of(error.result, entry)
         visit.call_id = call_id
         hears = listener_of(ctx, visit, entry) is not None
         is_task = at_most_s is not None and entry.manifest.task_support is TaskSupport.REQUIRED
-        followed = Followed(call_id, _teller(ctx, visit), visit.ask, token_of(ctx), hears=hears, given=given, at_most_s=at_most_s)
+        followed = Followed(call_id, _teller(ctx, visit), visit.ask, token_of(ctx), hears, position, given, at_most_s)
+        followed.is_continued = params.request_state is not None
         return await self._answered(followed, entry, is_task=is_task)
 
     async def begin_task(self, ctx: Ctx, params: CallToolRequestParams) -> dict[str, JsonValue]:
@@ -91,7 +96,8 @@ class Calling:
         if entry.manifest.task_support is TaskSupport.FORBIDDEN:
             raise MCPError(METHOD_NOT_FOUND, f"task: {params.name} cannot be a task. Call it without `task`.")
         call, call_id = self._taken(ctx, visit, entry, params)
-        return {"task": await self._tasks.begun(call, call_id)}
+        # Nobody follows such a task: what it asks would never be answered.
+        return {"task": await self._tasks.begun(call.model_copy(update={"listens": None}), call_id)}
 
     async def _answered(self, followed: Followed, entry: ToolEntry, *, is_task: bool) -> dict[str, JsonValue]:
         """`is_task`: it is answered with a task, or with what it asks before it is one."""
@@ -117,7 +123,7 @@ class Calling:
                 return created
             case Asked(questions):
                 asked: dict[str, JsonValue] = {key: request_of(question) for key, question in questions.items()}
-                state = self._states.sealed(call_id, entry.manifest.tool_id)
+                state = self._states.sealed(call_id, entry.manifest.tool_id, followed.position)
                 return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
             case None:
                 return await self._tasks.created(call_id)

@@ -1,6 +1,8 @@
 """What a call says and asks while it goes on, told to the client that made it."""
 
 import asyncio
+import json
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -30,7 +32,10 @@ class Asked:
 
 @dataclass(slots=True)
 class Followed:
-    """A call and what its client hears. `position` is that of the last message told, `given` has answers that were sent ahead."""
+    """A call and what its client hears. `position` is that of the last message told, `given` has answers that were sent ahead.
+
+    `is_continued`: open questions up to `position` are asked again.
+    """
 
     call_id: str
     tell: Tell
@@ -41,6 +46,7 @@ class Followed:
     given: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     at_most_s: float | None = None
     """After so long the call goes on without its client; None: never."""
+    is_continued: bool = False
 
 
 class Following:
@@ -75,7 +81,7 @@ class Following:
 
     async def open_questions(self, call_id: str) -> dict[str, CallMessage]:
         """Those that nobody has answered, by their keys."""
-        return {key_of(one): one for one in await self._messages.after(call_id, 0) if _is_open(one)}
+        return {key_of(one): one for one in await self._messages.open_questions(call_id)}
 
     async def answer(self, call_id: str, answers: Mapping[str, JsonValue]) -> None:
         """Answer open questions by their keys; what fits none is left aside."""
@@ -87,13 +93,17 @@ class Following:
         """What is new is told. The questions that have to be the answer, else how many messages there were."""
         asked: dict[str, CallMessage] = {}
         messages: Sequence[CallMessage] = await self._messages.after(one.call_id, one.position)
+        if one.is_continued:
+            one.is_continued = False
+            asked_before = await self._messages.open_questions(one.call_id)
+            messages = [*(question for question in asked_before if question.position <= one.position), *messages]
         for message in messages:
             if message.kind == "question":
                 if _is_open(message) and not await self._answered_ahead(one, message) and not await one.ask(message):
                     asked[key_of(message)] = message
             elif (told := _notification(message, one.token)) is not None:
                 await one.tell(*told, message.position)
-            one.position = message.position
+            one.position = max(one.position, message.position)
         return Asked(asked) if asked else len(messages)
 
     async def _answered_ahead(self, one: Followed, message: CallMessage) -> bool:
@@ -120,11 +130,28 @@ def _is_open(message: CallMessage) -> bool:
 
 
 def _notification(message: CallMessage, token: str | int | None) -> tuple[str, dict[str, JsonValue]] | None:
+    """None also for what JSON cannot say, as NaN."""
     said: dict[str, JsonValue] = {key: value for key, value in message.payload.items() if value is not None}
     match message.kind:
         case "progress":
-            return None if token is None else ("notifications/progress", {"progressToken": token, **said})
+            is_heard = token is not None and all(_is_finite(said[key]) for key in ("progress", "total") if key in said)
+            return ("notifications/progress", {"progressToken": token, **said}) if is_heard else None
         case "log":
-            return "notifications/message", said
+            return ("notifications/message", said) if _is_json(said) else None
         case "question":
             return None
+
+
+def _is_finite(value: JsonValue) -> bool:
+    try:
+        return isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _is_json(value: JsonValue) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True

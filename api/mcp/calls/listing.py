@@ -15,6 +15,7 @@ from engine.registry.matching.texts import Filters
 from toolagent.contracts.catalog import ToolEntry
 
 _MOST = 20
+_LONGEST_NEED = 500
 
 FIND, DESCRIBE, CALL = "find_tools", "describe_tool", "call_tool"
 
@@ -29,7 +30,7 @@ SEARCH_TOOLS: list[JsonValue] = [
         "inputSchema": {
             "type": "object",
             "properties": {
-                "need": {"type": "string", "description": "What is to be done, in plain words."},
+                "need": {"type": "string", "maxLength": _LONGEST_NEED, "description": "What is to be done, in plain words."},
                 "limit": {"type": "integer", "minimum": 1, "maximum": _MOST, "description": "How many at most; unset: 5."},
             },
             "required": ["need"],
@@ -95,6 +96,8 @@ class Listing:
         need, limit, chosen = given.get("need"), given.get("limit", 5), visit.selection
         if not isinstance(need, str) or not need.strip():
             raise MCPError(INVALID_PARAMS, "arguments.need: a text is expected.")
+        if len(need) > _LONGEST_NEED:
+            raise MCPError(INVALID_PARAMS, f"arguments.need: it has {len(need)} characters; at most {_LONGEST_NEED} are taken.")
         if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MOST:
             raise MCPError(INVALID_PARAMS, f"arguments.limit: a number from 1 to {_MOST} is expected.")
         filters = Filters(None, None, chosen.tag, chosen.group, chosen.namespace)

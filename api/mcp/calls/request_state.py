@@ -1,11 +1,13 @@
-"""`requestState` of revision 2026-07-28: which call a client continues, sealed so that it cannot name another one."""
+"""What clients carry for the service, sealed so that they cannot name what is another's: `requestState`, ids of events and questions."""
 
 import json
 import time
+from typing import Any
 
 from mcp import MCPError
 from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
 from mcp_types import INVALID_PARAMS
+from pydantic import JsonValue
 
 _KEPT_S = 86_400.0
 """No call takes longer."""
@@ -17,18 +19,34 @@ class RequestStates:
     def __init__(self, key: str | bytes) -> None:
         self._codec = AESGCMRequestStateCodec([key])
 
-    def sealed(self, call_id: str, tool_id: str) -> str:
-        return self._codec.seal(json.dumps([call_id, tool_id, time.time()]).encode())
+    def sealed(self, call_id: str, tool_id: str, position: int) -> str:
+        """`position` is that of the last message told."""
+        return self._codec.seal(json.dumps([call_id, tool_id, time.time(), position]).encode())
 
-    def opened(self, state: str, tool_id: str) -> str:
-        """The call id. Raises MCPError for what this service has not sealed, for another tool, or long ago."""
+    def opened(self, state: str, tool_id: str) -> tuple[str, int]:
+        """The call id, and the position of the last message told.
+
+        Raises MCPError for what this service has not sealed, for another tool, or long ago.
+        """
         try:
-            call_id, of_tool, at = json.loads(self._codec.unseal(state))
+            call_id, of_tool, at, position = json.loads(self._codec.unseal(state))
         except (InvalidRequestState, ValueError) as error:
             raise _refused() from error
         if of_tool != tool_id or time.time() - float(at) > _KEPT_S:
             raise _refused()
-        return str(call_id)
+        return str(call_id), int(position)
+
+    def sealed_as(self, kind: str, *parts: JsonValue) -> str:
+        """In letters that an HTTP header may have."""
+        return self._codec.seal(json.dumps([kind, parts]).encode())
+
+    def opened_as(self, kind: str, text: str) -> list[Any] | None:
+        """The parts; None for what this service has not sealed as this kind."""
+        try:
+            of_kind, parts = json.loads(self._codec.unseal(text))
+        except (InvalidRequestState, ValueError):
+            return None
+        return parts if of_kind == kind else None
 
 
 def _refused() -> MCPError:

@@ -1,6 +1,7 @@
 """Calls as tasks: the extension of revision 2026-07-28, and the tasks of 2025-11-25. A task's id is its call's; its state is the record."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from api.mcp.visit import Ctx
 from api.ports import CallRecords, Calls
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
+from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.tasks import TaskView
 
@@ -82,7 +84,7 @@ class Tasks:
     async def get(self, ctx: Ctx, params: GetTaskRequestParams) -> dict[str, JsonValue]:
         _require(ctx, params.task_id)
         record, view = await self._found(params.task_id)
-        shown = await self._shown(params.task_id, record, view)
+        shown = await self._shown(ctx, params.task_id, record, view)
         if is_modern(ctx):
             result = _result_of(record, view)
             return {"resultType": "complete", **shown, "ttlMs": None, "pollIntervalMs": _POLL_MS, **await self._end(result, record)}
@@ -105,7 +107,7 @@ class Tasks:
         if is_over:
             raise MCPError(INVALID_PARAMS, f"taskId: the task {params.task_id} has ended.")
         await self._underway.cancel(params.task_id)
-        shown = await self._shown(params.task_id, record, view)
+        shown = await self._shown(ctx, params.task_id, record, view)
         return {**shown, "status": "cancelled", "ttl": None, "pollInterval": _POLL_MS}
 
     async def result(self, ctx: Ctx, params: GetTaskRequestParams) -> dict[str, JsonValue]:
@@ -125,6 +127,8 @@ class Tasks:
 
     async def _found(self, task_id: str) -> tuple[CallRecord | None, TaskView | None]:
         """What is known of a call. Raises MCPError for one that nobody knows."""
+        if not re.fullmatch(CALL_ID_PATTERN, task_id):
+            raise _unknown(task_id)
         record, view = await self._records.get(task_id), None
         if record is not None and record.result is not None:
             return record, None
@@ -141,12 +145,13 @@ class Tasks:
             raise _unknown(task_id)
         return record, view
 
-    async def _shown(self, task_id: str, record: CallRecord | None, view: TaskView | None) -> dict[str, JsonValue]:
+    async def _shown(self, ctx: Ctx, task_id: str, record: CallRecord | None, view: TaskView | None) -> dict[str, JsonValue]:
         result = _result_of(record, view)
         begun_at = record.created_at if record else (view.started_at if view else None) or datetime.now(UTC)
         updated_at = (record.settled_at if record else None) or begun_at
         shown: dict[str, JsonValue] = {"taskId": task_id, "status": _status(result)}
-        if result is None and (questions := await self._following.open_questions(task_id)):
+        # The older revision has no such field.
+        if result is None and is_modern(ctx) and (questions := await self._following.open_questions(task_id)):
             shown["status"] = "input_required"
             shown["inputRequests"] = {key: request_of(question) for key, question in questions.items()}
         if result is not None and result.error is not None:

@@ -3,12 +3,16 @@
 import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from api.calls import TakenCall, end_of
 from api.ports import CallRecords, Calls
-from toolagent.client.failures import AnswerPendingError
+from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.tasks import TaskView
+from toolagent.core.calls.idempotency import fingerprint
+from toolagent.core.calls.results import key_conflict
 from toolagent.core.failures import StoreUnavailableError
 
 _LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
@@ -20,33 +24,51 @@ class LostCallError(Exception):
     """Nobody knows the call: its process ended before it was written down."""
 
 
+@dataclass(slots=True)
+class _Look:
+    """One look for the end of a call, for all who wait for it here."""
+
+    task: asyncio.Task[ToolResult]
+    waiting: int = 0
+
+
 class Underway:
     """Whoever asks for the end of a call may stop waiting; the call goes on."""
 
     def __init__(self, client: Calls, records: CallRecords) -> None:
         self._client, self._records = client, records
-        self._calls: dict[str, asyncio.Task[ToolResult]] = {}
+        self._calls: dict[str, tuple[ToolCall, asyncio.Task[ToolResult]]] = {}
+        self._looks: dict[str, _Look] = {}
         self._cancelling: set[asyncio.Task[bool]] = set()
 
     def begin(self, call: ToolCall, call_id: str, *, is_new: bool) -> None:
-        """Make it. `is_new`: nobody else has its id."""
-        if call_id in self._calls:
+        """Make it. `is_new`: nobody else has its id. Raises CallRefusedError where another call has the id."""
+        if (known := self._calls.get(call_id)) is not None:
+            if fingerprint(known[0]) != fingerprint(call):
+                raise CallRefusedError(key_conflict(call_id, call.tool_id, datetime.now(UTC)))
             return
         task = asyncio.create_task(self._made(call, call_id, is_new=is_new), name=f"call {call_id}")
-        self._calls[call_id] = task
+        self._calls[call_id] = call, task
         task.add_done_callback(lambda done: (self._calls.pop(call_id, None), done.cancelled() or done.exception()))
 
     @contextmanager
     def end(self, call_id: str) -> "Generator[asyncio.Task[ToolResult]]":
         """How it ends, for who waits no longer than the block. Raises LostCallError, StoreUnavailableError, out of the task."""
         if (made := self._calls.get(call_id)) is not None:
-            yield made
+            yield made[1]
             return
-        looking = asyncio.create_task(self._looked_for(call_id), name=f"end of {call_id}")
+        look = self._looks.get(call_id)
+        if look is None or look.task.done():
+            look = self._looks[call_id] = _Look(asyncio.create_task(self._looked_for(call_id), name=f"end of {call_id}"))
+        look.waiting += 1
         try:
-            yield looking
+            yield look.task
         finally:
-            looking.cancel()
+            look.waiting -= 1
+            if not look.waiting:
+                look.task.cancel()
+                if self._looks.get(call_id) is look:
+                    del self._looks[call_id]
 
     async def result(self, call_id: str) -> ToolResult | None:
         """Of a call that has ended."""
@@ -72,7 +94,7 @@ class Underway:
 
     async def close(self) -> None:
         """Nobody waits here any more; the calls go on where they are made."""
-        tasks: list[asyncio.Task[ToolResult] | asyncio.Task[bool]] = [*self._calls.values(), *self._cancelling]
+        tasks: list[asyncio.Task[ToolResult] | asyncio.Task[bool]] = [*(task for _, task in self._calls.values()), *self._cancelling]
         for task in tasks:
             task.cancel()
         if tasks:

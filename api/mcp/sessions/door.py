@@ -19,12 +19,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Send
 
+from api.mcp.calls.request_state import RequestStates
 from api.mcp.calls.underway import Underway
 from api.mcp.sessions.events import Event, EventStream
 from api.mcp.sessions.kept import ClientSessions
 from api.mcp.sessions.requests import SessionRequest, answer_of, connection_of, id_text, question_of
 from api.mcp.sessions.resuming import Resuming
-from api.mcp.sessions.rpc import LAST_EVENT_HEADER, SESSION_HEADER, message_of, no_request
+from api.mcp.sessions.rpc import LAST_EVENT_HEADER, SESSION_HEADER, ending, message_of, no_request
 from api.mcp.visit import Visit, selection_of
 from api.ports import CallMessages, McpSessions
 from toolagent_service.contracts.mcp import McpSession
@@ -45,10 +46,12 @@ class SessionDoor:
         messages: CallMessages,
         underway: Underway,
         resuming: Resuming,
+        states: RequestStates,
         stopping: asyncio.Event,
     ) -> None:
         self._server, self._options, self._table, self._sessions = server, options, table, sessions
         self._messages, self._underway, self._resuming, self._stopping = messages, underway, resuming, stopping
+        self._states = states
         self._running: dict[tuple[str, str], asyncio.Task[dict[str, JsonValue]]] = {}
 
     async def post(self, request: Request, body: JsonValue, send: Send) -> None:
@@ -66,7 +69,7 @@ class SessionDoor:
                 await self._note(session, message)
                 await Response(status_code=202)(request.scope, request.receive, send)
             case JSONRPCResponse() | JSONRPCError():
-                await self._answered(message)
+                await self._answered(session, message)
                 await Response(status_code=202)(request.scope, request.receive, send)
 
     async def get(self, request: Request, send: Send) -> None:
@@ -94,7 +97,7 @@ class SessionDoor:
         if len(str(message.params)) > _LARGEST_CLIENT:
             raise no_request(f"initialize: its params have more than {_LARGEST_CLIENT} characters.")
         blank = McpSession(session_id="", protocol_version=LATEST_HANDSHAKE_VERSION, opened_at=datetime.now(UTC))
-        one = SessionRequest(message, blank, Visit(selection_of(request)), EventStream(request.receive, send, {}), request)
+        one = SessionRequest(message, blank, Visit(selection_of(request)), EventStream(request.receive, send, {}), request, self._states)
         connection = connection_of(blank)
         answer, headers = await answer_of(self._server, one, connection, self._options), dict[str, str]()
         if "result" in answer:
@@ -106,7 +109,7 @@ class SessionDoor:
     async def _run(self, request: Request, session: McpSession, message: JSONRPCRequest, send: Send) -> None:
         headers = {SESSION_HEADER: session.session_id}
         stream = EventStream(request.receive, send, headers)
-        one = SessionRequest(message, session, visit := Visit(selection_of(request), session), stream, request)
+        one = SessionRequest(message, session, visit := Visit(selection_of(request), session), stream, request, self._states)
         visit.ask = one.ask
         own = (session.session_id, id_text(message.id))
         work = asyncio.create_task(answer_of(self._server, one, connection_of(session), self._options), name=f"mcp {message.method}")
@@ -122,6 +125,11 @@ class SessionDoor:
             answer = await stream.follow(work, self._stopping)
             if answer is not None:
                 await stream.write(Event(answer))
+            elif visit.call_id is None:
+                # Nobody can ask for the rest of what is no call.
+                work.cancel()
+            if not stream.has_begun:
+                raise ending(message.id)
             await stream.end()
 
     @asynccontextmanager
@@ -146,9 +154,9 @@ class SessionDoor:
         elif (call_id := await self._table.call_of(*own)) is not None:
             await self._underway.cancel(call_id)
 
-    async def _answered(self, message: JSONRPCResponse | JSONRPCError) -> None:
-        """The answer to a question of a call; one that nobody asked is left aside."""
-        question = question_of(message.id)
+    async def _answered(self, session: McpSession, message: JSONRPCResponse | JSONRPCError) -> None:
+        """The answer to a question of a call; one that nobody asked in this session is left aside."""
+        question = question_of(message.id, session, self._states)
         if question is None:
             return
         if isinstance(message, JSONRPCResponse):

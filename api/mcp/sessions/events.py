@@ -1,8 +1,6 @@
 """Server-sent events of the older revision, and ids by which a client goes on after a break, whatever process it reaches."""
 
 import asyncio
-import base64
-import binascii
 import json
 import time
 from collections.abc import Mapping
@@ -11,6 +9,8 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 from starlette.types import Receive, Send
+
+from api.mcp.calls.request_state import RequestStates
 
 T = TypeVar("T")
 
@@ -37,24 +37,14 @@ class CallPoint:
     def at(self, position: int) -> "CallPoint":
         return replace(self, position=position)
 
-    @property
-    def event_id(self) -> str:
-        told = json.dumps([self.session_id, self.call_id, self.request_id, self.token, self.position], separators=(",", ":"))
-        return base64.urlsafe_b64encode(told.encode()).decode()
+    def event_id(self, states: RequestStates) -> str:
+        return states.sealed_as("event", self.session_id, self.call_id, self.request_id, self.token, self.position)
 
     @classmethod
-    def of(cls, event_id: str) -> "CallPoint | None":
-        """None for what is no such id."""
-        if len(event_id) > _LONGEST_ID:
-            return None
-        try:
-            session_id, call_id, request_id, token, position = json.loads(base64.b64decode(event_id.encode("ascii"), b"-_", validate=True))
-        except (binascii.Error, ValueError, TypeError, RecursionError):
-            return None
-        is_whole = isinstance(session_id, str) and isinstance(call_id, str) and isinstance(position, int)
-        if not is_whole or not isinstance(request_id, str | int) or not isinstance(token, str | int | None):
-            return None
-        return cls(session_id, call_id, request_id, token, position)
+    def of(cls, event_id: str, states: RequestStates) -> "CallPoint | None":
+        """None for what is no such id, or none that this service has sealed."""
+        parts = states.opened_as("event", event_id) if len(event_id) <= _LONGEST_ID else None
+        return cls(*parts) if parts is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +65,8 @@ class Event:
 class EventStream:
     """An answer that is written event by event, from its first event on. A client that has gone misses nothing that it cannot ask for."""
 
-    def __init__(self, receive: Receive, send: Send, headers: Mapping[str, str]) -> None:
-        self._receive, self._send = receive, send
+    def __init__(self, receive: Receive, send: Send, headers: Mapping[str, str], *, ping_s: float = _PING_S) -> None:
+        self._receive, self._send, self._ping_s = receive, send, ping_s
         self._headers = [*_HEADERS, *((name.lower().encode(), value.encode()) for name, value in headers.items())]
         self._turn = asyncio.Lock()
         self._written_at = time.monotonic()
@@ -84,9 +74,6 @@ class EventStream:
 
     async def write(self, event: Event) -> None:
         async with self._turn:
-            if not self.has_begun:
-                self.has_begun = True
-                await self._send({"type": "http.response.start", "status": 200, "headers": self._headers})
             await self._put(event.written())
 
     async def follow(self, work: asyncio.Future[T], stopping: asyncio.Event) -> T | None:
@@ -94,8 +81,8 @@ class EventStream:
         gone, stopped = asyncio.ensure_future(self._watched()), asyncio.ensure_future(stopping.wait())
         try:
             while not work.done() and not gone.done() and not stopped.done():
-                await asyncio.wait((work, gone, stopped), timeout=_PING_S, return_when=asyncio.FIRST_COMPLETED)
-                if time.monotonic() - self._written_at >= _PING_S:
+                await asyncio.wait((work, gone, stopped), timeout=self._ping_s, return_when=asyncio.FIRST_COMPLETED)
+                if time.monotonic() - self._written_at >= self._ping_s:
                     await self._ping()
         finally:
             gone.cancel()
@@ -118,6 +105,9 @@ class EventStream:
     async def _put(self, data: bytes) -> None:
         if not self.is_gone:
             self._written_at = time.monotonic()
+            if not self.has_begun:
+                self.has_begun = True
+                await self._send({"type": "http.response.start", "status": 200, "headers": self._headers})
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def _watched(self) -> None:

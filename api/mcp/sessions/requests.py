@@ -23,6 +23,7 @@ from pydantic import JsonValue, ValidationError
 from starlette.requests import Request
 
 from api.mcp.calls.following import request_of
+from api.mcp.calls.request_state import RequestStates
 from api.mcp.sessions.events import CallPoint, Event, EventStream
 from api.mcp.sessions.rpc import error_message, error_of, result_message
 from api.mcp.visit import Visit, put_visit
@@ -45,6 +46,7 @@ class SessionRequest:
     visit: Visit
     stream: EventStream
     request: Request
+    states: RequestStates
     can_send_request: bool = field(default=False, init=False)
     cancel_requested: anyio.Event = field(default_factory=anyio.Event, init=False)
 
@@ -70,7 +72,7 @@ class SessionRequest:
 
     @property
     def _event_id(self) -> str | None:
-        return self.point.event_id if self.point else None
+        return self.point.event_id(self.states) if self.point else None
 
     async def send_raw_request(
         self,
@@ -98,24 +100,28 @@ class SessionRequest:
 
     async def ask(self, question: CallMessage) -> bool:
         await self.prime()
-        await self.stream.write(Event(question_message(question), self._event_id))
+        await self.stream.write(Event(question_message(question, self.session, self.states), self._event_id))
         return True
 
     async def prime(self) -> None:
         """An id before there is anything to tell, so that a client whose connection breaks can go on."""
         if not self.stream.has_begun and (point := self.point) is not None:
-            await self.stream.write(Event(None, point.at(0).event_id))
+            await self.stream.write(Event(None, point.at(0).event_id(self.states)))
 
 
-def question_message(question: CallMessage) -> dict[str, JsonValue]:
-    """A request for the client. Its id says which question of which call the answer is for."""
-    return {"jsonrpc": "2.0", "id": f"{question.call_id}/{question.position}", **request_of(question)}
+def question_message(question: CallMessage, session: McpSession, states: RequestStates) -> dict[str, JsonValue]:
+    """A request for the client. Its id says which question of which call the answer is for, sealed for this session."""
+    asked_as = states.sealed_as("question", session.session_id, question.call_id, question.position)
+    return {"jsonrpc": "2.0", "id": asked_as, **request_of(question)}
 
 
-def question_of(response_id: str | int | None) -> tuple[str, int] | None:
-    """The call and the position of the question that a response is for."""
-    call_id, slash, position = str(response_id).rpartition("/")
-    return (call_id, int(position)) if slash and position.isdecimal() and len(position) < 10 else None
+def question_of(response_id: str | int | None, session: McpSession, states: RequestStates) -> tuple[str, int] | None:
+    """The call and the position of the question that a response is for; None where it was not asked in this session."""
+    parts = states.opened_as("question", str(response_id))
+    if parts is None or parts[0] != session.session_id:
+        return None
+    _, call_id, position = parts
+    return call_id, position
 
 
 def connection_of(session: McpSession) -> Connection:

@@ -10,13 +10,14 @@ from pydantic import JsonValue
 
 from api.mcp.calls.answers import Answers
 from api.mcp.calls.following import Followed, Following
+from api.mcp.calls.request_state import RequestStates
 from api.mcp.calls.underway import LostCallError
 from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import TOOL_URI, Changes, Standing
 from api.mcp.sessions.events import CallPoint, Event, EventStream
 from api.mcp.sessions.kept import ClientSessions
 from api.mcp.sessions.requests import question_message
-from api.mcp.sessions.rpc import error_message, no_request, result_message
+from api.mcp.sessions.rpc import ending, error_message, no_request, result_message
 from api.ports import CallRecords
 from toolagent.contracts.call_messages import CallMessage
 from toolagent.contracts.calls import ToolResult
@@ -34,31 +35,37 @@ class Resuming:
         answers: Answers,
         changes: Changes,
         sessions: ClientSessions,
+        states: RequestStates,
     ) -> None:
         self._following, self._records, self._catalog, self._answers = following, records, catalog, answers
-        self._changes, self._sessions = changes, sessions
+        self._changes, self._sessions, self._states = changes, sessions, states
 
     async def run(self, session: McpSession, last_event_id: str | None, stream: EventStream, stopping: asyncio.Event) -> None:
-        """Until there is no more, the client goes, or the service stops. Raises RpcRefusal for an event id of another session."""
-        point = CallPoint.of(last_event_id) if last_event_id else None
+        """Until there is no more, the client goes, or the service stops. Raises RpcRefusal for an event id that is not the session's."""
+        point = CallPoint.of(last_event_id, self._states) if last_event_id else None
         if point is not None and point.session_id != session.session_id:
             raise no_request("Last-Event-ID: it is an event of another session.")
+        if last_event_id and point is None and Standing.of(last_event_id) is None:
+            raise no_request("Last-Event-ID: it is no event of this server. Send the request again, or listen without it.")
         if point is not None:
-            work = asyncio.create_task(self._rest(point, stream), name=f"rest of {point.call_id}")
+            work = asyncio.create_task(self._rest(session, point, stream), name=f"rest of {point.call_id}")
         else:
             work = asyncio.create_task(self._standing(session, last_event_id, stream), name="what MCP clients are told of")
         try:
             await stream.follow(work, stopping)
         finally:
             work.cancel()
+        if not stream.has_begun:
+            raise ending()
         await stream.end()
 
-    async def _rest(self, point: CallPoint, stream: EventStream) -> None:
+    async def _rest(self, session: McpSession, point: CallPoint, stream: EventStream) -> None:
         async def tell(method: str, params: dict[str, JsonValue], position: int) -> None:
-            await stream.write(Event({"jsonrpc": "2.0", "method": method, "params": params}, point.at(position).event_id))
+            await stream.write(Event({"jsonrpc": "2.0", "method": method, "params": params}, point.at(position).event_id(self._states)))
 
         async def ask(question: CallMessage) -> bool:
-            await stream.write(Event(question_message(question), point.at(question.position).event_id))
+            event_id = point.at(question.position).event_id(self._states)
+            await stream.write(Event(question_message(question, session, self._states), event_id))
             return True
 
         await stream.write(Event(None))

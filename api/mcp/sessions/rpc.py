@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
+from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data, progress_token_from_params
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCMessage, JSONRPCRequest, jsonrpc_message_adapter
 from pydantic import JsonValue, ValidationError
 from starlette.responses import Response
@@ -36,6 +36,11 @@ def no_request(reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> RpcR
     return RpcRefusal(status, INVALID_REQUEST, reason)
 
 
+def ending(request_id: str | int | None = None) -> RpcRefusal:
+    """The service stops before there is an answer, and a stream has not begun."""
+    return RpcRefusal(HTTPStatus.SERVICE_UNAVAILABLE, INTERNAL_ERROR, "The service is stopping; send the request again.", request_id)
+
+
 def message_of(body: JsonValue) -> JSONRPCMessage:
     """Raises RpcRefusal."""
     try:
@@ -43,8 +48,11 @@ def message_of(body: JsonValue) -> JSONRPCMessage:
     except ValidationError as error:
         told = "The body is no JSON-RPC message: one request, notification or response is expected, not a batch."
         raise no_request(told) from error
-    if isinstance(message, JSONRPCRequest) and len(str(message.id)) > _LONGEST_ID:
-        raise no_request(f"id: it has more than {_LONGEST_ID} characters.")
+    if isinstance(message, JSONRPCRequest):
+        for name, said in (("id", message.id), ("params._meta.progressToken", progress_token_from_params(message.params))):
+            # So the database and the ids of events have it.
+            if len(json.dumps(said)) > _LONGEST_ID:
+                raise no_request(f"{name}: it has more than {_LONGEST_ID} characters when written in JSON.")
     return message
 
 

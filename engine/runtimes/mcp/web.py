@@ -225,11 +225,12 @@ def _marked_line(line: bytes, call_id: str) -> bytes:
     if not isinstance(message, dict) or "method" not in message:
         return line
     said = cast("dict[str, Any]", message)
-    params = said.get("params") or {}
-    if not isinstance(params, dict):
+    given: object = said.get("params") or {}
+    if not isinstance(given, dict):
         # It is no message, for which the SDK would end the call.
         return b""
-    meta = cast("dict[str, Any]", params).get("_meta")
+    params = cast("dict[str, Any]", given)
+    meta = params.get("_meta")
     marks = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
     said["params"] = {**params, "_meta": {**marks, IN_ANSWER_TO: call_id}}
     return b"data: " + json.dumps(said).encode() + b"\n"

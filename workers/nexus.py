@@ -77,6 +77,8 @@ class NexusOperations:
     async def run_tool(
         self, ctx: TemporalStartOperationContext, temporal: TemporalNexusClient, call: ToolCall
     ) -> TemporalOperationResult[ToolResult]:
+        # Nobody hears or answers there: the call must not wait for it.
+        call = call.model_copy(update={"listens": None})
         key = call.idempotency_key
         call_id = call_id_for_request(ctx.request_id) if key is None else call_id_for_key(call.caller.caller_id, key)
         memo, found = memo_of(fingerprint(call), call.callback_url), found_by("call", call.tool_id, call.caller.caller_id)
@@ -94,6 +96,7 @@ class NexusOperations:
     async def run_tools(
         self, ctx: TemporalStartOperationContext, temporal: TemporalNexusClient, batch: ToolBatch
     ) -> TemporalOperationResult[BatchEnd]:
+        batch = batch.model_copy(update={"calls": tuple(call.model_copy(update={"listens": None}) for call in batch.calls)})
         key = batch.idempotency_key
         batch_id = batch_id_for_request(ctx.request_id) if key is None else batch_id_for_key(batch.caller.caller_id, key)
         mark = batch_fingerprint(batch)

@@ -193,7 +193,8 @@ def tables_of(store: Store, settings: Settings, state: StateDirectory) -> Tables
 def servers_of(store: Store, settings: Settings, state: StateDirectory, looks: ServerLooks) -> RegisteredServers:
     """Registered MCP servers."""
     keys = SecretSource(environment(), state.root / "secrets")
-    return RegisteredServers(McpServerRows(store.database), looks, keys, every_s=settings.tables.mcp_refresh_s)
+    ports = {port for port in (settings.front.fastapi_port, settings.mcp.mcp_port) if port is not None}
+    return RegisteredServers(McpServerRows(store.database), looks, keys, every_s=settings.tables.mcp_refresh_s, own_ports=ports)
 
 
 def server_judge(settings: Settings) -> Judge:

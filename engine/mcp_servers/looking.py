@@ -27,6 +27,7 @@ _AT_ONCE = 2
 _LISTING = "(the listing)"
 _TOLD = 300
 _PYTHON_RUNNERS = ("uvx", "uv", "pipx")
+_NO_PROGRAM = re.compile(r"^setpriv: failed to execute (.{1,200}): No such file or directory$", re.MULTILINE)
 _LACKS = re.compile(r"^(?:AttributeError|ImportError|ModuleNotFoundError|TypeError)\b", re.MULTILINE)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -132,6 +133,10 @@ def _refused(name: str, spec: McpServerSpec, failure: RuntimeFailure) -> Excepti
     if failure.error_type is ErrorType.SECURITY_ERROR:
         return McpServerRefusedError("url", failure.message, is_private=True)
     log = failure.details.get("stderr")
+    if spec.url is None and isinstance(log, str) and (missing := _NO_PROGRAM.search(log)):
+        return McpServerRefusedError(
+            "command", f"There is no program {missing[1]!r} in the sandbox, which sees those of this machine's /usr only."
+        )
     last = [line.strip() for line in log.splitlines() if line.strip()][-1:] if isinstance(log, str) else []
     said = " ".join((failure.message.replace(f"mcp:{name}", name), *(f"It said last: {line[:_TOLD]}" for line in last)))
     if failure.details.get("missing") == "sandbox" or failure.error_type is ErrorType.EXECUTOR_NOT_FOUND:

@@ -10,7 +10,8 @@ from toolagent.contracts.mcp_servers import McpServerSpec
 from toolagent.contracts.sources import ScriptLanguage
 from toolagent.core.mcp_specs import SpecFault
 
-_NPM_SPEC = re.compile(r"((?:@[a-z0-9._~-]+/)?[a-z0-9._~-]+)(?:@([0-9A-Za-z.^~<>=*|\s-]{1,60}))?", re.IGNORECASE)
+# What begins with a dot would be a folder to npm.
+_NPM_SPEC = re.compile(r"((?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*)(?:@([0-9A-Za-z.^~<>=*|\s-]{1,60}))?", re.IGNORECASE)
 _AT_VERSION = re.compile(r"([A-Za-z0-9._-]+(?:\[[^\]]*\])?)@([0-9A-Za-z.+!-]+)")
 _PYTHON = re.compile(r"(?:cpython-?|python)?(3\.\d+)(?:\.\d+)?")
 

@@ -1,17 +1,22 @@
 """MCP servers: taken in, asked again, taken out."""
 
 import asyncio
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from typing import Protocol
+from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 import structlog
 
 from engine.mcp_servers.looking import Look, ServerLooks
-from engine.registry.formats.server_keys import secrets_of, with_named_keys
+from engine.registry.formats.server_keys import is_made_here, owner_of, secrets_of, with_keys_of_request
 from engine.registry.secret_vault import SecretRefusedError, SecretVault
 from engine.store.mcp_servers import McpServerRows
 from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.contracts.mcp_servers import McpServer, McpServers, McpServerSpec, RemovedMcpServer
+from toolagent.contracts.sources import McpSource
 from toolagent.core.failures import (
     McpServerExistsError,
     McpServerNotReachedError,
@@ -37,8 +42,12 @@ class ServerKeys(SecretVault, Protocol):
 class RegisteredServers:
     """All raise StoreUnavailableError."""
 
-    def __init__(self, rows: McpServerRows, looks: ServerLooks, keys: ServerKeys, *, every_s: float = 3600.0) -> None:
-        self._rows, self._looks, self._keys, self._every_s = rows, looks, keys, every_s
+    def __init__(
+        self, rows: McpServerRows, looks: ServerLooks, keys: ServerKeys, *, every_s: float = 3600.0, own_ports: Collection[int] = ()
+    ) -> None:
+        """`own_ports` are those of this machine at which the service itself listens."""
+        self._rows, self._looks, self._keys, self._every_s, self._own_ports = rows, looks, keys, every_s, own_ports
+        self._turns = WeakValueDictionary[str, asyncio.Lock]()
         self._wake = asyncio.Event()
         self._wake.set()
 
@@ -57,16 +66,20 @@ class RegisteredServers:
 
         Raises McpServerExistsError, McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError; then nothing is kept.
         """
+        # Two of one name have one name for a key: who fails must not take away what the other goes by.
+        async with self._turn(name):
+            return await self._registered(name, spec)
+
+    async def _registered(self, name: str, spec: McpServerSpec) -> McpServer:
         if await self._rows.is_taken(name):
             raise McpServerExistsError(_exists(name))
-        before = secrets_of(spec)
         try:
-            spec = await asyncio.to_thread(lambda: with_named_keys(name, spec, "the request", "$", self._keys).spec)
+            spec = await asyncio.to_thread(with_keys_of_request, name, spec, self._keys)
         except SpecFault as fault:
             raise McpServerRefusedError(fault.field, str(fault)) from fault
         kept = False
         try:
-            look = await self._looks.look(name, spec)
+            look = await self._look(name, spec)
             now = datetime.now(UTC)
             server = McpServer(name=name, spec=spec, registered_at=now, refreshed_at=now, attempted_at=now)
             added = await self._rows.add(_told(server, look.left_out), look.found)
@@ -76,14 +89,14 @@ class RegisteredServers:
             return await self._with_taken(*added, look)
         finally:
             if not kept:
-                await self._forget(secrets_of(spec) - before)
+                await self._forget(name, secrets_of(spec))
 
     async def refresh(self, name: str) -> McpServer:
         """Ask a server again. Where that fails, its tools stay and `error` says why. Raises NoSuchMcpServerError."""
         server = await self.get(name)
         now = datetime.now(UTC)
         try:
-            look = await self._looks.look(name, server.spec, await self._rows.source(name))
+            look = await self._look(name, server.spec, await self._rows.source(name))
         except (McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError) as failure:
             _log.warning("mcp_server_not_refreshed", server=name, reason=str(failure), then="its tools stay as they were")
             server = server.model_copy(update={"attempted_at": now, "error": str(failure)})
@@ -98,10 +111,12 @@ class RegisteredServers:
 
     async def remove(self, name: str) -> RemovedMcpServer:
         """Its tools go too, and the keys that were kept for it. Raises NoSuchMcpServerError."""
-        server, count = await self._rows.get(name), await self._rows.remove(name)
-        if server is None or count is None:
-            raise NoSuchMcpServerError(_none(name))
-        await self._forget(frozenset(secret for secret in secrets_of(server.spec) if secret.startswith(f"MCP_{_stem(name)}_")))
+        await self.get(name)
+        async with self._turn(name):
+            server, count = await self._rows.get(name), await self._rows.remove(name)
+            if server is None or count is None:
+                raise NoSuchMcpServerError(_none(name))
+            await self._forget(name, secrets_of(server.spec))
         return RemovedMcpServer(name=name, tools=count)
 
     async def look_at_due(self) -> tuple[str, ...]:
@@ -158,22 +173,45 @@ class RegisteredServers:
         await self._rows.note(server)
         return server
 
-    async def _forget(self, secrets: frozenset[str]) -> None:
-        """But for those that another server is given."""
+    async def _look(self, name: str, spec: McpServerSpec, known: McpSource | None = None) -> Look:
+        """Raises McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError."""
+        if spec.url is not None and _is_at(spec.url, self._own_ports):
+            raise McpServerRefusedError("url", "This is the service itself, whose tools are here already.")
+        return await self._looks.look(name, spec, known)
+
+    def _turn(self, name: str) -> asyncio.Lock:
+        """Names that differ only in `-` and `_` have the same names for keys."""
+        return self._turns.setdefault(owner_of(name).replace("-", "_"), asyncio.Lock())
+
+    async def _forget(self, name: str, secrets: frozenset[str]) -> None:
+        """Those that were made of its keys, but for those that another server is given."""
         used = {secret for server in await self._rows.list_all() for secret in secrets_of(server.spec)}
         for secret in sorted(secrets - used):
             try:
-                await asyncio.to_thread(self._keys.forget, secret)
+                await asyncio.to_thread(self._forget_made, name, secret)
             except SecretRefusedError as error:
                 _log.warning("key_of_mcp_server_not_removed", secret=secret, reason=str(error))
+
+    def _forget_made(self, name: str, secret: str) -> None:
+        """Blocks. Raises SecretRefusedError."""
+        value = self._keys.resolve(secret)
+        if value is not None and is_made_here(name, secret, value):
+            self._keys.forget(secret)
 
 
 def _told(server: McpServer, left_out: tuple[LeftOutTool, ...]) -> McpServer:
     return server.model_copy(update={"left_out": left_out[:_TOLD], "left_out_total": len(left_out)})
 
 
-def _stem(name: str) -> str:
-    return name.upper().replace("-", "_")
+def _is_at(url: str, ports: Collection[int]) -> bool:
+    """Whether it leads to one of these ports of this machine."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        is_here = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+    return is_here and (parts.port or {"http": 80}.get(parts.scheme, 443)) in ports
 
 
 def _exists(name: str) -> str:

@@ -180,11 +180,13 @@ def external_tables(database: Database, state: Path, every_s: float = 3600.0) ->
     return Tables(ExternalTableRows(database), reader, SecretSource({}, state / "secrets"), every_s=every_s)
 
 
-def registered_servers(database: Database, state: Path, every_s: float = 3600.0, patience_s: float = 2.0) -> RegisteredServers:
+def registered_servers(
+    database: Database, state: Path, every_s: float = 3600.0, patience_s: float = 2.0, own_port: int = 2
+) -> RegisteredServers:
     """As a front door alone has them. Those of this machine are allowed."""
     keys, judge = SecretSource({}, state / "secrets"), BeforeSending(Destinations(("127.0.0.1",), setting="TOOL_AGENT_MCP_ALLOW"))
     runtime = RemoteMcpRuntime(patience_s, 1.0, HttpExchange(), keys.resolve, judge)
-    return RegisteredServers(McpServerRows(database), ServerLooks(runtime, None), keys, every_s=every_s)
+    return RegisteredServers(McpServerRows(database), ServerLooks(runtime, None), keys, every_s=every_s, own_ports={own_port})
 
 
 async def nowhere_private(url: str) -> str | None:

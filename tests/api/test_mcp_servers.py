@@ -18,6 +18,7 @@ from tests.mcp_servers.site import Site, served, tool
 from toolagent.contracts.manifest import PermissionClass, ToolStatus
 from toolagent.contracts.mcp_servers import McpServer, McpServerSpec, McpTransport
 from toolagent.contracts.sources import BuiltinSource, McpSource
+from toolagent.core.failures import McpServerRefusedError
 
 
 @pytest_asyncio.fixture
@@ -95,6 +96,38 @@ async def test_keys_become_secrets_which_the_server_is_shown_and_that_go_with_it
     assert (await house.http.delete("/mcp_servers/far")).json() == {"name": "far", "tools": 1}
     assert await secrets_in(tmp_path) == ""
     assert (await house.registry.list_ids(), await house.groups.get("far")) == ((), None)
+
+
+async def test_a_caller_chooses_no_secret_and_an_operators_stays(house: House, site: Site, database: Database, tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("MCP_FAR_TOKEN=of-the-operator\n")
+    (tmp_path / "secrets").chmod(0o600)
+    for name in ("MCP_FAR_TOKEN", "MCP_STATE_KEY"):
+        assert refused(await register(house, "far", url=site.url, headers={"X-Key": f"secret:{name}"})) == (
+            422,
+            "invalid_request",
+            "headers",
+        )
+        assert refused(await register(house, "far", url=f"{site.url}?key=secret:{name}")) == (422, "invalid_request", "url")
+    spec = McpServerSpec(type=McpTransport.STREAMABLE_HTTP, url=site.url, headers={"X-Key": "secret:MCP_FAR_TOKEN"})
+    await McpServerRows(database).bring_in({"far": spec}, ())
+    assert (await refreshed(house, "far")).error == ""
+    assert site.shown[-1]["x-key"] == "of-the-operator"
+    await house.http.delete("/mcp_servers/far")
+    assert await secrets_in(tmp_path) == "MCP_FAR_TOKEN=of-the-operator\n"
+
+
+async def test_a_second_registration_at_the_same_time_takes_no_key_away(house: House, site: Site, tmp_path: Path) -> None:
+    headers: JsonValue = {"Authorization": "Bearer the-long-key"}
+    answers = await asyncio.gather(*(register(house, "far", url=site.url, headers=headers) for _ in range(3)))
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409]
+    assert "the-long-key" in await secrets_in(tmp_path)
+    assert (await refreshed(house, "far")).error == ""
+
+
+async def test_the_service_itself_is_none_of_its_servers(site: Site, database: Database, tmp_path: Path) -> None:
+    port = httpx.URL(site.url).port or 0
+    with pytest.raises(McpServerRefusedError, match="the service itself"):
+        await registered_servers(database, tmp_path, own_port=port).register("far", McpServerSpec(url=site.url))
 
 
 @pytest.mark.promise("definitions-are-pinned")

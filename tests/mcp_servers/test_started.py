@@ -22,7 +22,7 @@ from engine.store.database import Database
 from engine.store.files import FileStore
 from tests.parts import installer_of, launching, sandboxing
 from toolagent.contracts.mcp_servers import McpServerSpec
-from toolagent.core.failures import McpServerNotReachedError
+from toolagent.core.failures import McpServerNotReachedError, McpServerRefusedError
 from toolagent.core.mcp_specs import settled_spec
 from workers.host.scripts import indexes_of
 from workers.settings.environment import environment
@@ -85,6 +85,11 @@ async def test_a_program_of_the_machine_is_asked_in_the_sandbox(looks: ServerLoo
 async def test_a_server_that_does_not_come_up_says_why(looks: ServerLooks, program: str, said: str) -> None:
     with pytest.raises(McpServerNotReachedError, match=said):
         await looks.look("near", python(program))
+
+
+async def test_a_program_that_is_not_there_is_named(looks: ServerLooks) -> None:
+    with pytest.raises(McpServerRefusedError, match=r"There is no program 'uvx\.exe' in the sandbox"):
+        await looks.look("near", settled_spec(McpServerSpec(command="uvx.exe")))
 
 
 @pytest.mark.long

@@ -81,6 +81,14 @@ async def test_keys_are_moved_and_told(importing: Importing, tmp_path: Path) -> 
     assert len((tmp_path / "secrets").read_text().splitlines()) == 3
 
 
+async def test_secrets_are_named_but_for_the_key_of_the_service(importing: Importing) -> None:
+    env: JsonValue = {"GITHUB_TOKEN": "secret:GITHUB", "DSN": "secret:DSN"}
+    assert await importing.bring_in({"a": {**TIME, "env": env}, "b": {**TIME, "env": {"X": "secret:MCP_STATE_KEY"}}}) == [
+        "$.mcpServers.b.env"
+    ]
+    assert [server.spec.env for server in await importing.rows.list_all()] == [env]
+
+
 async def test_a_server_that_was_registered_stays(importing: Importing, database: Database) -> None:
     await importing.bring_in({"a": TIME})
     server: McpServer = (await importing.rows.list_all())[0]

@@ -27,12 +27,22 @@ from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Running
 from tests.programs import start_program
 from tests.runtimes.conftest import entry_of, request_of, silent
+from tests.runtimes.test_mcp_dialogue import Heard
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import McpSource
 
 TOOL = ToolManifest(tool_id="far", name="Far")
 Document = dict[str, JsonValue]
+
+
+STRANGE = (
+    (b"message", b"[1]"),
+    (b"message", b'{"level": "info", "data": "heard", "_meta": "x"}'),
+    (b"message", b'{"level": "info", "data": [NaN]}'),
+    (b"progress", b'{"progressToken": "call-12345678", "progress": 1e999}'),
+    (b"progress", b'{"progressToken": "call-12345678", "progress": %s}' % (b"9" * 400)),
+)
 
 
 @dataclass
@@ -100,6 +110,8 @@ def far() -> Generator[Far]:  # noqa: C901 - one arm a behaviour
                     self.say(200, b"{]", {"Content-Type": "application/json"})
                 case "hang":
                     time.sleep(600)
+                case "strange":
+                    self.say(200, b"".join(self.strange(asked)), {"Content-Type": "text/event-stream"})
                 case "infinite":
                     self.raw(asked, b"1e999")
                 case "values":
@@ -117,6 +129,13 @@ def far() -> Generator[Far]:  # noqa: C901 - one arm a behaviour
                 self.say(200, b"event: message\ndata: " + told + b"\n\n", {"Content-Type": "text/event-stream"})
             else:
                 self.say(200, told, {"Content-Type": "application/json"})
+
+        def strange(self, asked: Document) -> Generator[bytes]:
+            """Notifications that are none, and then the answer."""
+            for method, params in STRANGE:
+                yield b'event: message\ndata: {"jsonrpc": "2.0", "method": "notifications/%s", "params": %s}\n\n' % (method, params)
+            answer = {"jsonrpc": "2.0", "id": asked["id"], "result": {"content": [{"type": "text", "text": "done"}]}}
+            yield b"event: message\ndata: " + json.dumps(answer).encode() + b"\n\n"
 
         def text(self, asked: Document, said: str) -> None:
             self.result(asked, {"content": [{"type": "text", "text": said}]})
@@ -185,6 +204,14 @@ async def test_a_call_goes_over_a_session(parts: RuntimeParts, far: Far, *, by_e
     assert answers == [{"text": "done"}] * 5
     assert [tool.name for tool in listing.tools] == ["act"]
     assert [method for method, _ in far.seen].count("initialize") == 1
+
+
+async def test_notifications_that_are_none_are_left_out_and_fail_no_call(parts: RuntimeParts, far: Far) -> None:
+    heard = Heard()
+    async with up(parts, far.source()) as (runtime, running):
+        request = replace(request_of(20.0, mode="strange"), dialogue=heard)
+        assert await runtime.call(running, far.source(), request) == {"text": "done"}
+    assert (heard.logged, heard.progressed) == ([("info", "heard")], [])
 
 
 async def test_the_key_is_sent_in_a_header_and_masked_where_it_comes_back(parts: RuntimeParts, far: Far) -> None:

@@ -1,6 +1,7 @@
 """Agents on another namespace: calls by Nexus, their cancelling, and `kill -9` in the middle."""
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from tests.system.effects import count_of, own_effects, wait_for_effect
 from tests.system.far_agents import FarAsks, FarCalls, NearMakes
 from tests.system.service_process import ROOT, ServiceProcess
 from toolagent.client.plugin import ToolAgentPlugin
+from toolagent.contracts.call_messages import Listener
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolResult
 from toolagent.contracts.task_specs import BuildTool
 from toolagent.contracts.tasks import TaskState
@@ -137,7 +139,8 @@ async def test_a_call_that_a_front_door_has_made_is_not_made_again(near: Service
 
 async def test_cancelling_the_agent_cancels_the_call(near: ServiceProcess, effects: Path) -> None:
     async with far_agent(near) as client:
-        handle = await begun(client, acting("once", effects, caller=Caller(caller_id="far-cancelled")))
+        listens = Listener(answers=("elicitation",))
+        handle = await begun(client, acting("once", effects, caller=Caller(caller_id="far-cancelled"), listens=listens))
         await asyncio.to_thread(wait_for_effect, effects, "once")
         await handle.cancel()
         with pytest.raises(WorkflowFailureError) as failure:
@@ -145,6 +148,11 @@ async def test_cancelling_the_agent_cancels_the_call(near: ServiceProcess, effec
     assert isinstance(failure.value.cause, CancelledError)
     calls = await near_calls(near, "far-cancelled")
     assert [near.task(call_id).status for call_id in calls] == [TaskState.CANCELLED]
+    near_client = await Client.connect(near.temporal_address, plugins=[ToolAgentPlugin()])
+    async for event in near_client.get_workflow_handle(calls[0]).fetch_history_events():
+        if event.HasField("workflow_execution_started_event_attributes"):
+            told = json.loads(event.workflow_execution_started_event_attributes.input.payloads[0].data)
+            assert (told["tool_id"], told.get("listens")) == ("once", None)
 
 
 @pytest.mark.promise("accepted-means-ended")

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import json
+import math
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, TypeGuard, cast
 
@@ -76,7 +78,8 @@ class Sieve:
                 task.cancel()
 
     async def _take_request(self, asked: JSONRPCRequest, outgoing: MemoryObjectSendStream[SessionMessage]) -> None:
-        if asked.method not in ANSWER_OF or len(self._asked) >= _MOST_QUESTIONS or asked.id in self._asked:
+        is_refused = asked.method not in ANSWER_OF or not _is_json(asked.params)
+        if is_refused or len(self._asked) >= _MOST_QUESTIONS or asked.id in self._asked:
             # A server that does not read our answers cannot send more requests: we wait here.
             await outgoing.send(SessionMessage(_answer(asked)))
             return
@@ -97,6 +100,8 @@ class Sieve:
 
     def _take_notification(self, method: str, params: Mapping[str, Any]) -> None:
         match method:
+            case _ if not _is_json(params):
+                pass
             case "notifications/progress":
                 token = params.get("progressToken")
                 if isinstance(token, str) and (told := self._calls.get(token)) is not None:
@@ -152,8 +157,21 @@ def _text(message: str | None, done: object, total: object) -> str:
     return f"{said} ({share})" if said else share
 
 
+def _is_json(params: Mapping[str, Any] | None) -> bool:
+    """What was read may hold `NaN`, `Infinity` and integers of thousands of digits, which nobody else could read again."""
+    try:
+        json.dumps(params, allow_nan=False)
+    except ValueError:
+        return False
+    return True
+
+
 def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """What a float can hold; integers may be larger."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _without_mark(params: Mapping[str, Any]) -> dict[str, JsonValue]:

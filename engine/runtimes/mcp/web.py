@@ -225,8 +225,14 @@ def _marked_line(line: bytes, call_id: str) -> bytes:
     if not isinstance(message, dict) or "method" not in message:
         return line
     said = cast("dict[str, Any]", message)
-    params = cast("dict[str, Any]", said.get("params") or {})
-    said["params"] = {**params, "_meta": {**(params.get("_meta") or {}), IN_ANSWER_TO: call_id}}
+    given: object = said.get("params") or {}
+    if not isinstance(given, dict):
+        # It is no message, for which the SDK would end the call.
+        return b""
+    params = cast("dict[str, Any]", given)
+    meta = params.get("_meta")
+    marks = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+    said["params"] = {**params, "_meta": {**marks, IN_ANSWER_TO: call_id}}
     return b"data: " + json.dumps(said).encode() + b"\n"
 
 

@@ -28,9 +28,16 @@ TEMPLATES = ["test://template/{id}/data", "test://touch/{name}"]
 
 @pytest_asyncio.fixture(params=WAYS)
 async def upstreams(
-    parts: RuntimeParts, launcher: Launcher, routes: Routes, database: Database, request: pytest.FixtureRequest
+    parts: RuntimeParts,
+    launcher: Launcher,
+    routes: Routes,
+    database: Database,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncGenerator[Upstreams]:
     """Of the fixture, a server that is not there, and one whose tool is not active."""
+    # A busy machine starts no server in five seconds.
+    monkeypatch.setattr("engine.calling.upstreams._LISTED_S", 20.0)
     runtime, tools = fixture_runtime(parts, launcher), ToolTable(database)
     supervisor = Supervisor({"mcp": runtime}, routes, "here")
     upstreams = Upstreams(tools, CatalogState(database), supervisor)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcp import MCPError
-from mcp_types import INVALID_PARAMS
+from mcp_types import INVALID_PARAMS, PaginatedRequestParams
 from pydantic import JsonValue
 
 from api.ports import Groups
@@ -24,6 +24,7 @@ from toolagent.core.formats.names import tool_id_of, vendor_names
 from toolagent.core.formats.schemas import UnsuitableTool, object_schema
 
 PAGE = 100
+_NO_CURSOR = "cursor: it is none that this server gave. List again without one."
 _FRESH_S = 1.0
 """How old the number of the catalog may be that an answer is made of."""
 
@@ -49,6 +50,8 @@ class Snapshot:
     number: int
     entries: Mapping[str, ToolEntry] = field(default_factory=dict[str, ToolEntry])
     names: Mapping[str, str] = field(default_factory=dict[str, str])
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The active version of each."""
 
     def named(self, name: str) -> ToolEntry | None:
         """A tool by its name, or by its id."""
@@ -66,20 +69,26 @@ class ToolCatalog:
         self._turn = asyncio.Lock()
 
     async def now(self, max_age_s: float = _FRESH_S) -> Snapshot:
-        """The tools as they were at most so many seconds ago."""
-        if time.monotonic() - self._looked_at < max_age_s:
+        """The tools as they were at most so many seconds ago. Those who ask at once share one look."""
+        oldest = time.monotonic() - max_age_s
+        if self._looked_at > oldest:
             return self._snapshot
         async with self._turn:
-            began_at = time.monotonic()
-            if began_at - self._looked_at >= max_age_s:
+            if self._looked_at <= oldest:
+                began_at = time.monotonic()
                 if (number := await self._number()) != self._snapshot.number:
                     await self._load(number)
                 self._looked_at = began_at
         return self._snapshot
 
     async def find(self, name: str) -> ToolEntry | None:
-        """A tool by its name or id. One that is not known is looked for anew: it may have come just now."""
-        return (await self.now()).named(name) or (await self.now(0.0)).named(name)
+        """A tool by its name or id. One that is not known may have come just now: all are loaded anew only if it is there."""
+        if (entry := (await self.now()).named(name)) is not None:
+            return entry
+        for tool_id in dict.fromkeys((name, name.replace("__", ":"))):
+            if re.fullmatch(TOOL_ID_PATTERN, tool_id) and await self._registry.find(tool_id, None) is not None:
+                return (await self.now(0.0)).named(name)
+        return None
 
     def input_schema(self, name: str) -> Mapping[str, JsonValue] | None:
         """What is remembered of a tool's parameters; None for one that is not."""
@@ -104,6 +113,10 @@ class ToolCatalog:
             return False
         return selection.group is None or entry.manifest.tool_id in await self._members(selection.group)
 
+    async def selected(self, selection: Selection) -> Sequence[str]:
+        """The ids of the tools that a client sees."""
+        return await self._selected(await self.now(), selection)
+
     async def _selected(self, snapshot: Snapshot, selection: Selection) -> Sequence[str]:
         ids = tuple(snapshot.entries)
         if selection.is_all:
@@ -117,10 +130,23 @@ class ToolCatalog:
         return group.all_tool_ids if group else frozenset()
 
     async def _load(self, number: int) -> None:
-        entries = {entry.manifest.tool_id: entry for entry in await self._registry.list_entries() if _is_offered(entry)}
-        names = vendor_names(entries)
-        self._called = {tool_id: name for name, tool_id in names.items()}
-        self._snapshot = Snapshot(number, {tool_id: entries[tool_id] for tool_id in sorted(entries)}, names)
+        entries = await self._registry.list_entries()
+        self._snapshot, self._called = await asyncio.to_thread(_snapshot_of, number, entries)
+
+
+def _snapshot_of(number: int, entries: Sequence[ToolEntry]) -> tuple[Snapshot, Mapping[str, str]]:
+    """And the names by the ids of tools."""
+    offered = {entry.manifest.tool_id: entry for entry in entries if _is_offered(entry)}
+    names = vendor_names(offered)
+    versions = {tool_id: entry.manifest.version for tool_id, entry in offered.items()}
+    snapshot = Snapshot(number, {tool_id: offered[tool_id] for tool_id in sorted(offered)}, names, versions)
+    return snapshot, {tool_id: name for name, tool_id in names.items()}
+
+
+def refuse_cursor(params: PaginatedRequestParams | None) -> None:
+    """Of a listing that has one page. Raises MCPError."""
+    if params is not None and params.cursor is not None:
+        raise MCPError(INVALID_PARAMS, _NO_CURSOR)
 
 
 def _is_offered(entry: ToolEntry) -> bool:
@@ -145,5 +171,5 @@ def _position(cursor: str) -> str:
     except (binascii.Error, ValueError):
         tool_id = ""
     if not re.fullmatch(TOOL_ID_PATTERN, tool_id):
-        raise MCPError(INVALID_PARAMS, "cursor: it is none that this server gave. List again without one.")
+        raise MCPError(INVALID_PARAMS, _NO_CURSOR)
     return tool_id

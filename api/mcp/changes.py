@@ -74,9 +74,8 @@ class Changes:
         return self._standing
 
     async def versions(self) -> Mapping[str, str]:
-        """The active version of each tool. Raises StoreUnavailableError."""
-        entries = (await self._catalog.now()).entries
-        return {tool_id: entry.manifest.version for tool_id, entry in entries.items()}
+        """The active version of each tool; all who ask share it. Raises StoreUnavailableError."""
+        return (await self._catalog.now()).versions
 
     def note(self, method: str, params: Mapping[str, JsonValue]) -> None:
         """A registered server says that something of it has changed."""

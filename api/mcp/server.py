@@ -60,14 +60,13 @@ class Handlers:
 
 def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
     async def listen_to(ctx: Ctx, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
-        for uri in params.notifications.resource_subscriptions or ():
-            await handlers.resources.hear_of(str(uri))
+        await handlers.resources.listen_to(ctx, [str(uri) for uri in params.notifications.resource_subscriptions or ()])
         with handlers.changes.heard():
             return await handlers.changes.listen(ctx, params)
 
     async def set_level(ctx: Ctx, params: SetLevelRequestParams) -> EmptyResult:
         if (session := visit_of(ctx).session) is not None:
-            await handlers.sessions.change(session.model_copy(update={"log_level": params.level}))
+            await handlers.sessions.change(session.session_id, lambda now: now.model_copy(update={"log_level": params.level}))
         return EmptyResult()
 
     server: Server[dict[str, Any]] = Server(

@@ -1,6 +1,7 @@
 """What the MCP servers of the catalog have besides tools: prompts, resources, completions. They pass through to clients that speak MCP."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,12 +25,18 @@ _ANSWERED_S = 20.0
 _LISTED_S = 5.0
 """How long a listing waits for its servers; those that come later are in the next one."""
 
+_SOON_S = 0.5
+"""How long it waits for those whose last answer is old, but not known to be wrong."""
+
 _FRESH_S = 10.0
 _AGAIN_S = 60.0
 """A server that was not reached is left in peace for so long."""
 
 _MOST_PAGES = 20
 _MOST_ITEMS = 1_000
+_MOST_BYTES = 2 * 1_048_576
+"""Of one kind of one server; the page that goes beyond is left out, and all after it."""
+
 _AT_ONCE = 4
 _UNREACHED = -32_603
 
@@ -64,6 +71,7 @@ class Listed:
 @dataclass(frozen=True, slots=True)
 class _Known:
     items: tuple[Item, ...]
+    asked_at: float
     at: float
     is_reached: bool
 
@@ -71,7 +79,8 @@ class _Known:
 class Upstreams:
     """Servers are named as they were registered, or else by the process, URL or tool that they are known by.
 
-    They are started for what is asked of them. What was listed is remembered for some seconds, or until the catalog or a list changes.
+    They are started for what is asked of them. What was listed is remembered, and listed anew after some seconds, or when it or the
+    server changes. A server that is slow then is waited for once: what was known of it is given until it has answered.
     """
 
     def __init__(self, tools: McpTools, catalog: CatalogNumber, supervisor: Supervisor) -> None:
@@ -79,6 +88,8 @@ class Upstreams:
         self._number = -1
         self._servers: dict[str, ToolEntry] = {}
         self._known: dict[tuple[str, Kind], _Known] = {}
+        self._changed_at = float("-inf")
+        self._waited_at: dict[tuple[str, Kind], float] = {}
         self._listing: dict[tuple[str, Kind], asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._listeners: list[Changed] = []
@@ -89,16 +100,25 @@ class Upstreams:
         if number != self._number:
             entries = await self._tools.of_source_type("mcp")
             active = [entry for entry in entries if entry.manifest.status is ToolStatus.ACTIVE]
-            self._servers = {_name_of(entry): entry for entry in reversed(active)}
-            self._known, self._number = {}, number
+            before, self._servers = self._servers, {_name_of(entry): entry for entry in reversed(active)}
+            kept = {name for name, entry in self._servers.items() if before.get(name) == entry}
+            self._known = {key: known for key, known in self._known.items() if key[0] in kept}
+            self._waited_at = {key: at for key, at in self._waited_at.items() if key[0] in kept}
+            self._number = number
         return tuple(sorted(self._servers))
 
     async def listed(self, kind: Kind) -> tuple[Listed, ...]:
         """What all servers list, as far as they say it in time. Raises StoreUnavailableError."""
         names = await self.servers()
-        due = [name for name in names if self._is_due(name, kind)]
-        if tasks := [self._renewing(name, kind) for name in due]:
-            await asyncio.wait(tasks, timeout=_LISTED_S)
+        due = {name: self._renewing(name, kind) for name in names if self._is_due(name, kind)}
+        new = {name for name in due if not self._is_usable(name, kind)}
+        awaited = {name for name in new if self._waited_at.get((name, kind), float("-inf")) <= self._changed_at}
+        old = [task for name, task in due.items() if name not in new and self._known[name, kind].is_reached]
+        if awaited:
+            late = (await asyncio.wait([due[name] for name in awaited], timeout=_LISTED_S))[1]
+            self._waited_at |= {(name, kind): time.monotonic() for name in awaited if due[name] in late}
+        if old:
+            await asyncio.wait(old, timeout=_SOON_S)
         known = ((name, self._known.get((name, kind))) for name in names)
         return tuple(Listed(name, item) for name, found in known if found is not None for item in found.items)
 
@@ -115,7 +135,7 @@ class Upstreams:
     def note_change(self, method: str, params: Mapping[str, JsonValue]) -> None:
         """What a server said that belongs to no call: a list, or a resource that is subscribed to, has changed."""
         if method.endswith("/list_changed"):
-            self._known = {}
+            self._changed_at = time.monotonic()
         for listener in tuple(self._listeners):
             listener(method, params)
 
@@ -136,7 +156,14 @@ class Upstreams:
 
     def _is_due(self, name: str, kind: Kind) -> bool:
         known = self._known.get((name, kind))
-        return known is None or time.monotonic() - known.at > (_FRESH_S if known.is_reached else _AGAIN_S)
+        if known is None or not self._is_usable(name, kind):
+            return True
+        return time.monotonic() - known.at > (_FRESH_S if known.is_reached else _AGAIN_S)
+
+    def _is_usable(self, name: str, kind: Kind) -> bool:
+        """Whether it was listed, and nobody has said since that it is otherwise."""
+        known = self._known.get((name, kind))
+        return known is not None and known.asked_at > self._changed_at
 
     def _renewing(self, name: str, kind: Kind) -> "asyncio.Task[None]":
         key = (name, kind)
@@ -147,18 +174,23 @@ class Upstreams:
 
     async def _renew(self, name: str, kind: Kind) -> None:
         async with self._slots:
-            entry = self._servers.get(name)
+            began_at, entry = time.monotonic(), self._servers.get(name)
             items = await self._items(entry, kind) if entry is not None else None
-            self._known[name, kind] = _Known(items or (), time.monotonic(), items is not None)
+            if self._servers.get(name) == entry:
+                self._known[name, kind] = _Known(items or (), began_at, time.monotonic(), items is not None)
 
     async def _items(self, entry: ToolEntry, kind: Kind) -> tuple[Item, ...] | None:
         """None where the server was not reached."""
         items: list[Item] = []
         cursors = set[str]()
         params: Item = {}
+        size = 0
         for _ in range(_MOST_PAGES):
             match await self._asked(entry, Offer(_METHODS[kind], params, _ANSWERED_S)):
                 case {"result": dict() as page}:
+                    size += await asyncio.to_thread(_size_of, cast("Item", page))
+                    if size > _MOST_BYTES:
+                        break
                     items += _items_of(cast("Item", page).get(kind))
                     following = cast("Item", page).get("nextCursor")
                 case {"error": {"code": code}}:
@@ -190,6 +222,10 @@ def _name_of(entry: ToolEntry) -> str:
 
 def _items_of(listed: JsonValue) -> Sequence[Item]:
     return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def _size_of(page: Item) -> int:
+    return len(json.dumps(page))
 
 
 def _error(message: str) -> Item:

@@ -1,5 +1,6 @@
 """The table `mcp_sessions`: sessions of MCP clients, and which calls their requests under way are."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from sqlalchemy import delete, select, update
@@ -30,12 +31,17 @@ class McpSessionTable:
         text = await self._database.scalar(select(mcp_sessions.c.document).where(mcp_sessions.c.session_id == session_id))
         return McpSession.model_validate_json(text) if text is not None else None
 
-    async def change(self, session: McpSession) -> bool:
-        """Write what it asked for; False where it is closed."""
-        mine = update(mcp_sessions).where(mcp_sessions.c.session_id == session.session_id)
-        changed = mine.values(document=session.model_dump_json(), seen_at=timestamp(now())).returning(mcp_sessions.c.session_id)
-        async with self._database.write_once() as connection:
-            return (await connection.execute(changed)).scalar_one_or_none() is not None
+    async def change(self, session_id: str, edit: Callable[[McpSession], McpSession]) -> McpSession | None:
+        """Write what `edit` makes of it as it stands; None where it is closed. What `edit` raises leaves it as it was."""
+        mine = mcp_sessions.c.session_id == session_id
+        async with self._database.write() as connection:
+            text = await connection.scalar(select(mcp_sessions.c.document).where(mine).with_for_update())
+            if text is None:
+                return None
+            session = edit(McpSession.model_validate_json(text))
+            changed = update(mcp_sessions).where(mine).values(document=session.model_dump_json(), seen_at=timestamp(now()))
+            await connection.execute(changed)
+            return session
 
     async def touch(self, session_id: str) -> None:
         """It is used: its time begins anew."""

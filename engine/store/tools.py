@@ -1,5 +1,6 @@
 """The tables `tools`, `tool_versions` and `sources`: what tools there are and where they run from."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -25,6 +26,8 @@ from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.versions import ToolVersion
 
 _AT_ONCE = 100
+_REMEMBERED = 16_384
+"""Parsed versions. A catalog with more tools than this is parsed anew each time that it is listed."""
 
 _IS_ACTIVE = and_(tools.c.removed_at.is_(None), tool_versions.c.version == tools.c.active_version)
 
@@ -48,7 +51,9 @@ class ToolTable:
         query = stored_versions().where(tool_versions.c.version == tools.c.active_version)
         if category is not None:
             query = query.where(tools.c.category == category)
-        return collected(await self._database.rows(query))
+        rows = await self._database.rows(query)
+        # Parsing ten thousand takes seconds, in which nothing else would go on.
+        return await asyncio.to_thread(collected, rows)
 
     async def list_some(self, tool_ids: Sequence[str]) -> tuple[ToolEntry, ...]:
         """The active versions of these that are there, in this order."""
@@ -321,6 +326,6 @@ def collected(rows: Iterable[Row[str, str, str, str | None]]) -> tuple[ToolEntry
     return tuple(_parse(manifest, tuple(texts)) for manifest, texts in found.values())
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_REMEMBERED)
 def _parse(manifest: str, source_texts: tuple[str, ...]) -> ToolEntry:
     return ToolEntry(manifest=ToolManifest.model_validate_json(manifest), sources=tuple(map(_SOURCE.validate_json, source_texts)))

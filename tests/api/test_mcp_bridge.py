@@ -4,10 +4,13 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import httpx
 
+from engine.store.database import Database
+from engine.store.mcp_sessions import McpSessionTable
 from tests.api.conftest import House
 from tests.api.mcp_client import NEW, OLD, Caller
 from tests.api.serving import reached
@@ -55,6 +58,25 @@ async def test_a_session_over_stdio(stocked: House) -> None:
         ends.say({"jsonrpc": "2.0", "id": "b", "method": "tools/list"})
         answer = await ends.read()
         assert (answer["id"], [tool["name"] for tool in answer["result"]["tools"]]) == ("b", ["image_compress_api"])
+
+
+async def test_a_session_that_is_closed_is_begun_anew(stocked: House, database: Database) -> None:
+    client = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
+    async with bridged(stocked) as ends:
+        ends.say({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": client})
+        await ends.read()
+        assert await McpSessionTable(database).expire(timedelta(0)) == 1
+        async with reached(stocked.dependencies) as http:
+            # Another front door remembers nothing of the session.
+            own, ends.bridge.http = ends.bridge.http, http
+            for request_id in ("b", "c"):
+                ends.say({"jsonrpc": "2.0", "id": request_id, "method": "ping"})
+            answers = [await ends.read() for _ in range(2)]
+            assert sorted(answers, key=lambda answer: answer["id"]) == [
+                {"jsonrpc": "2.0", "id": request_id, "result": {}} for request_id in ("b", "c")
+            ]
+            ends.bridge.http = own
+            assert await McpSessionTable(database).expire(timedelta(0)) == 1
 
 
 async def test_the_newer_revision_over_stdio(stocked: House) -> None:

@@ -92,6 +92,62 @@ async def test_resources_and_templates_pass_through(stocked: House, revision: st
         assert servers.asked[-1][2]["ref"] == {"type": "ref/prompt", "name": "plain"}
 
 
+async def test_what_is_ours_and_what_takes_every_uri_stays_with_us(stocked: House, revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = [
+        "{+all}",
+        "toolagent://tools/{x}",
+        "TOOLAGENT:{+x}",
+        "t:" + "-".join(f"{{v{at}}}" for at in range(17)),
+        "t:" + "a" * 1000 + "{x}",
+    ]
+    templates = [Listed("one", {"uriTemplate": template, "name": "bad"}) for template in bad]
+    monkeypatch.setitem(LISTED, "resourceTemplates", templates)
+    monkeypatch.setitem(LISTED, "resources", [Listed("one", {"uri": "toolagent://tools/weather", "name": "bad"})])
+    servers = Servers()
+    async with calling(with_doors(stocked, upstreams=servers), revision) as client:
+        names = [one["name"] for one in (await client.result("resources/templates/list"))["resourceTemplates"]]
+        assert "bad" not in names + [one["name"] for one in (await client.result("resources/list"))["resources"]]
+        ref, argument = {"type": "ref/resource", "uri": "toolagent://tools/{tool_id}"}, {"name": "tool_id", "value": "ech"}
+        assert (await client.result("completion/complete", ref=ref, argument=argument))["completion"]["values"] == ["echo"]
+        for uri in ("t:a", "toolagent://nothing"):
+            await client.error("resources/read", uri=uri)
+        assert servers.asked == []
+
+
+async def test_a_uri_of_more_than_2048_characters_is_refused(stocked: House) -> None:
+    uri = "test://row/" + "x" * 2048
+    async with calling(with_doors(stocked, upstreams=Servers()), OLD) as client:
+        for method in ("resources/read", "resources/subscribe"):
+            assert (await client.error(method, uri=uri))["code"] == -32602
+        ref = {"type": "ref/resource", "uri": uri}
+        assert (await client.error("completion/complete", ref=ref, argument={"name": "x", "value": ""}))["code"] == -32602
+
+
+async def test_a_listing_of_one_page_takes_no_cursor(stocked: House, revision: str) -> None:
+    async with calling(stocked.dependencies, revision) as client:
+        for method in ("prompts/list", "resources/templates/list", "resources/list"):
+            assert (await client.error(method, cursor="?"))["code"] == -32602
+
+
+async def test_a_narrowed_url_reaches_nothing_else(stocked: House, revision: str) -> None:
+    await stocked.groups.replace([ToolGroup(group_id="pair", name="Pair", tool_ids=("echo",))])
+    servers, argument = Servers(), {"name": "tool_id", "value": "ech"}
+    async with calling(with_doors(stocked, upstreams=servers), revision, path="/mcp?group=other") as client:
+        for name in ("pair", "plain"):
+            await client.error("prompts/get", name=name)
+        uris = ("toolagent://tools/echo", "test://a")
+        for uri in uris:
+            await client.error("resources/read", uri=uri)
+            if revision == OLD:
+                await client.error("resources/subscribe", uri=uri)
+        refs = ({"type": "ref/resource", "uri": "toolagent://tools/{tool_id}"}, {"type": "ref/prompt", "name": "plain"})
+        for ref in refs:
+            assert (await client.result("completion/complete", ref=ref, argument=argument))["completion"]["values"] == []
+        if revision == NEW:
+            await client.error("subscriptions/listen", notifications={"resourceSubscriptions": ["test://a"]})
+        assert servers.asked == []
+
+
 async def test_a_narrowed_url_has_nothing_of_others(stocked: House, revision: str) -> None:
     async with calling(with_doors(stocked, upstreams=Servers()), revision, path="/mcp?tag=none") as client:
         assert (await client.result("resources/list"))["resources"] == []

@@ -75,6 +75,33 @@ async def test_a_session_keeps_its_level_and_its_subscriptions(stocked: House, t
     assert (session.log_level, session.subscriptions, session.client_name) == ("error", (uris[1],), "tests")
 
 
+async def test_subscriptions_and_a_level_at_the_same_time_are_all_kept(stocked: House, table: McpSessionTable) -> None:
+    uris = [f"toolagent://tools/t{at}" for at in range(8)]
+    async with calling(stocked.dependencies, OLD) as client:
+        asked = [client.result("resources/subscribe", uri=uri) for uri in uris]
+        await asyncio.gather(*asked, client.result("logging/setLevel", level="error"))
+        session = await table.get(client.session_id or "")
+    assert session is not None
+    assert (session.log_level, set(session.subscriptions)) == ("error", set(uris))
+
+
+async def test_a_stream_ends_with_its_session(stocked: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.mcp.sessions.resuming._LOOKED_S", 0.01)
+    async with opened(stocked.dependencies, OLD) as client:
+        standing = await client.resume(None)
+        await standing.primed()
+        assert (await client.caller.http.delete("/mcp", headers=client.caller.headers)).status_code == 200
+        assert await standing.ended()
+
+
+async def test_only_so_many_streams_stand_open(stocked: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.mcp.sessions.resuming._MOST_STANDING", 1)
+    async with opened(stocked.dependencies, OLD) as client:
+        await (await client.resume(None)).primed()
+        headers = {**client.caller.headers, "Accept": "text/event-stream"}
+        assert (await client.caller.http.get("/mcp", headers=headers)).status_code == 503
+
+
 async def test_progress_and_logs_come_before_the_result_and_a_question_is_answered(stocked: House) -> None:
     await stocked.registry.register(ASKS, (SOURCE,))
     stocked.client.script = goes_on

@@ -12,6 +12,7 @@ from engine.calling.upstreams import Item, Upstreams
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.running.supervisor import Supervisor
+from engine.runtimes.runtime import Offer
 from engine.store.catalog_state import CatalogState
 from engine.store.database import Database
 from engine.store.tools import ToolTable
@@ -27,9 +28,16 @@ TEMPLATES = ["test://template/{id}/data", "test://touch/{name}"]
 
 @pytest_asyncio.fixture(params=WAYS)
 async def upstreams(
-    parts: RuntimeParts, launcher: Launcher, routes: Routes, database: Database, request: pytest.FixtureRequest
+    parts: RuntimeParts,
+    launcher: Launcher,
+    routes: Routes,
+    database: Database,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncGenerator[Upstreams]:
     """Of the fixture, a server that is not there, and one whose tool is not active."""
+    # A busy machine starts no server in five seconds.
+    monkeypatch.setattr("engine.calling.upstreams._LISTED_S", 20.0)
     runtime, tools = fixture_runtime(parts, launcher), ToolTable(database)
     supervisor = Supervisor({"mcp": runtime}, routes, "here")
     upstreams = Upstreams(tools, CatalogState(database), supervisor)
@@ -83,6 +91,59 @@ async def test_what_goes_wrong_is_an_error_of_the_protocol(upstreams: Upstreams)
         answer = await upstreams.ask(server, method, cast("Item", params))
         told = cast("Item", answer["error"])["code"]
         assert told == code if code is not None else isinstance(told, int)
+
+
+class SlowServers(Supervisor):
+    """One server. It lists what `pages` has once it `may` answer."""
+
+    pages: list[Item]
+    may: asyncio.Event
+
+    async def offered(self, entry: ToolEntry, offer: Offer) -> dict[str, JsonValue]:  # noqa: ARG002 - as the supervisor's
+        await self.may.wait()
+        at = int(str(offer.params.get("cursor", 0)))
+        return {"result": {"prompts": [self.pages[at]], "nextCursor": str(at + 1) if at + 1 < len(self.pages) else None}}
+
+
+@pytest_asyncio.fixture
+async def slow(routes: Routes, database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[tuple[SlowServers, Upstreams]]:
+    monkeypatch.setattr("engine.calling.upstreams._LISTED_S", 0.2)
+    servers, tools = SlowServers({}, routes, "here"), ToolTable(database)
+    servers.may, servers.pages = asyncio.Event(), [{"name": "one"}]
+    manifest = ToolManifest(tool_id="slow", name="Slow", description="Slow.", category="test")
+    await tools.put(_entry(manifest, "slow", McpSource(tool_name="x", url="http://127.0.0.1:1/mcp")), "registered")
+    upstreams = Upstreams(tools, CatalogState(database), servers)
+    yield servers, upstreams
+    await upstreams.close()
+    await servers.close()
+
+
+async def _names(upstreams: Upstreams) -> list[JsonValue]:
+    return [one.item["name"] for one in await upstreams.listed("prompts")]
+
+
+async def test_a_slow_server_is_waited_for_once(slow: tuple[SlowServers, Upstreams], monkeypatch: pytest.MonkeyPatch) -> None:
+    servers, upstreams = slow
+    assert await _names(upstreams) == []
+    monkeypatch.setattr("engine.calling.upstreams._LISTED_S", 3600.0)
+    assert await _names(upstreams) == []
+    servers.may.set()
+    async with asyncio.timeout(10):
+        while await _names(upstreams) != ["one"]:  # noqa: ASYNC110 - the listing goes on behind
+            await asyncio.sleep(0)
+    servers.pages = [{"name": "two"}]
+    upstreams.note_change("notifications/prompts/list_changed", {})
+    assert await _names(upstreams) == ["two"]
+    servers.may.clear()
+    monkeypatch.setattr("engine.calling.upstreams._FRESH_S", -1.0)
+    assert await _names(upstreams) == ["two"]
+
+
+async def test_a_listing_ends_before_the_page_that_makes_it_too_large(slow: tuple[SlowServers, Upstreams]) -> None:
+    servers, upstreams = slow
+    servers.may.set()
+    servers.pages = [{"name": "one"}, {"name": "x" * 2 * 1_048_576}, {"name": "three"}]
+    assert await _names(upstreams) == ["one"]
 
 
 async def test_that_a_resource_has_changed_is_heard(upstreams: Upstreams) -> None:

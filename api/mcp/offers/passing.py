@@ -1,7 +1,11 @@
 """What registered MCP servers have besides tools, passed through: prompts, resources, completions."""
 
-from collections.abc import Mapping
+import asyncio
+import re
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mcp import MCPError
 from mcp.shared.uri_template import UriTemplate
@@ -11,7 +15,15 @@ from pydantic import JsonValue
 from api.ports import Upstreams
 from toolagent.contracts.call_messages import Listener
 
+OWN = "toolagent:"
+"""What begins so is ours, whoever lists it."""
+
 _NOT_FOUND = -32_002
+_LONGEST_URI = 2048
+_LONGEST_TEMPLATE = 1000
+_MOST_VARIABLES = 16
+_MATCHED_S = 1.0
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +51,31 @@ class Passing:
         return found
 
     async def resources(self) -> dict[str, tuple[Place, dict[str, JsonValue]]]:
-        """By URI; of one URI the first server's."""
+        """By URI; of one URI the first server's. None of them is ours."""
         found: dict[str, tuple[Place, dict[str, JsonValue]]] = {}
         for listed in await self._upstreams.listed("resources"):
-            if isinstance(uri := listed.item.get("uri"), str):
+            if isinstance(uri := listed.item.get("uri"), str) and len(uri) <= _LONGEST_URI and not is_own(uri):
                 found.setdefault(uri, (Place(listed.server, uri), dict(listed.item)))
         return found
 
     async def templates(self) -> dict[str, tuple[Place, dict[str, JsonValue]]]:
-        """By template."""
+        """By template. One that takes URIs of any scheme, of ours, or much time is left out."""
         found: dict[str, tuple[Place, dict[str, JsonValue]]] = {}
         for listed in await self._upstreams.listed("resourceTemplates"):
-            if isinstance(template := listed.item.get("uriTemplate"), str):
+            if isinstance(template := listed.item.get("uriTemplate"), str) and _parsed(template) is not None:
                 found.setdefault(template, (Place(listed.server, template), dict(listed.item)))
         return found
 
     async def place_of(self, uri: str) -> Place | None:
-        """Whose resource it is; None for nobody's."""
+        """Whose resource it is; None for nobody's, and for ours. Raises MCPError for a URI that is too long."""
+        require_short(uri)
+        if is_own(uri):
+            return None
         if (found := (await self.resources()).get(uri)) is not None:
             return found[0]
-        for template, (place, _) in (await self.templates()).items():
-            if template == uri or _fits(template, uri):
-                return Place(place.server, uri)
-        return None
+        templates = await self.templates()
+        fitting = await asyncio.to_thread(_fitting, tuple(templates), uri)
+        return Place(templates[fitting][0].server, uri) if fitting is not None else None
 
     async def ask(
         self, place: Place, method: str, params: Mapping[str, JsonValue], listens: Listener | None = None
@@ -83,8 +97,35 @@ def as_revision(error: MCPError, *, modern: bool) -> MCPError:
     return MCPError(INVALID_PARAMS if modern else _NOT_FOUND, error.error.message, error.error.data)
 
 
-def _fits(template: str, uri: str) -> bool:
+def require_short(uri: str) -> None:
+    """Raises MCPError."""
+    if len(uri) > _LONGEST_URI:
+        raise MCPError(INVALID_PARAMS, f"uri: it has {len(uri)} characters; at most {_LONGEST_URI} are taken.")
+
+
+def is_own(uri: str) -> bool:
+    """Whether it can only be ours."""
+    return uri[: len(OWN)].lower() == OWN
+
+
+def _fitting(templates: Sequence[str], uri: str) -> str | None:
+    """The first template that is this URI or has it, of those that a second suffices for."""
+    ends_at = time.monotonic() + _MATCHED_S
+    for template in templates:
+        parsed = _parsed(template)
+        if template == uri or (parsed is not None and parsed.match(uri) is not None):
+            return template
+        if time.monotonic() > ends_at:
+            return None
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _parsed(template: str) -> UriTemplate | None:
+    """None for one that is not passed through."""
+    if _SCHEME.match(template) is None or is_own(template):
+        return None
     try:
-        return UriTemplate.parse(template).match(uri) is not None
+        return UriTemplate.parse(template, max_length=_LONGEST_TEMPLATE, max_variables=_MOST_VARIABLES)
     except ValueError:
-        return False
+        return None

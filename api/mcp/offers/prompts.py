@@ -4,7 +4,7 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS, CompleteRequestParams, GetPromptRequestParams, PaginatedRequestParams, PromptReference
 from pydantic import JsonValue
 
-from api.mcp.catalog import ToolCatalog
+from api.mcp.catalog import Selection, ToolCatalog, refuse_cursor
 from api.mcp.clients import answering, asked_again
 from api.mcp.offers.passing import Passing, Place
 from api.mcp.visit import Ctx, visit_of
@@ -19,11 +19,11 @@ class Prompts:
     def __init__(self, catalog: ToolCatalog, groups: Groups, passing: Passing) -> None:
         self._catalog, self._groups, self._passing = catalog, groups, passing
 
-    async def list(self, ctx: Ctx, _params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
+    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
         """One prompt for each group, called as the group is, and those of registered servers."""
+        refuse_cursor(params)
         selection = visit_of(ctx).selection
-        narrowed = selection.group
-        groups = [group for group in await self._groups.list_all() if narrowed in {None, group.group_id}]
+        groups = [group for group in await self._groups.list_all() if _is_shown(group, selection)]
         prompts: list[JsonValue] = [
             {"name": group.group_id, "title": group.name, "description": group.description, "arguments": _GOAL} for group in groups
         ]
@@ -33,8 +33,10 @@ class Prompts:
 
     async def get(self, ctx: Ctx, params: GetPromptRequestParams) -> dict[str, JsonValue]:
         """Raises MCPError for a group that is not there."""
-        group = await self._groups.get(params.name)
-        if group is None and (place := await self._place(params.name)) is not None:
+        selection = visit_of(ctx).selection
+        found = await self._groups.get(params.name)
+        group = found if found is not None and _is_shown(found, selection) else None
+        if found is None and selection.is_all and (place := await self._place(params.name)) is not None:
             asked: dict[str, JsonValue] = {"name": place.name, "arguments": dict(params.arguments or {})}
             return await self._passing.ask(place, "prompts/get", asked_again(asked, params), answering(ctx))
         if group is None:
@@ -42,11 +44,14 @@ class Prompts:
         text = await self._text(group, (params.arguments or {}).get("goal", ""))
         return {"description": group.description, "messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
 
-    async def complete(self, _ctx: Ctx, params: CompleteRequestParams) -> dict[str, JsonValue]:
+    async def complete(self, ctx: Ctx, params: CompleteRequestParams) -> dict[str, JsonValue]:
         """Ids of tools for the template of tools; what a registered server says of what is its own."""
+        selection = visit_of(ctx).selection
         ref = params.ref.model_dump(mode="json", by_alias=True, exclude_none=True)
         is_prompt = isinstance(params.ref, PromptReference)
-        place = await self._place(str(ref["name"])) if is_prompt else await self._passing.place_of(str(ref["uri"]))
+        place: Place | None = None
+        if selection.is_all:
+            place = await (self._place(str(ref["name"])) if is_prompt else self._passing.place_of(str(ref["uri"])))
         if place is not None:
             told = params.model_dump(mode="json", by_alias=True, exclude_none=True)
             asked: dict[str, JsonValue] = {key: told[key] for key in ("argument", "context") if key in told}
@@ -54,7 +59,7 @@ class Prompts:
             return await self._passing.ask(place, "completion/complete", {**asked, "ref": own})
         values: list[str] = []
         if not isinstance(params.ref, PromptReference) and params.argument.name == "tool_id":
-            known = (await self._catalog.now()).entries
+            known = await self._catalog.selected(selection)
             values = [tool_id for tool_id in known if tool_id.startswith(params.argument.value)]
         shown: list[JsonValue] = [*values[:_MOST]]
         return {"completion": {"values": shown, "total": len(values), "hasMore": len(values) > _MOST}}
@@ -76,3 +81,8 @@ class Prompts:
         if group.lifecycle:
             lines.append("What is launched has to be stopped, also after a failure.")
         return "\n".join([*lines, group.usage_example]).strip()
+
+
+def _is_shown(group: ToolGroup, selection: Selection) -> bool:
+    """Whether the URL narrows to this group, or to none."""
+    return selection.group in {None, group.group_id}

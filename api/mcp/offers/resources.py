@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 
 from mcp import MCPError
@@ -16,16 +17,16 @@ from mcp_types import (
 from pydantic import JsonValue
 
 from api.mcp.calls.answers import FILE_URI, Answers
-from api.mcp.catalog import ToolCatalog
+from api.mcp.catalog import Selection, ToolCatalog, refuse_cursor
 from api.mcp.changes import TOOL_URI
 from api.mcp.clients import answering, asked_again, is_modern
-from api.mcp.offers.passing import Passing, as_revision
+from api.mcp.offers.passing import Passing, as_revision, require_short
 from api.mcp.sessions.kept import ClientSessions
 from api.mcp.visit import Ctx, visit_of
 from api.ports import Files
+from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
-
-OWN = "toolagent://"
+from toolagent_service.contracts.mcp import McpSession
 
 _NOT_FOUND = -32_002
 """Of the older revision; the newer has it among the invalid params."""
@@ -73,15 +74,21 @@ class Resources:
         listed: dict[str, JsonValue] = {"resources": found}
         return {**listed, "nextCursor": following} if following is not None else listed
 
-    async def templates(self, ctx: Ctx, _params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
+    async def templates(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
+        refuse_cursor(params)
         others = (await self._passing.templates()).values() if visit_of(ctx).selection.is_all else ()
         return {"resourceTemplates": [*TEMPLATES, *(item for _, item in others)]}
 
     async def read(self, ctx: Ctx, params: ReadResourceRequestParams) -> dict[str, JsonValue]:
         """Raises MCPError for what is not there, or is too large."""
-        uri = str(params.uri)
-        content = await self._tool(uri) if uri.startswith(TOOL_URI) else await self._file(uri) if uri.startswith(FILE_URI) else None
-        place = await self._passing.place_of(uri) if content is None and not uri.startswith(OWN) else None
+        uri, selection = str(params.uri), visit_of(ctx).selection
+        require_short(uri)
+        content: dict[str, JsonValue] | None = None
+        if uri.startswith(TOOL_URI):
+            content = await self._tool(uri, selection)
+        elif uri.startswith(FILE_URI):
+            content = await self._file(uri)
+        place = await self._passing.place_of(uri) if content is None and selection.is_all else None
         if place is not None:
             try:
                 return await self._passing.ask(place, "resources/read", asked_again({"uri": uri}, params), answering(ctx))
@@ -95,30 +102,50 @@ class Resources:
     async def subscribe(self, ctx: Ctx, params: SubscribeRequestParams) -> EmptyResult:
         session, uri = visit_of(ctx).session, str(params.uri)
         if session is not None and uri not in session.subscriptions:
-            if len(session.subscriptions) >= _MOST_SUBSCRIPTIONS or len(uri) > 2048:
-                raise MCPError(INVALID_PARAMS, f"uri: a session has at most {_MOST_SUBSCRIPTIONS} subscriptions. Unsubscribe from others.")
-            await self._sessions.change(session.model_copy(update={"subscriptions": (*session.subscriptions, uri)}))
-            await self.hear_of(uri)
+            await self._require_shown(uri, visit_of(ctx).selection)
+            await self._sessions.change(session.session_id, lambda now: _with(now, uri))
+            await self._hear_of(uri)
         return EmptyResult()
 
-    async def hear_of(self, uri: str) -> None:
+    async def listen_to(self, ctx: Ctx, uris: Sequence[str]) -> None:
+        """As `subscribe`, while a stream of the newer revision goes on. Raises MCPError."""
+        if len(uris) > _MOST_SUBSCRIPTIONS:
+            raise MCPError(INVALID_PARAMS, f"resourceSubscriptions: there are {len(uris)}; at most {_MOST_SUBSCRIPTIONS} are taken.")
+        for uri in uris:
+            await self._require_shown(uri, visit_of(ctx).selection)
+        for uri in uris:
+            await self._hear_of(uri)
+
+    async def _require_shown(self, uri: str, selection: Selection) -> None:
+        """Raises MCPError for what is too long, or not among what the URL narrows to."""
+        require_short(uri)
+        if selection.is_all or uri.startswith(FILE_URI):
+            return
+        if not uri.startswith(TOOL_URI) or await self._shown(uri, selection) is None:
+            raise MCPError(INVALID_PARAMS, f"uri: the URL of this server narrows what it has, and {uri[:200]!r} is not among it.")
+
+    async def _hear_of(self, uri: str) -> None:
         """Have the server whose resource it is tell of changes, as far as it does."""
-        if not uri.startswith(OWN) and (place := await self._passing.place_of(uri)) is not None:
+        if (place := await self._passing.place_of(uri)) is not None:
             with suppress(MCPError):
                 await self._passing.ask(place, "resources/subscribe", {"uri": uri})
 
     async def unsubscribe(self, ctx: Ctx, params: UnsubscribeRequestParams) -> EmptyResult:
         session, uri = visit_of(ctx).session, str(params.uri)
         if session is not None and uri in session.subscriptions:
-            left = tuple(one for one in session.subscriptions if one != uri)
-            await self._sessions.change(session.model_copy(update={"subscriptions": left}))
+            await self._sessions.change(session.session_id, lambda now: _without(now, uri))
         return EmptyResult()
 
-    async def _tool(self, uri: str) -> dict[str, JsonValue] | None:
+    async def _tool(self, uri: str, selection: Selection) -> dict[str, JsonValue] | None:
+        entry = await self._shown(uri, selection)
+        return {"mimeType": "application/json", "text": entry.manifest.model_dump_json()} if entry is not None else None
+
+    async def _shown(self, uri: str, selection: Selection) -> ToolEntry | None:
+        """The tool of this URI, if the URL of the server does not leave it out."""
         entry = await self._catalog.find(uri.removeprefix(TOOL_URI))
         if entry is None or entry.manifest.tool_id != uri.removeprefix(TOOL_URI):
             return None
-        return {"mimeType": "application/json", "text": entry.manifest.model_dump_json()}
+        return entry if await self._catalog.is_selected(selection, entry) else None
 
     async def _file(self, uri: str) -> dict[str, JsonValue] | None:
         file_id = uri.removeprefix(FILE_URI)
@@ -138,3 +165,16 @@ class Resources:
             except UnicodeDecodeError:
                 pass
         return {"mimeType": file.media_type, "blob": base64.b64encode(data).decode()}
+
+
+def _with(session: McpSession, uri: str) -> McpSession:
+    """Raises MCPError for one too many."""
+    if uri in session.subscriptions:
+        return session
+    if len(session.subscriptions) >= _MOST_SUBSCRIPTIONS:
+        raise MCPError(INVALID_PARAMS, f"uri: a session has at most {_MOST_SUBSCRIPTIONS} subscriptions. Unsubscribe from others.")
+    return session.model_copy(update={"subscriptions": (*session.subscriptions, uri)})
+
+
+def _without(session: McpSession, uri: str) -> McpSession:
+    return session.model_copy(update={"subscriptions": tuple(one for one in session.subscriptions if one != uri)})

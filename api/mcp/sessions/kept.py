@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -54,8 +55,12 @@ class ClientSessions:
             await self._table.touch(session_id)
         return known.session
 
-    async def change(self, session: McpSession) -> None:
-        await self._table.change(session)
+    async def change(self, session_id: str, edit: Callable[[McpSession], McpSession]) -> None:
+        """What is under way at the same time is kept. Nothing happens to a session that was closed."""
+        session = await self._table.change(session_id, edit)
+        if session is None:
+            self._remembered.pop(session_id, None)
+            return
         self._remember(session, time.monotonic())
 
     async def close(self, session_id: str) -> None:

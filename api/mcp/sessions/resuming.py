@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
+from http import HTTPStatus
 
 import anyio
 from mcp.server.subscriptions import ResourceUpdated, ServerEvent
@@ -21,9 +23,15 @@ from api.mcp.sessions.rpc import ending, error_message, no_request, result_messa
 from api.ports import CallRecords
 from toolagent.contracts.call_messages import CallMessage
 from toolagent.contracts.calls import ToolResult
+from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.mcp import McpSession
 
 _MOST_UPDATES = 64
+_MOST_STANDING = 1024
+"""Streams without a request, as many as the SDK allows of the newer revision."""
+
+_LOOKED_S = 15.0
+"""How often an open stream looks whether its session is there, which counts as use."""
 
 
 class Resuming:
@@ -39,9 +47,13 @@ class Resuming:
     ) -> None:
         self._following, self._records, self._catalog, self._answers = following, records, catalog, answers
         self._changes, self._sessions, self._states = changes, sessions, states
+        self._standing_streams = 0
 
     async def run(self, session: McpSession, last_event_id: str | None, stream: EventStream, stopping: asyncio.Event) -> None:
-        """Until there is no more, the client goes, or the service stops. Raises RpcRefusal for an event id that is not the session's."""
+        """Until there is no more, the client goes, the session is closed, or the service stops.
+
+        Raises RpcRefusal for an event id that is not the session's, and where too many streams stand open.
+        """
         point = CallPoint.of(last_event_id, self._states) if last_event_id else None
         if point is not None and point.session_id != session.session_id:
             raise no_request("Last-Event-ID: it is an event of another session.")
@@ -49,15 +61,30 @@ class Resuming:
             raise no_request("Last-Event-ID: it is no event of this server. Send the request again, or listen without it.")
         if point is not None:
             work = asyncio.create_task(self._rest(session, point, stream), name=f"rest of {point.call_id}")
+        elif self._standing_streams >= _MOST_STANDING:
+            raise no_request(f"{_MOST_STANDING} streams stand open here. Come again later.", HTTPStatus.SERVICE_UNAVAILABLE)
         else:
             work = asyncio.create_task(self._standing(session, last_event_id, stream), name="what MCP clients are told of")
+        is_standing = point is None
+        self._standing_streams += is_standing
+        watched = asyncio.create_task(self._while_open(session.session_id, work), name=f"while {session.session_id} is open")
         try:
-            await stream.follow(work, stopping)
+            await stream.follow(watched, stopping)
         finally:
+            watched.cancel()
             work.cancel()
+            self._standing_streams -= is_standing
         if not stream.has_begun:
             raise ending()
         await stream.end()
+
+    async def _while_open(self, session_id: str, work: "asyncio.Task[None]") -> None:
+        """Until the work ends, or its session is not there any more."""
+        while not (await asyncio.wait((work,), timeout=_LOOKED_S))[0]:
+            with suppress(StoreUnavailableError):
+                if await self._sessions.get(session_id) is None:
+                    return
+        work.result()
 
     async def _rest(self, session: McpSession, point: CallPoint, stream: EventStream) -> None:
         async def tell(method: str, params: dict[str, JsonValue], position: int) -> None:

@@ -17,6 +17,7 @@ __all__ = ["McpBridge"]
 _META = "io.modelcontextprotocol/protocolVersion"
 _ACCEPTED = "application/json, text/event-stream"
 _STREAM = "text/event-stream"
+_SESSION = "Mcp-Session-Id"
 _UNREACHABLE = -32_000
 _NO_JSON = -32_700
 _AGAIN_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
@@ -44,6 +45,8 @@ class McpBridge:
     _session: dict[str, str] = field(default_factory=dict[str, str])
     _running: dict[str, "asyncio.Task[None]"] = field(default_factory=dict[str, "asyncio.Task[None]"])
     _hearing: "asyncio.Task[None] | None" = None
+    _opening: Message | None = None
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, lines: AsyncIterator[str]) -> None:
         """Until there are no more lines. Calls of the older revision go on then, those of the newer end, as their protocol has it."""
@@ -67,6 +70,7 @@ class McpBridge:
         method, request_id = one.get("method"), one.get("id")
         if method == "initialize":
             # What follows needs its session.
+            self._opening = one
             await self._ask(one)
         elif method is not None and request_id is not None:
             task = asyncio.create_task(self._ask(one))
@@ -82,19 +86,28 @@ class McpBridge:
     async def _tell(self, message: Message) -> None:
         """What has no answer."""
         try:
-            await self.http.post(self.path, json=message, headers=self._headers(message))
+            used = self._session.get(_SESSION)
+            answer = await self.http.post(self.path, json=message, headers=self._headers(message))
+            if answer.status_code == HTTPStatus.NOT_FOUND and await self._opened_anew(used):
+                await self.http.post(self.path, json=message, headers=self._headers(message))
         except httpx.TransportError as error:
             await self._refuse(None, _UNREACHABLE, f"The service was not reached: {error}")
         if message.get("method") == "notifications/initialized" and self._hearing is None:
             self._hearing = asyncio.create_task(self._hear())
 
     async def _ask(self, message: Message) -> None:
-        place = _Place(message.get("id"))
+        place, used = _Place(message.get("id")), self._session.get(_SESSION)
         try:
             async with self.http.stream("POST", self.path, json=message, headers=self._headers(message)) as answer:
-                if "mcp-session-id" in answer.headers and message.get("method") == "initialize":
-                    self._session["Mcp-Session-Id"] = answer.headers["mcp-session-id"]
-                await self._pass(answer, place)
+                is_lost = answer.status_code == HTTPStatus.NOT_FOUND and used is not None
+                if _SESSION in answer.headers and message.get("method") == "initialize":
+                    self._session[_SESSION] = answer.headers[_SESSION]
+                if not is_lost:
+                    await self._pass(answer, place)
+            if is_lost:
+                await self._opened_anew(used)
+                async with self.http.stream("POST", self.path, json=message, headers=self._headers(message)) as answer:
+                    await self._pass(answer, place)
         except httpx.TransportError as error:
             if place.last_event_id is None:
                 await self._refuse(place.request_id, _UNREACHABLE, f"The service was not reached: {error}")
@@ -102,29 +115,57 @@ class McpBridge:
         if not place.is_answered:
             await self._go_on(place)
 
+    async def _opened_anew(self, lost: str | None) -> bool:
+        """The service knows the session no more: begin another as the client began this one. False where there was none."""
+        async with self._turn:
+            if lost is None or self._opening is None:
+                return False
+            if self._session.get(_SESSION) != lost:
+                return True
+            self._session = {}
+            answer = await self.http.post(self.path, json=self._opening, headers=self._headers(self._opening))
+            if _SESSION not in answer.headers:
+                return False
+            self._session[_SESSION] = answer.headers[_SESSION]
+            version = answer.json()["result"]["protocolVersion"]
+            self._session["MCP-Protocol-Version"] = version
+            told: Message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            await self.http.post(self.path, json=told, headers=self._headers(told))
+            return True
+
     async def _go_on(self, place: _Place) -> None:
-        for pause_s in _AGAIN_S if place.last_event_id is not None else ():
+        pauses = iter(_AGAIN_S if place.last_event_id is not None else ())
+        while (pause_s := next(pauses, None)) is not None:
+            before = place.last_event_id
             await asyncio.sleep(pause_s)
             headers = {**self._headers({}), "Accept": _STREAM, "Last-Event-ID": place.last_event_id or ""}
             try:
                 async with self.http.stream("GET", self.path, headers=headers) as answer:
                     await self._pass(answer, place)
             except httpx.TransportError:
-                continue
+                pass
             if place.is_answered:
                 return
+            if place.last_event_id != before:
+                # It went on for a while: the next break is another.
+                pauses = iter(_AGAIN_S)
         await self._refuse(place.request_id, _UNREACHABLE, "The connection to the service broke off before it had answered.")
 
     async def _hear(self) -> None:
         """What the service says without having been asked."""
         place = _Place(None)
         while True:
+            used = self._session.get(_SESSION)
             resumed = {"Last-Event-ID": place.last_event_id} if place.last_event_id else {}
             try:
                 async with self.http.stream("GET", self.path, headers={**self._headers({}), "Accept": _STREAM, **resumed}) as answer:
-                    if answer.status_code == HTTPStatus.NOT_FOUND:
+                    is_lost = answer.status_code == HTTPStatus.NOT_FOUND
+                    if not is_lost:
+                        await self._pass(answer, place)
+                if is_lost:
+                    place.last_event_id = None
+                    if not await self._opened_anew(used):
                         return
-                    await self._pass(answer, place)
             except httpx.TransportError:
                 pass
             await asyncio.sleep(_AGAIN_S[2])

@@ -1,0 +1,45 @@
+"""The tools as MCP clients see them: how often they are loaded."""
+
+import asyncio
+from collections.abc import Mapping
+from itertools import count
+
+from api.mcp.catalog import ToolCatalog
+from engine.registry.registry import ToolRegistry
+from engine.store.database import Database
+from engine.store.tools import ToolTable
+from tests.api.conftest import House
+from toolagent.contracts.catalog import ToolEntry
+
+
+class CountedRegistry(ToolRegistry):
+    loads = 0
+
+    async def list_entries(self) -> tuple[ToolEntry, ...]:
+        self.loads += 1
+        return await super().list_entries()
+
+
+async def test_names_that_are_not_there_load_nothing_while_the_catalog_changes(stocked: House, database: Database) -> None:
+    registry, numbers = CountedRegistry(ToolTable(database), stocked.routes), count()
+
+    async def number() -> int:
+        return next(numbers)
+
+    catalog = ToolCatalog(registry, stocked.groups, number)
+    found = await asyncio.gather(*(catalog.find(name) for name in ("nothing", "no__thing", "none_0123abcd", "\x00") * 5))
+    assert (set(found), registry.loads) == ({None}, 1)
+
+
+async def test_those_who_ask_at_once_share_one_load_and_one_mapping(stocked: House, database: Database) -> None:
+    registry, numbers = CountedRegistry(ToolTable(database), stocked.routes), count()
+
+    async def number() -> int:
+        return next(numbers)
+
+    catalog = ToolCatalog(registry, stocked.groups, number)
+    snapshots = await asyncio.gather(*(catalog.now(0.0) for _ in range(5)))
+    versions: list[Mapping[str, str]] = [snapshot.versions for snapshot in snapshots]
+    # The first has begun before the others asked: they share the next one.
+    assert registry.loads == 2
+    assert all(one is versions[1] for one in versions[1:])

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -91,7 +92,8 @@ class McpBridge:
             if answer.status_code == HTTPStatus.NOT_FOUND and await self._opened_anew(used):
                 await self.http.post(self.path, json=message, headers=self._headers(message))
         except httpx.TransportError as error:
-            await self._refuse(None, _UNREACHABLE, f"The service was not reached: {error}")
+            # stdout is for answers only.
+            sys.stderr.write(f"The service was not reached: {error}\n")
         if message.get("method") == "notifications/initialized" and self._hearing is None:
             self._hearing = asyncio.create_task(self._hear())
 

@@ -46,7 +46,7 @@ OWN_CLIENTS = {
     "engine/runtimes/mcp/web.py": "the SDK's of MCP, for servers over HTTP: its transport bounds what comes, and takes nothing packed",
     "engine/making/inside/mcp_bridge.py": "in the sandbox, to the server in its own process",
     "engine/roles/providers/anthropic_client.py": "the model's, bounded by anthropic_answers",
-    "packages/toolagent/src/toolagent/cli/mcp_stdio.py": "to the service that the user names: its answers are handed on, as large as it makes them",
+    "packages/toolagent/src/toolagent/cli/mcp_stdio.py": "to the service that the user names: answers are handed on as they are",
     "packages/toolagent/src/toolagent/client/http.py": "the service's, for the command line and other agents",
     "packages/toolagent/src/toolagent/testing/servers/recorder.py": "a test server's, to a model's endpoint",
     "workers/commands/demo.py": "to the service that the demo itself has started",

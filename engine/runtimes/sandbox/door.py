@@ -20,33 +20,40 @@ class Door:
 
     def __init__(self, listening: socket.socket, tool: Path) -> None:
         self._listening, self._tool = listening, tool
-        self._task: asyncio.Task[None] | None = None
+        self._handed = 0
+        self._again: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         self._listening.setblocking(False)
-        self._task = asyncio.create_task(self._serve())
+        # A task that accepts would leave a connection open if it was cancelled in that moment.
+        asyncio.get_running_loop().add_reader(self._listening, self._answer)
 
-    async def aclose(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+    def close(self) -> None:
+        self._pause()
+        if self._again is not None:
+            self._again.cancel()
         self._listening.close()
 
-    async def _serve(self) -> None:
-        loop = asyncio.get_running_loop()
-        handed = 0
-        while handed < _MOST:
-            try:
-                asking, _ = await loop.sock_accept(self._listening)
-            except OSError as error:
-                # All our descriptors may be taken, for a moment.
-                _log.warning("door_not_opened", tool=str(self._tool), reason=str(error))
-                await asyncio.sleep(_AGAIN_S)
-                continue
-            handed += 1
-            with asking, contextlib.suppress(OSError):
-                self._hand_over(asking)
-        self._listening.close()
+    def _pause(self) -> None:
+        if self._listening.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._listening)
+
+    def _answer(self) -> None:
+        try:
+            asking, _ = self._listening.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            # All our descriptors may be taken, for a moment.
+            _log.warning("door_not_opened", tool=str(self._tool), reason=str(error))
+            self._pause()
+            self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self.start)
+            return
+        with asking, contextlib.suppress(OSError):
+            self._hand_over(asking)
+        self._handed += 1
+        if self._handed == _MOST:
+            self.close()
 
     def _hand_over(self, asking: socket.socket) -> None:
         self._tool.unlink(missing_ok=True)

@@ -153,14 +153,16 @@ class Egress:
         listening.listen()
         door = Door(listening, tool)
         door.start()
-        stack.push_async_callback(door.aclose)
+        stack.callback(door.close)
 
     def _bound(self, path: Path, opening: Opening) -> socket.socket:
         path.unlink(missing_ok=True)
-        bound = socket.socket(socket.AF_UNIX)
-        bound.bind(str(path))
-        path.chmod(0o600)
-        self._folders.hand_over(path, opening.identity)
+        with contextlib.ExitStack() as stack:
+            bound = stack.enter_context(socket.socket(socket.AF_UNIX))
+            bound.bind(str(path))
+            path.chmod(0o600)
+            self._folders.hand_over(path, opening.identity)
+            stack.pop_all()
         return bound
 
     def _way(self, folder: SocketFolder, opening: Opening, asks: Asks) -> SandboxNetwork:

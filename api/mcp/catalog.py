@@ -13,8 +13,8 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS, PaginatedRequestParams
 from pydantic import JsonValue
 
+from api.catalog_ports import Registry
 from api.ports import Groups
-from engine.registry.registry import ToolRegistry
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import ToolStatus
@@ -61,7 +61,7 @@ class Snapshot:
 class ToolCatalog:
     """`number` tells when tools change. All methods that wait raise StoreUnavailableError."""
 
-    def __init__(self, registry: ToolRegistry, groups: Groups, number: Callable[[], Awaitable[int]]) -> None:
+    def __init__(self, registry: Registry, groups: Groups, number: Callable[[], Awaitable[int]]) -> None:
         self._registry, self._groups, self._number = registry, groups, number
         self._looked_at = float("-inf")
         self._snapshot = Snapshot(-1)

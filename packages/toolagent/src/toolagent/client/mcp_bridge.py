@@ -77,7 +77,7 @@ class McpBridge:
         method, request_id = one.get("method"), one.get("id")
         if method == "initialize":
             # What follows needs its session.
-            self._opening = one
+            self._opening, self._level, self._subscribed = one, None, {}
             await self._ask(one)
         elif method is not None and request_id is not None:
             task = asyncio.create_task(self._ask(one))

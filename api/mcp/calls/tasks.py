@@ -102,7 +102,7 @@ class Tasks:
         """`tasks/list` of 2025-11-25: those of the session, the earliest first. Raises MCPError for a cursor that is none of ours."""
         _require_old(ctx)
         session, cursor = visit_of(ctx).session, params.cursor if params else None
-        ids = session.tasks if session is not None else ()
+        ids: tuple[str, ...] = session.tasks if session is not None else ()
         if cursor is not None and cursor not in ids:
             raise no_cursor()
         start = ids.index(cursor) + 1 if cursor is not None else 0

@@ -73,7 +73,7 @@ class McpServerRows:
                     return None
             # Marks of tools that were removed from an earlier server of this name.
             await erase_tools(connection, (await connection.scalars(select(tools.c.tool_id).where(of_server(server.name)))).all())
-            # Whoever dies before its tools are there leaves a server that is due at once, and was never asked.
+            # A process that dies before the tools are there leaves a server that is due at once, and was never asked.
             await insert_new(connection, mcp_servers, [_row(server.model_copy(update={"attempted_at": None, "refreshed_at": None}))])
         return await self.renew(server, found)
 

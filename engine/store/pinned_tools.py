@@ -82,7 +82,7 @@ async def write_pinned(
 
 
 async def mark_gone(connection: AsyncConnection, server: str, listed: Collection[str]) -> tuple[str, ...]:
-    """Those that are not listed any more. What nobody has ever activated is forgotten: new names must not fill the table."""
+    """Those that are not listed any more. What was never active is forgotten: new names must not fill the table."""
     there = (await connection.scalars(select(tools.c.tool_id).where(of_server(server), tools.c.removed_at.is_(None)))).all()
     away = await _known(connection, [tool_id for tool_id in there if tool_id not in listed])
     await erase_tools(connection, [tool_id for tool_id, tool in away.items() if not tool.was_active])

@@ -30,7 +30,7 @@ _REMEMBERED = 16_384
 """Parsed versions. A catalog with more tools than this is parsed anew each time that it is listed."""
 
 _IS_HEAD = and_(tool_versions.c.version == tools.c.active_version, tool_versions.c.activated_at.is_not(None))
-"""Not that of a tool of a server which nobody has agreed to yet."""
+"""Not that of a tool which waits for its first activation."""
 
 _IS_ACTIVE = and_(tools.c.removed_at.is_(None), _IS_HEAD)
 

@@ -23,7 +23,7 @@ def test_a_changed_definition_is_a_version_that_cannot_be_called_yet() -> None:
     assert pinned("b", {"1.0.0": kept("a"), "1.1.0": new}, "1.0.0", entry) == Change((), (), "1.1.0")
 
 
-def test_a_new_tool_waits_as_long_as_nobody_activates_it() -> None:
+def test_a_new_tool_waits_until_it_was_activated() -> None:
     new = kept("a", status=ToolStatus.INACTIVE, was_active=False)
     assert (appeared(entry("a"), "a", waits=True), appeared(entry("a"), "a", waits=False)) == (new, kept("a"))
     assert pinned("a", {"1.0.0": new}, "1.0.0", entry) == Change((), (), "1.0.0")

@@ -112,7 +112,7 @@ class Tasks:
         return {**listed, "nextCursor": shown[-1]} if start + PAGE < len(ids) else listed
 
     async def _listed(self, ctx: Ctx, task_id: str) -> dict[str, JsonValue] | None:
-        """None for one that nobody knows any more. Raises MCPError where nobody can say now."""
+        """None for one that has neither a record nor a workflow any more. Raises MCPError while Temporal is away."""
         try:
             record, view = await self._found(task_id)
         except MCPError as error:

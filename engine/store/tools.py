@@ -59,12 +59,10 @@ class ToolTable:
         return await asyncio.to_thread(collected, rows)
 
     async def list_some(self, tool_ids: Sequence[str]) -> tuple[ToolEntry, ...]:
-        """The active versions of these that are there, in this order."""
+        """The active versions of these that are there, in this order; not of those that wait for their first activation."""
         found: dict[str, ToolEntry] = {}
         for at in range(0, len(tool_ids), _AT_ONCE):
-            query = stored_versions().where(
-                tools.c.tool_id.in_(tool_ids[at : at + _AT_ONCE]), tool_versions.c.version == tools.c.active_version
-            )
+            query = stored_versions().where(tools.c.tool_id.in_(tool_ids[at : at + _AT_ONCE]), _IS_HEAD)
             found |= {entry.manifest.tool_id: entry for entry in collected(await self._database.rows(query))}
         return tuple(found[tool_id] for tool_id in tool_ids if tool_id in found)
 

@@ -55,6 +55,7 @@ async def test_a_tool_that_comes_later_waits_in_no_list_and_is_forgotten_when_it
     waiting = tuple(WaitingVersion(tool_id=tool_id, version="1.0.0", is_new=True) for tool_id in ("b", "c"))
     assert (renewed[0].waiting, [entry.manifest.tool_id for entry in await tools.list_active_versions()]) == (waiting, ["a"])
     assert [tool_id for tool_id, _ in await tools.active_manifests()] == ["a"]
+    assert [entry.manifest.tool_id for entry in await tools.list_some(["b", "a"])] == ["a"]
     await tools.activate("b", "1.0.0")
     again = await rows.renew(renewed[0], listing(a="1", b="1"))
     assert again is not None

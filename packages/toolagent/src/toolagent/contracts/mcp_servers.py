@@ -92,7 +92,9 @@ class McpServer(Contract):
     tool_ids: tuple[ToolId, ...] = ()
     left_out: Annotated[tuple[LeftOutTool, ...], Field(description="At most 50 of its tools that are none here.")] = ()
     left_out_total: int = 0
-    waiting: Annotated[tuple[WaitingVersion, ...], Field(description="Changed definitions and new tools, for the operator to activate.")] = ()
+    waiting: Annotated[
+        tuple[WaitingVersion, ...], Field(description="Changed definitions and new tools, for the operator to activate.")
+    ] = ()
     gone: Annotated[tuple[ToolId, ...], Field(description="Tools that it does not list any more; they are `unavailable`.")] = ()
     registered_at: datetime
     refreshed_at: Annotated[datetime | None, Field(description="When it was asked last with success; null: never.")] = None

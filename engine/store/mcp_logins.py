@@ -1,17 +1,18 @@
 """The table `mcp_logins`: what logins at MCP servers gave, sealed, and one login of each server that waits for its browser."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Update, delete, or_, select, update
+from sqlalchemy import Update, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.server_tables import mcp_logins, mcp_servers
-from engine.store.upserts import upsert
 
-_PENDING = {"state": None, "login_url": None, "login_until": None, "visit": None}
+_PENDING = dict.fromkeys(("state", "login_url", "login_until", "visit"))
+_SETTLED = dict.fromkeys(("required_at", "scope", "leased_until"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +57,19 @@ class McpLoginRows:
         """Write down that a person has to log in, at a server that is registered; with `number` unless something was renewed meanwhile."""
         async with self._database.write(alone=_alone(name)) as connection:
             there = await _number(connection, name, url)
-            if not await _is_registered(connection, name) or (number is not None and there != number):
+            if not await _is_registered(connection, name) or (number is not None and (there or 0) != number):
                 return
-            row: dict[str, object] = {"name": name, "url": url, "required_at": timestamp(now()), "leased_until": None}
-            await upsert(connection, mcp_logins, {**row, **({"scope": scope} if scope else {}), **(_new() if there is None else {})})
+            asked = {"scope": scope} if scope else {}
+            await _put(connection, name, url, {"required_at": timestamp(now()), "leased_until": None, **asked})
 
     async def begin(self, login: PendingLogin) -> bool:
         """Put it in the place of an earlier one that is not over. False where the server is not registered any more."""
         async with self._database.write(alone=_alone(login.name)) as connection:
             if not await _is_registered(connection, login.name):
                 return False
-            moment = timestamp(now())
-            row = {"name": login.name, "url": login.url, "required_at": moment, "state": login.state, "login_url": login.login_url}
-            row |= {"login_until": timestamp(login.until), "visit": login.visit}
-            there = await _number(connection, login.name, login.url)
-            await upsert(connection, mcp_logins, {**(_new() if there is None else {}), **row})
+            pending = {"state": login.state, "login_url": login.login_url, "login_until": timestamp(login.until), "visit": login.visit}
+            is_first = await _number(connection, login.name, login.url) is None
+            await _put(connection, login.name, login.url, {**pending, **({"required_at": timestamp(now())} if is_first else {})})
             return True
 
     async def take(self, state: str) -> PendingLogin | None:
@@ -90,15 +89,8 @@ class McpLoginRows:
         async with self._database.write(alone=_alone(name)) as connection:
             if not is_new and not await _is_registered(connection, name):
                 return False
-            number = await _number(connection, name, url)
-            row = {
-                "name": name,
-                "url": url,
-                "number": (number or 0) + 1,
-                "sealed": sealed,
-                **dict.fromkeys(("required_at", "scope", "leased_until")),
-            }
-            await upsert(connection, mcp_logins, {**(_new() if number is None else {}), **row})
+            number = (await _number(connection, name, url) or 0) + 1
+            await _put(connection, name, url, {"number": number, "sealed": sealed, **_SETTLED})
             return True
 
     async def lease(self, row: McpLoginRow, for_s: float) -> bool:
@@ -140,9 +132,12 @@ def _is(row: McpLoginRow):
     return (mcp_logins.c.name == row.name, mcp_logins.c.url == row.url, mcp_logins.c.number == row.number)
 
 
-def _new() -> dict[str, object]:
-    """All of a row, as it begins: at another URL nothing of before holds."""
-    return {"number": 0, **dict.fromkeys(("sealed", "required_at", "scope", "leased_until")), **_PENDING}
+async def _put(connection: AsyncConnection, name: str, url: str, values: Mapping[str, object]) -> None:
+    """Change the row; at another URL nothing of before holds."""
+    if await _number(connection, name, url) is None:
+        await connection.execute(delete(mcp_logins).where(mcp_logins.c.name == name))
+        await connection.execute(insert(mcp_logins).values(name=name, url=url, number=0))
+    await connection.execute(update(mcp_logins).where(mcp_logins.c.name == name).values(**values))
 
 
 async def _number(connection: AsyncConnection, name: str, url: str) -> int | None:

@@ -28,7 +28,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolagent.testing.servers.serving import LOOPBACK, ServerThread
 
@@ -71,21 +71,32 @@ class Doorman(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, 
         self.codes[code.code] = code
         return construct_redirect_uri(str(params.redirect_uri), code=code.code, state=params.state)
 
-    async def load_authorization_code(self, client: OAuthClientInformationFull, authorization_code: str) -> AuthorizationCode | None:
+    async def load_authorization_code(
+        self,
+        client: OAuthClientInformationFull,  # noqa: ARG002 - the SDK's form
+        authorization_code: str,
+    ) -> AuthorizationCode | None:
         return self.codes.get(authorization_code)
 
     async def exchange_authorization_code(self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode) -> OAuthToken:
         del self.codes[authorization_code.code]
         return self.given(client.client_id, authorization_code.scopes, authorization_code.resource)
 
-    async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
+    async def load_refresh_token(
+        self,
+        client: OAuthClientInformationFull,  # noqa: ARG002 - the SDK's form
+        refresh_token: str,
+    ) -> RefreshToken | None:
         if refresh_token in self.used:
             self.reused += 1
             self.refresh.clear()
         return self.refresh.get(refresh_token)
 
     async def exchange_refresh_token(
-        self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
+        self,
+        client: OAuthClientInformationFull,
+        refresh_token: RefreshToken,
+        scopes: list[str],  # noqa: ARG002 - those of the token
     ) -> OAuthToken:
         if refresh_token.token in self.used:
             raise TokenError("invalid_grant")
@@ -169,26 +180,26 @@ def _running(server: MCPServer) -> Callable[[Starlette], AbstractAsyncContextMan
 
 
 class _Door:
-    """Before the SDK's application: what a test answers in its place, and the grant that it has not, of clients that log in as themselves."""
+    """Before the SDK's application: what a test answers in its place, and a grant that it has not, of clients that log in as themselves."""
 
     def __init__(self, app: ASGIApp, site: Authorized, clients: dict[str, str]) -> None:
         self._app, self._site = app, site
         self._clients = {_basic(name, secret): name for name, secret in clients.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            self._site.asked.append(f"{scope['method']} {scope['path']}")
-        if scope["type"] == "http" and (answer := self._site.instead.get(scope["path"])) is not None:
-            await answer(scope, receive, send)
-        elif scope["type"] == "http" and scope["path"] == "/token":
-            request = Request(scope, receive)
-            form = parse_qs((await request.body()).decode())
-            if form["grant_type"] == ["client_credentials"]:
-                await self._own(request, form)(scope, receive, send)
-            else:
-                await self._app(scope, request.receive, send)
-        else:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        self._site.asked.append(f"{scope['method']} {scope['path']}")
+        answer: ASGIApp = self._site.instead.get(scope["path"]) or self._app
+        if scope["path"] == "/token":
+            request = Request(scope, receive)
+            body = await request.body()
+            receive = _replaying(body)
+            form = parse_qs(body.decode())
+            if form["grant_type"] == ["client_credentials"]:
+                answer = self._own(request, form)
+        await answer(scope, receive, send)
 
     def _own(self, request: Request, form: dict[str, list[str]]) -> Response:
         name = self._clients.get(request.headers.get("authorization", ""))
@@ -196,6 +207,13 @@ class _Door:
             return JSONResponse({"error": "invalid_client"}, 401)
         given = self._site.doorman.given(name, [SCOPE], form["resource"][0], renewable=False)
         return JSONResponse(given.model_dump(exclude_none=True))
+
+
+def _replaying(body: bytes) -> Receive:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
 
 
 def _basic(name: str, secret: str) -> str:

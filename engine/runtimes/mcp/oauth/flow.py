@@ -87,6 +87,7 @@ class Flow(OAuthClientProvider):
             self.context.client_info = OAuthClientInformationFull(
                 client_id=given.client_id, client_secret=secret, redirect_uris=metadata.redirect_uris, issuer=given.issuer
             )
+            self._settle_client(given)
         self._initialized = True
 
     @property
@@ -152,7 +153,7 @@ class Flow(OAuthClientProvider):
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         response = await self._ask(request)
-        if b"grant_type=" not in request.content:
+        if b"grant_type=" not in await request.aread():
             return response
         if response.status_code in (200, 201):
             _require_token(response.content)
@@ -168,7 +169,8 @@ class Flow(OAuthClientProvider):
     def _expected_issuer(self) -> str:
         issuer, wanted = super()._expected_issuer(), self._given.issuer if self._given else None
         if wanted is not None and not issuers_match(issuer, wanted):
-            raise OAuthFlowError(f"The server leads to the authorization server {issuer}, and `issuer` of `oauth` is {wanted}")
+            message = f"The server leads to the authorization server {issuer}, and `issuer` of `oauth` is {wanted}."
+            raise NotSent(ErrorType.DEPENDENCY_ERROR, message, {"field": "oauth", "missing": "login"})
         return issuer
 
     async def _perform_authorization(self) -> httpx2.Request:

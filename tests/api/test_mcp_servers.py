@@ -127,7 +127,9 @@ async def test_a_second_registration_at_the_same_time_takes_no_key_away(house: H
 async def test_the_service_itself_is_none_of_its_servers(site: Site, database: Database, tmp_path: Path) -> None:
     port = httpx.URL(site.url).port or 0
     with pytest.raises(McpServerRefusedError, match="the service itself"):
-        await registered_servers(database, tmp_path, own_port=port).register("far", McpServerSpec(url=site.url))
+        await registered_servers(database, tmp_path, own_port=port).register(
+            "far", McpServerSpec(url=site.url), "http://127.0.0.1:8001/oauth/callback"
+        )
 
 
 @pytest.mark.promise("definitions-are-pinned")

@@ -15,6 +15,7 @@ from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets
 from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
 from engine.runtimes.local.failures import exited
+from engine.runtimes.mcp.oauth.logins import Logins
 from engine.runtimes.mcp.pipes import Pipes, over_pipes
 from engine.runtimes.mcp.programs import program_of
 from engine.runtimes.mcp.remote import RemoteMcpRuntime, mute, strange
@@ -45,8 +46,9 @@ class McpRuntime(RemoteMcpRuntime):
         secrets: Secrets,
         projects: Projects | None = None,
         registered: Judge | None = None,
+        logins: Logins | None = None,
     ) -> None:
-        super().__init__(settings.start_timeout_s, settings.stop_grace_s, http, secrets, registered)
+        super().__init__(settings.start_timeout_s, settings.stop_grace_s, http, secrets, registered, logins)
         self._environments, self._boxed = sandboxing.environments, BoxedRuns(settings, launcher, sandboxing, projects)
 
     async def start(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:

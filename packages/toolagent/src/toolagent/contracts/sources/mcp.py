@@ -7,6 +7,7 @@ from pydantic import Field
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import HeaderName, SecretName
+from toolagent.contracts.mcp_oauth import McpOAuth
 from toolagent.contracts.sources.source import PackedSource, ScriptLanguage, SharedProcess, Traits, WithoutUser
 
 __all__ = ["McpHints", "McpSource", "Revision"]
@@ -61,7 +62,10 @@ class McpSource(PackedSource):
     remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
     auth_header: HeaderName = "Authorization"
     auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
-    headers: Annotated[dict[HeaderName, str], Field(description="Further headers; `secret:NAME` as a value is that secret.")] = {}
+    headers: Annotated[
+        dict[HeaderName, str], Field(description="Further headers; `secret:NAME`, also after a scheme, is that secret.")
+    ] = {}
+    oauth: Annotated[McpOAuth | None, Field(description="The client that logs in at a registered server.")] = None
     only_public: Annotated[bool, Field(description="Ask it only at public addresses.")] = False
     server: Annotated[
         str | None,

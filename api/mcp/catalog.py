@@ -20,7 +20,7 @@ from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import ToolStatus
 from toolagent.core.catalog.namespaces import is_among
 from toolagent.core.formats.mcp import as_mcp
-from toolagent.core.formats.names import tool_id_of, vendor_names
+from toolagent.core.formats.names import can_be_name, tool_id_of, vendor_names
 from toolagent.core.formats.schemas import UnsuitableTool, object_schema
 
 PAGE = 100
@@ -45,17 +45,20 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The active tools at one number of the catalog, by id. `names` are their ids by the names that clients call them by."""
+    """The active tools at one number of the catalog, by id. `names` are the ids of all tools by the names that clients call them by."""
 
     number: int
     entries: Mapping[str, ToolEntry] = field(default_factory=dict[str, ToolEntry])
     names: Mapping[str, str] = field(default_factory=dict[str, str])
+    called: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names by ids."""
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     """The active version of each."""
 
     def named(self, name: str) -> ToolEntry | None:
-        """A tool by its name, or by its id."""
-        return self.entries.get(tool_id_of(name, self.names) or name)
+        """A tool by its name; by its id where that is the name of no other."""
+        tool_id = tool_id_of(name, self.names)
+        return self.entries.get(tool_id or name) if tool_id or not can_be_name(name) else None
 
 
 class ToolCatalog:
@@ -65,7 +68,6 @@ class ToolCatalog:
         self._registry, self._groups, self._number = registry, groups, number
         self._looked_at = float("-inf")
         self._snapshot = Snapshot(-1)
-        self._called: Mapping[str, str] = {}
         self._turn = asyncio.Lock()
 
     async def now(self, max_age_s: float = _FRESH_S) -> Snapshot:
@@ -101,12 +103,12 @@ class ToolCatalog:
         ids = await self._selected(snapshot, selection)
         start = bisect_right(ids, _tool_before(cursor)) if cursor is not None else 0
         shown = ids[start : start + PAGE]
-        tools = [as_mcp(snapshot.entries[tool_id].manifest, self._called[tool_id]) for tool_id in shown]
+        tools = [as_mcp(snapshot.entries[tool_id].manifest, snapshot.called[tool_id]) for tool_id in shown]
         return tools, cursor_after(shown[-1]) if start + PAGE < len(ids) else None
 
     def listed(self, entry: ToolEntry) -> dict[str, JsonValue]:
         """One tool in MCP's form."""
-        return as_mcp(entry.manifest, self._called.get(entry.manifest.tool_id, entry.manifest.tool_id))
+        return as_mcp(entry.manifest, self._snapshot.called.get(entry.manifest.tool_id, entry.manifest.tool_id))
 
     async def is_selected(self, selection: Selection, entry: ToolEntry) -> bool:
         if not is_among(entry.manifest, selection.namespace, selection.tag):
@@ -131,16 +133,16 @@ class ToolCatalog:
 
     async def _load(self, number: int) -> None:
         entries = await self._registry.list_entries()
-        self._snapshot, self._called = await asyncio.to_thread(_snapshot_of, number, entries)
+        self._snapshot = await asyncio.to_thread(_snapshot_of, number, entries)
 
 
-def _snapshot_of(number: int, entries: Sequence[ToolEntry]) -> tuple[Snapshot, Mapping[str, str]]:
-    """And the names by the ids of tools."""
+def _snapshot_of(number: int, entries: Sequence[ToolEntry]) -> Snapshot:
     offered = {entry.manifest.tool_id: entry for entry in entries if _is_offered(entry)}
-    names = vendor_names(offered)
+    # Of all tools, as in `GET /tools?format=`: a tool that is switched off keeps its name.
+    names = vendor_names(entry.manifest.tool_id for entry in entries)
+    called = {tool_id: name for name, tool_id in names.items()}
     versions = {tool_id: entry.manifest.version for tool_id, entry in offered.items()}
-    snapshot = Snapshot(number, {tool_id: offered[tool_id] for tool_id in sorted(offered)}, names, versions)
-    return snapshot, {tool_id: name for name, tool_id in names.items()}
+    return Snapshot(number, {tool_id: offered[tool_id] for tool_id in sorted(offered)}, names, called, versions)
 
 
 def refuse_cursor(params: PaginatedRequestParams | None) -> None:

@@ -9,9 +9,11 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
+from api.views.tools import formatted_tools
 from tests.api.conftest import ECHO, House, with_doors
 from tests.api.mcp_client import NEW, OLD, Caller, calling, door
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.formats import ToolFormat
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.sources import BuiltinSource
 from toolagent.core.calls.idempotency import call_id_for_key
@@ -239,3 +241,21 @@ async def test_with_a_key_the_mcp_server_needs_it_too(stocked: House) -> None:
         message, headers = client.request("tools/list")
         assert (await client.post(message, headers)).status_code == 401
         assert (await client.post(message, {**headers, "Authorization": "Bearer secret"})).status_code == 200
+
+
+async def test_the_name_of_a_tool_reaches_no_other(stocked: House, client: Caller) -> None:
+    for tool_id in ("pair:of", "pair__of"):
+        await stocked.registry.register(ECHO.model_copy(update={"tool_id": tool_id}), (SOURCE,))
+    assert (await client.error("tools/call", name="pair__of", arguments={}))["code"] == -32602
+    await client.result("tools/call", name="pair:of", arguments={})
+    assert [call.tool_id for call in stocked.client.calls.values()] == ["pair:of"]
+
+
+async def test_names_are_those_of_the_formats_also_when_a_tool_is_switched_off(stocked: House, client: Caller) -> None:
+    for tool_id in ("pair:of", "pair__of"):
+        await stocked.registry.register(ECHO.model_copy(update={"tool_id": tool_id}), (SOURCE,))
+    await stocked.registry.deactivate("pair:of", ECHO.version)
+    listed = (await client.result("tools/list"))["tools"]
+    names = {tool["name"]: tool["_meta"]["toolagent/tool_id"] for tool in listed}
+    assert names == (await formatted_tools(stocked.dependencies, ToolFormat.MCP)).names
+    assert "pair__of" not in names

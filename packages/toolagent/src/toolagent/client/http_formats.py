@@ -29,14 +29,15 @@ class FormatRequests(Requests):
     model reads. Only what is no use of a tool at all raises ValueError.
     """
 
-    _names: Mapping[str, str] = {}
+    _offered: Mapping[str, str] | None = None
+    """Ids by names, of all that `tools_as` has listed; None before that."""
+
+    _looked_up: Mapping[str, str] = {}
 
     def tools_as(self, form: ToolFormat | str, namespace: str | None = None, tag: str | None = None) -> FormattedTools:
         """The tools that can be called: `tools` goes into a request as it is. Raises as the other methods do."""
-        wanted = {"format": str(form), "namespace": namespace, "tag": tag}
-        query = urlencode({name: value for name, value in wanted.items() if value is not None})
-        listed = parsed(FormattedTools, self._ask("GET", f"/tools?{query}"))
-        self._names = {**self._names, **listed.names}
+        listed = self._listed(form, namespace, tag)
+        self._offered = {**(self._offered or {}), **listed.names}
         return listed
 
     def run_openai(
@@ -62,13 +63,25 @@ class FormatRequests(Requests):
             return _wrong(use, ErrorType.VALIDATION_ERROR, use.fault)
 
         def ask() -> ToolResult | TaskAccepted:
-            # A process that was started anew has listed nothing yet, and names need not look like ids.
-            tool_id = tool_id_of(use.name, self._names) or tool_id_of(use.name, self.tools_as(ToolFormat.OPENAI).names)
+            tool_id = self._id_of(use.name)
             if tool_id is None:
                 return _wrong(use, ErrorType.TOOL_NOT_FOUND, f"There is no tool {use.name[:64]!r}. Use one of those that were offered.")
             return self.run(ToolCall(tool_id=tool_id, params=use.params, caller=caller, idempotency_key=key))
 
         return result_of(ask, use.name)
+
+    def _id_of(self, name: str) -> str | None:
+        """Of what was offered; of all tools only where nothing was, as in a process that was started anew."""
+        if self._offered is not None:
+            return tool_id_of(name, self._offered)
+        if name not in self._looked_up:
+            self._looked_up = self._listed(ToolFormat.OPENAI).names
+        return tool_id_of(name, self._looked_up)
+
+    def _listed(self, form: ToolFormat | str, namespace: str | None = None, tag: str | None = None) -> FormattedTools:
+        wanted = {"format": str(form), "namespace": namespace, "tag": tag}
+        query = urlencode({name: value for name, value in wanted.items() if value is not None})
+        return parsed(FormattedTools, self._ask("GET", f"/tools?{query}"))
 
 
 def _wrong(use: ToolUse, kind: ErrorType, message: str) -> ToolResult:

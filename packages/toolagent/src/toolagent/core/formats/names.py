@@ -7,7 +7,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-__all__ = ["LONGEST_NAME", "tool_id_of", "vendor_names"]
+__all__ = ["LONGEST_NAME", "can_be_name", "tool_id_of", "vendor_names"]
 
 LONGEST_NAME = 64
 _DIGITS = 8
@@ -16,27 +16,32 @@ _DIGITS = 8
 def vendor_names(tool_ids: Iterable[str]) -> dict[str, str]:
     """Tool ids by their names. `:` becomes `__`; what is too long or not unique is cut and ends with digits of its hash.
 
-    Of ids that share a name, one that is this name already keeps it.
+    A name that two ids would have is given to neither: who knows it from before may mean either.
     """
-    ids = sorted(set(tool_ids))
-    direct = {tool_id: tool_id.replace(":", "__") for tool_id in ids}
-    wanted = Counter(direct.values())
-    kept = {tool_id for tool_id, name in direct.items() if len(name) <= LONGEST_NAME and (wanted[name] == 1 or name == tool_id)}
-    names = {direct[tool_id]: tool_id for tool_id in ids if tool_id in kept}
-    for tool_id in ids:
-        if tool_id not in kept:
-            names[_hashed(tool_id, direct[tool_id], names)] = tool_id
-    return names
+    digits = dict.fromkeys(sorted(tool_ids), 0)
+    refused = set[str]()
+    while True:
+        names = {tool_id: _name(tool_id, count) for tool_id, count in digits.items()}
+        wanted = Counter(names.values())
+        refused |= {name for name, count in wanted.items() if count > 1 or len(name) > LONGEST_NAME}
+        again = [tool_id for tool_id, name in names.items() if name in refused]
+        if not again:
+            return {name: tool_id for tool_id, name in names.items()}
+        for tool_id in again:
+            digits[tool_id] = max(_DIGITS, digits[tool_id] + 1)
 
 
 def tool_id_of(name: str, names: Mapping[str, str]) -> str | None:
-    """The tool that has this name; None for a name that nobody was given."""
+    """The tool that has this name; None for a name that no tool has."""
     return names.get(name)
 
 
-def _hashed(tool_id: str, direct: str, taken: Mapping[str, str]) -> str:
-    """With more digits while another tool is called exactly so."""
-    digest, digits = hashlib.sha256(tool_id.encode()).hexdigest(), _DIGITS
-    while (name := f"{direct[: LONGEST_NAME - 1 - digits]}_{digest[:digits]}") in taken:
-        digits += 1
-    return name
+def can_be_name(tool_id: str) -> bool:
+    """Whether an id has the form of a name: then it may be the name of another tool."""
+    return ":" not in tool_id and len(tool_id) <= LONGEST_NAME
+
+
+def _name(tool_id: str, digits: int) -> str:
+    direct = tool_id.replace(":", "__")
+    # With all 63 digits it begins with `_`, as no id does.
+    return f"{direct[: LONGEST_NAME - 1 - digits]}_{hashlib.sha256(tool_id.encode()).hexdigest()[:digits]}" if digits else direct

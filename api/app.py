@@ -14,9 +14,10 @@ from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
 from api.documentation import DESCRIPTION, TAGS, Documented
-from api.errors import handle_errors
+from api.errors import Refusal, handle_errors
 from api.mcp.door import McpDoor
 from api.ports import Dependencies
+from api.problems import ProblemKind
 from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
 from api.reading.encoded_paths import EncodedPaths
 from api.routes import ROUTERS
@@ -24,6 +25,7 @@ from api.security import Gate
 from api.views.event_streams import EventStreams
 
 MCP_PATH = "/mcp"
+_MCP_METHODS = ["GET", "POST", "DELETE"]
 
 _SCRIPTS = "/docs/static"
 """The page that shows the API has its scripts from here: a machine without internet has one too."""
@@ -71,8 +73,13 @@ async def running_mcp(app: FastAPI) -> AsyncGenerator[None]:
     """The MCP server of a front door answers until the block ends."""
     dependencies: Dependencies = app.state.dependencies
     door = app.state.mcp = McpDoor(dependencies, app.state.stopping)
-    if dependencies.mcp.is_here:
-        app.router.routes.append(Route(MCP_PATH, door, include_in_schema=False))
+    own_port = dependencies.mcp.own_port
+
+    async def elsewhere(_request: Request) -> Response:
+        raise Refusal(ProblemKind.ROUTE_NOT_FOUND, f"The MCP server has a port of its own: {own_port} (TOOL_AGENT_MCP_PORT).")
+
+    at_api = door if own_port is None else elsewhere
+    app.router.routes.append(Route(MCP_PATH, at_api, methods=None if own_port is None else _MCP_METHODS, include_in_schema=False))
     async with door.running():
         yield
 

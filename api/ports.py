@@ -298,8 +298,8 @@ class McpParts:
     catalog_number: Callable[[], Awaitable[int]]
     state_key: str
     task_after_s: float = 10.0
-    is_here: bool = True
-    """It answers at the address of the API, and at no port of its own."""
+    own_port: int | None = None
+    """Where it answers instead of at the address of the API; None: at that of the API."""
 
 
 class Im(Protocol):

@@ -378,7 +378,7 @@ def doors_of(
             catalog_number=CatalogState(store.database).number,
             state_key=state_key_of(SecretSource(environment(), state.root / "secrets")),
             task_after_s=settings.mcp.mcp_task_after_s,
-            is_here=settings.mcp.mcp_port in {None, settings.front.fastapi_port},
+            own_port=settings.mcp.mcp_port if settings.mcp.mcp_port != settings.front.fastapi_port else None,
         ),
         has_model=settings.model.model is not None,
         limits=Limits(

@@ -2,8 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import structlog
@@ -50,22 +50,17 @@ class Standing:
 
 
 class Changes:
-    """Looks again and again while somebody listens."""
+    """Looks again and again while a client listens."""
 
     def __init__(self, catalog: ToolCatalog, groups: Groups) -> None:
         self._catalog, self._groups = catalog, groups
         self._standing: Standing | None = None
         self._changed, self._wanted, self._listeners = asyncio.Event(), asyncio.Event(), 0
         self._tools: Mapping[str, str] = {}
+        self._turn = asyncio.Lock()
         self.bus = InMemorySubscriptionBus()
         self.listen = ListenHandler(self.bus)
         self._said: asyncio.Queue[ServerEvent] = asyncio.Queue(_MOST_SAID)
-
-    async def now(self) -> Standing:
-        """Raises StoreUnavailableError."""
-        snapshot = await self._catalog.now()
-        groups = sorted(group.model_dump_json() for group in await self._groups.list_all())
-        return Standing(snapshot.number, hashlib.sha256("".join(groups).encode()).hexdigest()[:12])
 
     async def after(self, known: Standing) -> Standing:
         """Another state than this one, as soon as there is one."""
@@ -99,13 +94,21 @@ class Changes:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    @contextmanager
-    def heard(self) -> Generator[None]:
-        """Somebody listens: only then anything is looked at."""
-        self._listeners += 1
+    @asynccontextmanager
+    async def heard(self) -> AsyncGenerator[tuple[Standing, Mapping[str, str]]]:
+        """While a client listens: only then anything is looked at. The state from which on it hears, and the versions of tools in it.
+
+        Raises StoreUnavailableError.
+        """
+        async with self._turn:
+            if not self._listeners:
+                # What changed while no client listened is told to none.
+                self._standing = None
+            now = await self._look()
+            self._listeners += 1
         self._wanted.set()
         try:
-            yield
+            yield now
         finally:
             self._listeners -= 1
             if not self._listeners:
@@ -115,21 +118,27 @@ class Changes:
         while True:
             await self._wanted.wait()
             try:
-                await self._look()
+                async with self._turn:
+                    await self._look()
             except StoreUnavailableError as error:
                 _log.info("changes_not_looked_for", reason=str(error))
             await asyncio.sleep(_LOOK_S)
 
-    async def _look(self) -> None:
-        before, standing, tools = self._standing, await self.now(), await self.versions()
+    async def _look(self) -> tuple[Standing, Mapping[str, str]]:
+        before, snapshot = self._standing, await self._catalog.now(0.0)
+        groups = sorted(group.model_dump_json() for group in await self._groups.list_all())
+        standing, tools = Standing(snapshot.number, hashlib.sha256("".join(groups).encode()).hexdigest()[:12]), snapshot.versions
         if standing == before:
-            return
+            return standing, tools
         changed = [tool_id for tool_id in {*tools, *self._tools} if tools.get(tool_id) != self._tools.get(tool_id)]
         self._standing, self._tools = standing, tools
         woken, self._changed = self._changed, asyncio.Event()
         woken.set()
-        if before is None:
-            return
+        if before is not None:
+            await self._tell(before, standing, changed)
+        return standing, tools
+
+    async def _tell(self, before: Standing, standing: Standing, changed: Sequence[str]) -> None:
         if before.catalog != standing.catalog:
             await self.bus.publish(ToolsListChanged())
             await self.bus.publish(ResourcesListChanged())

@@ -29,7 +29,7 @@ from api.mcp.server import Handlers, make_server, options_of
 from api.mcp.sessions.door import SessionDoor
 from api.mcp.sessions.kept import ClientSessions
 from api.mcp.sessions.resuming import Resuming
-from api.mcp.sessions.rpc import VERSION_HEADER, RpcRefusal, no_request, not_json
+from api.mcp.sessions.rpc import VERSION_HEADER, RpcRefusal, no_request, not_json, require_one_revision
 from api.mcp.visit import Visit, put_visit, selection_of
 from api.ports import Dependencies
 from api.problems import ProblemKind
@@ -66,7 +66,6 @@ class McpDoor:
         self._upstreams = dependencies.upstreams
         handlers = Handlers(
             catalog,
-            calling,
             Listing(catalog, dependencies.matching, calling),
             tasks,
             Resources(catalog, dependencies.files, answers, sessions, passing),
@@ -132,6 +131,7 @@ class McpDoor:
             case "POST":
                 body = await request.body()
                 value = await self._read(request, body)
+                require_one_revision(version, value)
                 if not is_modern:
                     await self._sessions.post(request, value, send)
                     return

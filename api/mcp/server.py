@@ -25,7 +25,6 @@ from mcp_types import (
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import JsonValue, ValidationError
 
-from api.mcp.calls.calling import Calling
 from api.mcp.calls.listing import Listing
 from api.mcp.calls.tasks import Tasks, UpdateTaskParams
 from api.mcp.catalog import ToolCatalog
@@ -52,7 +51,6 @@ class Handlers:
     """What answers the methods of MCP."""
 
     catalog: ToolCatalog
-    calling: Calling
     listing: Listing
     tasks: Tasks
     resources: Resources
@@ -64,7 +62,7 @@ class Handlers:
 def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
     async def listen_to(ctx: Ctx, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
         await handlers.resources.listen_to(ctx, [str(uri) for uri in params.notifications.resource_subscriptions or ()])
-        with handlers.changes.heard():
+        async with handlers.changes.heard():
             return await handlers.changes.listen(ctx, params)
 
     async def set_level(ctx: Ctx, params: SetLevelRequestParams) -> EmptyResult:
@@ -99,7 +97,7 @@ def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
     server.add_request_handler("tasks/cancel", CancelTaskRequestParams, handlers.tasks.cancel)
     server.add_request_handler("tasks/update", UpdateTaskParams, handlers.tasks.update)
     server.add_request_handler("tasks/result", GetTaskRequestParams, handlers.tasks.result)
-    server.middleware += [_with_bounded_token, _tasks_of_2025(handlers.calling)]
+    server.middleware += [_with_named_fault, _with_bounded_token, _tasks_of_2025(handlers.listing)]
     return server
 
 
@@ -120,6 +118,17 @@ def _complete(handler: Callable[[Ctx, P], Awaitable[dict[str, JsonValue]]]) -> C
     return answer
 
 
+async def _with_named_fault(ctx: Ctx, call_next: CallNext) -> HandlerResult:
+    """Raises MCPError that names the field where the SDK says only that params are invalid."""
+    try:
+        return await call_next(ctx)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        # The SDK checks the message first, and then its params.
+        path = ".".join(str(part) for part in first["loc"])
+        raise MCPError(INVALID_PARAMS, f"params.{path.removeprefix('params.')}: {first['msg']}") from error
+
+
 async def _with_bounded_token(ctx: Ctx, call_next: CallNext) -> HandlerResult:
     """Raises MCPError for a `progressToken` that is none: it is kept while its request goes on, and told with all progress."""
     meta: object = (ctx.params or {}).get("_meta")
@@ -130,17 +139,14 @@ async def _with_bounded_token(ctx: Ctx, call_next: CallNext) -> HandlerResult:
     return await call_next(ctx)
 
 
-def _tasks_of_2025(calling: Calling) -> Any:
+def _tasks_of_2025(listing: Listing) -> Any:
     """A call with `task` is answered with a task, a form that the SDK lets no handler give."""
 
     async def answer(ctx: Ctx, call_next: CallNext) -> HandlerResult:
         wants_task = (ctx.params or {}).get("task") is not None
         if ctx.method != "tools/call" or ctx.protocol_version != LATEST_HANDSHAKE_VERSION or not wants_task:
             return await call_next(ctx)
-        try:
-            params = CallToolRequestParams.model_validate(ctx.params, by_name=False)
-        except ValidationError as error:
-            raise MCPError(INVALID_PARAMS, "Invalid request parameters") from error
-        return await calling.begin_task(ctx, params)
+        params = CallToolRequestParams.model_validate(ctx.params, by_name=False)
+        return await listing.begin_task(ctx, params)
 
     return answer

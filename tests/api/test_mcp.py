@@ -9,12 +9,14 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
+from api.mcp.calls import answers as answering
 from api.views.tools import formatted_tools
 from tests.api.conftest import ECHO, House, with_doors
 from tests.api.mcp_client import NEW, OLD, Caller, calling, door
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.formats import ToolFormat
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
+from toolagent.contracts.references import ResultReference
 from toolagent.contracts.sources import BuiltinSource
 from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent.core.calls.results import failed, succeeded
@@ -234,6 +236,49 @@ async def test_the_search_mode_finds_describes_and_calls(stocked: House, revisio
             ("echo", {}),
         ):
             assert (await client.error("tools/call", name=name, arguments=arguments))["code"] == -32602
+
+
+async def test_the_search_mode_begins_tasks_of_what_it_has(stocked: House) -> None:
+    async with calling(stocked.dependencies, OLD, path="/mcp?mode=search") as client:
+        wanted: dict[str, JsonValue] = {"name": "echo", "arguments": {"message": "x"}}
+        begun = await client.result("tools/call", name="call_tool", arguments=wanted, task={})
+        assert [*stocked.client.calls] == [begun["task"]["taskId"]]
+        for name, code in (("echo", -32602), ("find_tools", -32601)):
+            assert (await client.error("tools/call", name=name, arguments={"need": "x"}, task={}))["code"] == code
+        for more in ({}, {"task": {}}):
+            arguments = {"name": "echo", "arguments": 0}
+            assert (await client.error("tools/call", name="call_tool", arguments=arguments, **more))["code"] == -32602
+        assert len(stocked.client.calls) == 1
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+async def test_a_large_result_stands_in_the_answer_where_its_tool_lists_an_output_schema(
+    stocked: House, client: Caller, *, is_small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_small:
+        monkeypatch.setattr(answering, "STRUCTURED_BYTES", 10)
+    schema: JsonValue = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    await stocked.registry.register(ECHO.model_copy(update={"tool_id": "large", "output_schema": schema}), (SOURCE,))
+    output = {"text": "x" * 100}
+
+    async def pieces() -> AsyncGenerator[bytes]:
+        yield json.dumps(output).encode()
+
+    file = await stocked.dependencies.files.put(pieces(), "large.json", "application/json", max_bytes=1000)
+    told = ResultReference(
+        file=f"/files/{file.file_id}",
+        file_id=file.file_id,
+        media_type=file.media_type,
+        size=file.size,
+        sha256=file.sha256,
+        preview="{",
+    )
+    stocked.client.script = lambda _, call_id: ToolResult(
+        status="success", result=told.model_dump(mode="json"), is_reference=True, call_id=call_id
+    )
+    result = await client.result("tools/call", name="large", arguments={})
+    assert (result["isError"], result.get("structuredContent")) == ((False, output) if is_small else (True, None))
+    assert [block["type"] for block in result["content"]][-1] == "resource_link"
 
 
 async def test_with_a_key_the_mcp_server_needs_it_too(stocked: House) -> None:

@@ -44,6 +44,13 @@ async def test_broken_json_rpc_has_its_error(stocked: House, revision: str, body
     assert (answer.status_code, code_of(answer), answer.json()["id"]) == (status, code, None)
 
 
+@pytest.mark.parametrize("request_id", [None, 1.5, True])
+async def test_a_request_whose_id_is_none_is_no_notification(stocked: House, request_id: JsonValue) -> None:
+    async with calling(stocked.dependencies, OLD) as client:
+        answer = await client.post({"jsonrpc": "2.0", "id": request_id, "method": "ping"})
+    assert (answer.status_code, code_of(answer)) == (400, -32600)
+
+
 @pytest.mark.parametrize("revision", [OLD, NEW])
 async def test_an_unknown_method_is_said_to_be_one(stocked: House, revision: str) -> None:
     async with calling(stocked.dependencies, revision) as client:
@@ -86,10 +93,37 @@ async def test_an_unknown_revision_is_told_which_ones_there_are(stocked: House) 
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}})
         headers = {**JSON_RPC, "MCP-Protocol-Version": "1999-01-01", "Mcp-Method": "tools/list"}
         answer = await http.post("/mcp", content=body, headers=headers)
-        assert (answer.status_code, NEW in answer.text) == (400, True)
+        assert (answer.status_code, answer.json()["error"]["data"]["supported"]) == (
+            400,
+            [NEW, OLD, "2025-06-18", "2025-03-26", "2024-11-05"],
+        )
         old = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": "1999-01-01"}}  # type: ignore[dict-item]
         answer = await http.post("/mcp", content=json.dumps(old), headers=JSON_RPC)
         assert answer.json()["result"]["protocolVersion"] == OLD
+
+
+async def test_a_body_of_the_newer_revision_under_a_header_of_an_older_one_is_refused(stocked: House) -> None:
+    async with calling(stocked.dependencies, NEW) as client:
+        message, headers = client.request("tools/list")
+        answer = await client.post(message, {**headers, "MCP-Protocol-Version": OLD})
+    assert (answer.status_code, code_of(answer), answer.json()["id"]) == (400, -32020, message["id"])
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+@pytest.mark.parametrize(
+    ("method", "params", "field"),
+    [
+        ("tools/call", {"name": "echo", "arguments": [1]}, "params.arguments: "),
+        ("completion/complete", {"ref": {"type": "ref/resource", "uri": "x"}, "argument": {"name": "a"}}, "params.argument.value: "),
+        ("tools/list", {"cursor": 5}, "params.cursor: "),
+    ],
+)
+async def test_the_error_of_params_names_the_field(
+    stocked: House, revision: str, method: str, params: dict[str, JsonValue], field: str
+) -> None:
+    async with calling(stocked.dependencies, revision) as client:
+        error = await client.error(method, **params)
+    assert (error["code"], error["message"][: len(field)]) == (-32602, field)
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from starlette.types import Message
 
 from api.app import create_app, end_streams, running_mcp
+from api.mcp.changes import Standing
 from api.mcp.sessions.events import EventStream
 from engine.store.database import Database
 from engine.store.mcp_sessions import McpSessionTable
@@ -189,6 +190,55 @@ async def test_a_change_of_the_catalog_is_told(stocked: House) -> None:
         assert (await again.next())["method"] == "notifications/tools/list_changed"
 
 
+async def test_who_listens_anew_hears_nothing_of_what_changed_before(stocked: House) -> None:
+    async with opened(stocked.dependencies, OLD) as client:
+        first = await client.resume(None)
+        await first.primed()
+        await first.leave()
+        await stocked.registry.register(ECHO.model_copy(update={"version": "2.0.0"}), (SOURCE,))
+        await client.caller.result("tools/list")
+        again = await client.resume(None)
+        await again.primed()
+        known = again.last_event_id
+        await stocked.registry.register(ECHO.model_copy(update={"version": "3.0.0"}), (SOURCE,))
+        await again.next()
+        before, after = Standing.of(known), Standing.of(again.last_event_id)
+        assert before is not None
+        assert after is not None
+        assert after.catalog > before.catalog
+
+
+async def test_with_a_key_the_end_of_a_connection_cancels_for_no_other(stocked: House) -> None:
+    stocked.client.script = goes_on
+    keyed = {"progressToken": "t", "toolagent/idempotency_key": "k"}
+    async with opened(stocked.dependencies, NEW) as client:
+        first = await client.stream("tools/call", name="echo", arguments={}, _meta=keyed)
+        (call_id,) = await client.calls(stocked, 1)
+        other = await client.stream("tools/call", name="echo", arguments={}, _meta={"progressToken": "t"})
+        (without,) = {*await client.calls(stocked, 2)} - {call_id}
+        await first.leave()
+        await other.leave()
+        # The one without a key is cancelled: by then the first would be, too.
+        await stocked.client.result(without)
+        finish(stocked, call_id)
+        again = await client.caller.result("tools/call", name="echo", arguments={}, _meta=keyed)
+        assert again["structuredContent"] == {"done": True}
+
+
+async def test_a_question_that_was_heard_is_not_asked_again(stocked: House) -> None:
+    await stocked.registry.register(ASKS, (SOURCE,))
+    stocked.client.script = goes_on
+    async with opened(stocked.dependencies, OLD, {"elicitation": {}}) as client:
+        stream = await client.stream("tools/call", name="asks", arguments={}, _meta={"progressToken": "t"})
+        (call_id,) = await client.calls(stocked, 1)
+        await said_by(stocked).say(call_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
+        assert (await stream.next())["method"] == "elicitation/create"
+        await stream.leave()
+        rest = await client.resume(stream.last_event_id)
+        await said_by(stocked).say(call_id, "progress", {"progress": 1})
+        assert (await rest.next())["method"] == "notifications/progress"
+
+
 async def test_the_newer_revision_listens(stocked: House) -> None:
     async with opened(stocked.dependencies, NEW) as client:
         stream = await client.stream("subscriptions/listen", notifications={"toolsListChanged": True})
@@ -287,6 +337,7 @@ async def test_an_id_that_the_database_cannot_have_is_refused(stocked: House, fi
         message |= {"id": text} if field == "id" else {"params": {"_meta": {"progressToken": text}}}
         answer = await client.post(message)
         assert (answer.status_code, field in answer.json()["error"]["message"]) == (400, True)
+        assert answer.json()["id"] == (None if field == "id" else 1)
 
 
 def tasks_named(name: str) -> list[asyncio.Task[object]]:

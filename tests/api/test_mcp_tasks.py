@@ -7,8 +7,10 @@ import pytest
 from mcp_types import INTERNAL_ERROR
 from pydantic import JsonValue
 
+from api.mcp.calls.underway import Underway
 from tests.api.conftest import ECHO, House
 from tests.api.mcp_client import NEW, OLD, TASKS, Caller, calling, messages_of, said_by
+from toolagent.client.call_ids import new_call_id
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.manifest import TaskSupport
 from toolagent.contracts.records import CallRecord
@@ -183,6 +185,7 @@ async def test_tasks_of_the_older_revision(stocked: House) -> None:
     [
         (ToolError(type=ErrorType.EXECUTION_ERROR, message="It says no.", details={"is_error": True}), "completed"),
         (ToolError(type=ErrorType.EXECUTION_ERROR, message="It is broken.", details={"code": -32603}), "failed"),
+        (ToolError(type=ErrorType.EXECUTION_ERROR, message="Its host has gone.", details={"outcome": "unknown"}), "failed"),
         (ToolError(type=ErrorType.TIMEOUT, message="It took too long."), "failed"),
     ],
 )
@@ -204,20 +207,53 @@ async def test_a_task_is_not_denied_while_temporal_is_away(stocked: House) -> No
         assert (await client.result("tasks/get", taskId=task_id))["status"] == "working"
 
 
+async def test_a_cancellation_that_does_not_reach_temporal_is_no_success(stocked: House) -> None:
+    stocked.client.script = goes_on
+    async with calling(stocked.dependencies, NEW, DECLARED) as client:
+        task_id = (await client.result("tools/call", name="echo", arguments={}))["taskId"]
+        await stocked.calls.mark_sent(recorded(task_id))
+        stocked.client.away = True
+        error = await client.error("tasks/cancel", taskId=task_id)
+        assert (error["code"], "Ask again" in error["message"]) == (INTERNAL_ERROR, True)
+
+
+async def test_a_client_that_goes_cancels_its_call_also_when_temporal_is_away_for_a_while(stocked: House) -> None:
+    stocked.client.script = goes_on
+    underway = Underway(stocked.client, stocked.calls)
+    call_id = new_call_id()
+    underway.begin(ToolCall(tool_id="echo"), call_id, is_new=True)
+    async with asyncio.timeout(10):
+        while call_id not in stocked.client.calls:  # noqa: ASYNC110 - the fake client tells nobody
+            await asyncio.sleep(0)
+        stocked.client.away = True
+        underway.cancel_soon(call_id)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        stocked.client.away = False
+        result = await stocked.client.result(call_id)
+    assert result.error is not None
+    assert result.error.type is ErrorType.CANCELLED
+    await underway.close()
+
+
+def recorded(task_id: str) -> CallRecord:
+    """A call that was sent and has not ended."""
+    return CallRecord(
+        call_id=task_id,
+        tool_id="echo",
+        version="1.0.0",
+        fingerprint="f",
+        workflow_id=task_id,
+        run_id="r",
+        created_at=datetime.now(UTC),
+    )
+
+
 async def test_the_end_of_a_task_is_told_before_its_record_is_settled(stocked: House) -> None:
     stocked.client.script = goes_on
     async with calling(stocked.dependencies, NEW, DECLARED) as client:
         task_id = (await client.result("tools/call", name="echo", arguments={}))["taskId"]
-        record = CallRecord(
-            call_id=task_id,
-            tool_id="echo",
-            version="1.0.0",
-            fingerprint="f",
-            workflow_id=task_id,
-            run_id="r",
-            created_at=datetime.now(UTC),
-        )
-        await stocked.calls.mark_sent(record)
+        await stocked.calls.mark_sent(recorded(task_id))
         stocked.client.finish(task_id, succeeded(task_id, "echo", {"said": "hi"}, datetime.now(UTC), execution_time=0.0, metadata={}))
         done = await client.result("tasks/get", taskId=task_id)
         assert (done["status"], done["result"]["structuredContent"]) == ("completed", {"said": "hi"})

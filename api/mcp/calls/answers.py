@@ -1,5 +1,6 @@
 """How a call ended, in MCP's form."""
 
+import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ from toolagent.contracts.records import StoredFile
 from toolagent.contracts.references import ResultReference
 from toolagent.contracts.sources.mcp import McpSource
 from toolagent.core.failures import ContentMissingError, ContentUnavailableError
+from toolagent.core.formats.schemas import is_object_schema
 from toolagent.core.schemas import FILE_PATH, mentions_format, values_of_format
 
 CALL_ID_KEY = "toolagent/call_id"
@@ -22,6 +24,9 @@ FILE_URI = "toolagent://files/"
 
 _INLINE_BYTES = 192 * 1024
 """A picture up to this size stands in the answer; a larger one is a link."""
+
+STRUCTURED_BYTES = 4 * 1_048_576
+"""A result up to this size stands in `structuredContent` where the tool lists an `outputSchema`."""
 
 _MOST_FILES = 32
 
@@ -35,12 +40,12 @@ class Answers:
         meta: dict[str, JsonValue] = {"_meta": {CALL_ID_KEY: result.call_id}} if result.call_id else {}
         if result.error is not None:
             return {**_failed(result), **meta}
-        return {**await self._succeeded(result, entry), "isError": False, **meta}
+        return {"isError": False, **await self._succeeded(result, entry), **meta}
 
     async def _succeeded(self, result: ToolResult, entry: ToolEntry | None) -> dict[str, JsonValue]:
         output = result.result
         if result.is_reference and (reference := _reference(output)) is not None:
-            return {"content": [_text(reference.preview), await self._linked(reference.file_id)]}
+            return await self._referred(reference, entry)
         is_structured = isinstance(output, dict)
         if entry is not None and is_structured and (blocks := _blocks(entry, output)) is not None:
             return {"content": blocks}
@@ -48,6 +53,21 @@ class Answers:
         if entry is not None:
             content += [await self._linked(file_id) for file_id in _files_in(entry, output)]
         return {"content": content, "structuredContent": output} if is_structured else {"content": content}
+
+    async def _referred(self, reference: ResultReference, entry: ToolEntry | None) -> dict[str, JsonValue]:
+        """A result that has become a file. Clients take no answer without `structuredContent` from a tool that lists an `outputSchema`."""
+        content: list[JsonValue] = [_text(reference.preview), await self._linked(reference.file_id)]
+        if entry is None or not is_object_schema(entry.manifest.output_schema):
+            return {"content": content}
+        file = await self._files.get(reference.file_id) if reference.size <= STRUCTURED_BYTES else None
+        data = await self.bytes_of(file) if file is not None else None
+        if data is not None:
+            return {"content": content, "structuredContent": await asyncio.to_thread(json.loads, data)}
+        where = f"Read GET {reference.file}; do not call the tool again for it."
+        told = (
+            f"The tool succeeded. Its result of {reference.size} bytes is not in this answer, which has at most {STRUCTURED_BYTES}. {where}"
+        )
+        return {"content": [_text(told), *content], "isError": True}
 
     async def _linked(self, file_id: str) -> JsonValue:
         """A small picture itself, or a link to the file."""

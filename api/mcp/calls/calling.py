@@ -23,7 +23,7 @@ from api.mcp.calls.answers import Answers
 from api.mcp.calls.following import Asked, Followed, Following, Tell, request_of
 from api.mcp.calls.request_state import RequestStates
 from api.mcp.calls.tasks import Tasks, lacking_tasks
-from api.mcp.calls.underway import LostCallError, Underway
+from api.mcp.calls.underway import LostCallError, Underway, outcome_unknown
 from api.mcp.catalog import ToolCatalog
 from api.mcp.clients import IDEMPOTENCY_KEY, TASKS, caller_of, has_tasks, is_modern, listener_of, own_key, responses_of, token_of
 from api.mcp.visit import Ctx, Visit, visit_of
@@ -33,7 +33,7 @@ from toolagent.client.failures import CallRefusedError
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import TaskSupport
-from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent.core.calls.idempotency import call_id_for_key, is_generated
 
 _LOOK_AGAIN_S = 0.5
 _MOMENT_S = 0.5
@@ -62,8 +62,7 @@ class Calling:
 
     async def call(self, ctx: Ctx, params: CallToolRequestParams) -> dict[str, JsonValue]:
         """The answer to `tools/call`. Raises MCPError for a tool that is not there, and for a request that is no call."""
-        visit = visit_of(ctx)
-        return await self.make(ctx, await self._entry(visit, params.name), params)
+        return await self.make(ctx, await self.entry(visit_of(ctx), params.name), params)
 
     async def make(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> dict[str, JsonValue]:
         """Call this tool with the arguments of the request. Raises MCPError."""
@@ -84,35 +83,35 @@ class Calling:
         is_task = at_most_s is not None and entry.manifest.task_support is TaskSupport.REQUIRED
         followed = Followed(call_id, _teller(ctx, visit), visit.ask, token_of(ctx), hears, position, given, at_most_s)
         followed.is_continued = params.request_state is not None
-        return await self._answered(followed, entry, is_task=is_task)
+        # With a key, the same request is sent again after a break, perhaps by another client.
+        is_kept = is_modern(ctx) and not is_generated(call_id)
+        return await self._answered(followed, entry, is_task=is_task, is_kept=is_kept)
 
-    async def begin_task(self, ctx: Ctx, params: CallToolRequestParams) -> dict[str, JsonValue]:
+    async def begin_task(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> dict[str, JsonValue]:
         """The call as a task of revision 2025-11-25, which its client asked for. Raises MCPError."""
         visit = visit_of(ctx)
-        entry = await self._entry(visit, params.name)
         if entry.manifest.task_support is TaskSupport.FORBIDDEN:
             raise MCPError(METHOD_NOT_FOUND, f"task: {params.name} cannot be a task. Call it without `task`.")
         call, call_id = self._taken(ctx, visit, entry, params)
-        # Nobody follows such a task: what it asks would never be answered.
+        # Such a task has no stream: what it asks would never be answered.
         return {"task": await self._tasks.begun(call.model_copy(update={"listens": None}), call_id, visit.session)}
 
-    async def _answered(self, followed: Followed, entry: ToolEntry, *, is_task: bool) -> dict[str, JsonValue]:
-        """`is_task`: it is answered with a task, or with what it asks before it is one."""
+    async def _answered(self, followed: Followed, entry: ToolEntry, *, is_task: bool, is_kept: bool) -> dict[str, JsonValue]:
+        """`is_task`: it is answered with a task, or with what it asks before it is one. `is_kept`: it goes on without its client."""
         takes_task = followed.at_most_s is not None
         try:
             while (answer := await self._step(followed, entry, takes_task=takes_task, is_task=is_task)) is None:
                 followed.at_most_s = _LOOK_AGAIN_S
         except asyncio.CancelledError:
-            if not self._is_stopping():
+            if not is_kept and not self._is_stopping():
                 self._underway.cancel_soon(followed.call_id)
             raise
         except LostCallError as error:
-            told = f"Nobody knows what became of the call {followed.call_id}: the service ended meanwhile."
-            raise MCPError(INVALID_PARAMS, told) from error
+            raise MCPError(INVALID_PARAMS, outcome_unknown(followed.call_id)) from error
         return answer
 
     async def _step(self, followed: Followed, entry: ToolEntry, *, takes_task: bool, is_task: bool) -> dict[str, JsonValue] | None:
-        """None where it would be a task by now, and nobody could find it again yet."""
+        """None where it would be a task by now, and could not be found again yet."""
         call_id = followed.call_id
         match await self._following.follow(followed):
             case Asked() if takes_task and not is_task and (created := await self._tasks.created(call_id)) is not None:
@@ -145,7 +144,8 @@ class Calling:
             case TaskSupport.REQUIRED:
                 return min(self._task_after_s, _MOMENT_S)
 
-    async def _entry(self, visit: Visit, name: str) -> ToolEntry:
+    async def entry(self, visit: Visit, name: str) -> ToolEntry:
+        """A tool that the client sees. Raises MCPError for any other."""
         entry = await self._catalog.find(name)
         if entry is None or not await self._catalog.is_selected(visit.selection, entry):
             raise MCPError(INVALID_PARAMS, f"name: there is no tool {name[:128]!r}. tools/list has the names.")

@@ -1,9 +1,10 @@
 """`tools/list`: all tools in pages, or the three that find and call the others."""
 
+from collections.abc import Mapping
 from typing import cast
 
 from mcp import MCPError
-from mcp_types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestParams
+from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, CallToolRequestParams, PaginatedRequestParams
 from pydantic import JsonValue
 from pydantic_core import to_json
 
@@ -53,6 +54,7 @@ SEARCH_TOOLS: list[JsonValue] = [
             "properties": {"name": _NAME, "arguments": {"type": "object", "description": "What inputSchema of the tool says."}},
             "required": ["name"],
         },
+        "execution": {"taskSupport": "optional"},
     },
 ]
 
@@ -82,15 +84,23 @@ class Listing:
             case "describe_tool":
                 return _answer(self._catalog.listed(await self._named(visit, given)))
             case "call_tool":
-                arguments = given.get("arguments") or {}
-                if not isinstance(arguments, dict):
-                    raise MCPError(INVALID_PARAMS, "arguments.arguments: an object is expected.")
-                inner = params.model_copy(update={"name": str(given.get("name")), "arguments": arguments})
-                return await self._calling.make(ctx, await self._named(visit, given), inner)
+                return await self._calling.make(ctx, await self._named(visit, given), _inner(params, given))
             case _:
-                raise MCPError(
-                    INVALID_PARAMS, f"name: there is no tool {params.name[:128]!r}; with mode=search there are {FIND}, {DESCRIBE}, {CALL}."
-                )
+                raise _no_tool(params.name)
+
+    async def begin_task(self, ctx: Ctx, params: CallToolRequestParams) -> dict[str, JsonValue]:
+        """The answer to `tools/call` with `task`, of revision 2025-11-25. Raises MCPError."""
+        visit = visit_of(ctx)
+        if not visit.selection.search:
+            return await self._calling.begin_task(ctx, await self._calling.entry(visit, params.name), params)
+        given = cast("dict[str, JsonValue]", params.arguments or {})
+        match params.name:
+            case "find_tools" | "describe_tool":
+                raise MCPError(METHOD_NOT_FOUND, f"task: {params.name} cannot be a task. Call it without `task`.")
+            case "call_tool":
+                return await self._calling.begin_task(ctx, await self._named(visit, given), _inner(params, given))
+            case _:
+                raise _no_tool(params.name)
 
     async def _found(self, visit: Visit, given: dict[str, JsonValue]) -> dict[str, JsonValue]:
         need, limit, chosen = given.get("need"), given.get("limit", 5), visit.selection
@@ -116,6 +126,18 @@ class Listing:
         if entry is None or not await self._catalog.is_selected(visit.selection, entry):
             raise MCPError(INVALID_PARAMS, f"arguments.name: there is no tool {str(name)[:128]!r}. {FIND} has the names.")
         return entry
+
+
+def _inner(params: CallToolRequestParams, given: Mapping[str, JsonValue]) -> CallToolRequestParams:
+    """The request of the tool that `call_tool` is to call. Raises MCPError."""
+    arguments = given.get("arguments")
+    if arguments is not None and not isinstance(arguments, dict):
+        raise MCPError(INVALID_PARAMS, "arguments.arguments: an object is expected.")
+    return params.model_copy(update={"name": str(given.get("name")), "arguments": arguments})
+
+
+def _no_tool(name: str) -> MCPError:
+    return MCPError(INVALID_PARAMS, f"name: there is no tool {name[:128]!r}; with mode=search there are {FIND}, {DESCRIBE}, {CALL}.")
 
 
 def _answer(value: dict[str, JsonValue]) -> dict[str, JsonValue]:

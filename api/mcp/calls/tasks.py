@@ -142,13 +142,20 @@ class Tasks:
         is_over = record is not None and record.result is not None
         if is_modern(ctx):
             if not is_over:
-                await self._underway.cancel(params.task_id)
+                await self._cancel(params.task_id)
             return {"resultType": "complete"}
         if is_over:
             raise MCPError(INVALID_PARAMS, f"taskId: the task {params.task_id} has ended.")
-        await self._underway.cancel(params.task_id)
+        await self._cancel(params.task_id)
         shown = await self._shown(ctx, params.task_id, record, view)
         return {**shown, "status": "cancelled", "ttl": None, "pollInterval": _POLL_MS}
+
+    async def _cancel(self, task_id: str) -> None:
+        """Raises MCPError where it may go on."""
+        try:
+            await self._underway.cancel(task_id)
+        except AnswerPendingError as error:
+            raise MCPError(INTERNAL_ERROR, "The cancellation did not reach Temporal. Ask again.") from error
 
     async def result(self, ctx: Ctx, params: GetTaskRequestParams) -> dict[str, JsonValue]:
         """`tasks/result` of 2025-11-25: waits for the end."""
@@ -166,7 +173,7 @@ class Tasks:
         return {**answer, "_meta": {**(meta if isinstance(meta, dict) else {}), _RELATED: {"taskId": params.task_id}}}
 
     async def _found(self, task_id: str) -> tuple[CallRecord | None, TaskView | None]:
-        """What is known of a call. Raises MCPError for one that nobody knows."""
+        """What is known of a call. Raises MCPError for one that neither the records nor Temporal know."""
         if not re.fullmatch(CALL_ID_PATTERN, task_id):
             raise _unknown(task_id)
         record, view = await self._records.get(task_id), None
@@ -176,10 +183,10 @@ class Tasks:
             view = await self._underway.view(task_id)
         except AnswerPendingError as error:
             if record is None:
-                told = f"Nobody can say now how far the task {task_id} is: Temporal is away. Ask again."
+                told = f"The state of the task {task_id} is not known now: Temporal does not answer. Ask again."
                 raise MCPError(INTERNAL_ERROR, told) from error
         if record is None and view is None:
-            # It may have ended in between: then its record is new, and nobody has it in hand any more.
+            # It may have ended in between: then its record is new, and Temporal does not have it any more.
             record = await self._records.get(task_id)
         if record is None and view is None:
             raise _unknown(task_id)
@@ -240,7 +247,7 @@ def _status(result: ToolResult | None) -> str:
     if result.error.type is ErrorType.CANCELLED:
         return "cancelled"
     details: Mapping[str, JsonValue] = result.error.details if isinstance(result.error.details, dict) else {}
-    is_protocols = "code" in details or result.error.type is not ErrorType.EXECUTION_ERROR
+    is_protocols = details.keys() & {"code", "outcome"} or result.error.type is not ErrorType.EXECUTION_ERROR
     return "failed" if is_protocols else "completed"
 
 

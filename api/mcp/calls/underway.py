@@ -1,10 +1,13 @@
 """Calls of MCP clients that go on: waited for here, or looked for in the records where another process makes them."""
 
 import asyncio
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import structlog
 
 from api.calls import TakenCall, end_of
 from api.ports import CallRecords, Calls
@@ -13,15 +16,22 @@ from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import key_conflict
-from toolagent.core.failures import StoreUnavailableError
 
 _LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
+_CANCEL_S = 60.0
 _ABSENT_S = 3.0
 """A call that has neither a record nor a workflow for so long was never taken."""
 
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
 
 class LostCallError(Exception):
-    """Nobody knows the call: its process ended before it was written down."""
+    """Neither the records nor Temporal know the call: its process ended before it was written down."""
+
+
+def outcome_unknown(call_id: str) -> str:
+    """What a client is told of a lost call."""
+    return f"The service does not know the outcome of the call {call_id}: it ended meanwhile."
 
 
 @dataclass(slots=True)
@@ -39,7 +49,7 @@ class Underway:
         self._client, self._records = client, records
         self._calls: dict[str, tuple[ToolCall, asyncio.Task[ToolResult]]] = {}
         self._looks: dict[str, _Look] = {}
-        self._cancelling: set[asyncio.Task[bool]] = set()
+        self._cancelling: set[asyncio.Task[None]] = set()
 
     def begin(self, call: ToolCall, call_id: str, *, is_new: bool) -> None:
         """Make it. `is_new`: nobody else has its id. Raises CallRefusedError where another call has the id."""
@@ -80,25 +90,32 @@ class Underway:
         return await self._client.task(call_id)
 
     async def cancel(self, call_id: str) -> bool:
-        """Ask it to end; False where nobody has it."""
-        try:
-            return await self._client.cancel(call_id)
-        except (AnswerPendingError, StoreUnavailableError):
-            return False
+        """Ask it to end; False where Temporal does not know it. Raises AnswerPendingError where Temporal was not reached."""
+        return await self._client.cancel(call_id)
 
     def cancel_soon(self, call_id: str) -> None:
-        """For who is being cancelled, and must not wait."""
-        task = asyncio.create_task(self.cancel(call_id), name=f"cancel {call_id}")
+        """For who is being cancelled, and must not wait. Tried again for a minute while Temporal is away or does not know the call yet."""
+        task = asyncio.create_task(self._cancelled(call_id), name=f"cancel {call_id}")
         self._cancelling.add(task)
         task.add_done_callback(self._cancelling.discard)
 
     async def close(self) -> None:
         """Nobody waits here any more; the calls go on where they are made."""
-        tasks: list[asyncio.Task[ToolResult] | asyncio.Task[bool]] = [*(task for _, task in self._calls.values()), *self._cancelling]
+        tasks: list[asyncio.Task[ToolResult] | asyncio.Task[None]] = [*(task for _, task in self._calls.values()), *self._cancelling]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+
+    async def _cancelled(self, call_id: str) -> None:
+        until, pause_s = time.monotonic() + _CANCEL_S, _LOOK_S
+        while time.monotonic() < until:
+            with suppress(AnswerPendingError):
+                if await self.cancel(call_id) or call_id not in self._calls:
+                    return
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_LOOK_S)
+        _log.warning("call_not_cancelled", call_id=call_id, reason="Temporal was not reached")
 
     async def _made(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult:
         return await end_of(self._client, TakenCall(call, call_id, is_new=is_new))

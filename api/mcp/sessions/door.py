@@ -152,7 +152,7 @@ class SessionDoor:
         if (work := self._running.get(own)) is not None:
             work.cancel()
         elif (call_id := await self._table.call_of(*own)) is not None:
-            await self._underway.cancel(call_id)
+            self._underway.cancel_soon(call_id)
 
     async def _answered(self, session: McpSession, message: JSONRPCResponse | JSONRPCError) -> None:
         """The answer to a question of a call; one that nobody asked in this session is left aside."""

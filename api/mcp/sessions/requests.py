@@ -100,6 +100,8 @@ class SessionRequest:
 
     async def ask(self, question: CallMessage) -> bool:
         await self.prime()
+        # Who goes on after this event has the question.
+        self.visit.position = max(self.visit.position, question.position)
         await self.stream.write(Event(question_message(question, self.session, self.states), self._event_id))
         return True
 

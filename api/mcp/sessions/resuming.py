@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from api.mcp.calls.answers import Answers
 from api.mcp.calls.following import Followed, Following
 from api.mcp.calls.request_state import RequestStates
-from api.mcp.calls.underway import LostCallError
+from api.mcp.calls.underway import LostCallError, outcome_unknown
 from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import TOOL_URI, Changes, Standing
 from api.mcp.sessions.events import CallPoint, Event, EventStream
@@ -100,8 +100,8 @@ class Resuming:
         try:
             result = await self._following.follow(followed)
         except LostCallError:
-            told = f"Nobody knows what became of the call {point.call_id}: the service ended meanwhile."
-            await stream.write(Event(error_message(point.request_id, ErrorData(code=INVALID_PARAMS, message=told))))
+            lost = ErrorData(code=INVALID_PARAMS, message=outcome_unknown(point.call_id))
+            await stream.write(Event(error_message(point.request_id, lost)))
             return
         if isinstance(result, ToolResult):
             record = await self._records.get(point.call_id)
@@ -109,19 +109,18 @@ class Resuming:
             await stream.write(Event(result_message(point.request_id, await self._answers.of(result, entry))))
 
     async def _standing(self, session: McpSession, last_event_id: str | None, stream: EventStream) -> None:
-        with self._changes.heard():
-            async with anyio.create_task_group() as tasks:
-                known = Standing.of(last_event_id) if last_event_id else None
-                versions: Mapping[str, str] | None = None if known else await self._changes.versions()
-                known = known or await self._changes.now()
-                await stream.write(Event(None, known.event_id))
-                tasks.start_soon(self._updates, session.session_id, stream)
-                while True:
-                    standing, now = await self._changes.after(known), await self._changes.versions()
-                    session = await self._sessions.get(session.session_id) or session
-                    for told in _told(known, standing, session, versions, now):
-                        await stream.write(Event(told, standing.event_id))
-                    known, versions = standing, now
+        async with self._changes.heard() as (standing, now), anyio.create_task_group() as tasks:
+            seen = Standing.of(last_event_id) if last_event_id else None
+            # What a client that comes back has seen of versions is not known.
+            known, versions = (seen, None) if seen else (standing, now)
+            await stream.write(Event(None, known.event_id))
+            tasks.start_soon(self._updates, session.session_id, stream)
+            while True:
+                standing, now = await self._changes.after(known), await self._changes.versions()
+                session = await self._sessions.get(session.session_id) or session
+                for told in _told(known, standing, session, versions, now):
+                    await stream.write(Event(told, standing.event_id))
+                known, versions = standing, now
 
     async def _updates(self, session_id: str, stream: EventStream) -> None:
         """Of resources of registered servers; what is said while nobody listens is not kept."""

@@ -4,8 +4,20 @@ import json
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data, progress_token_from_params
-from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCMessage, JSONRPCRequest, jsonrpc_message_adapter
+from mcp.shared.jsonrpc_dispatcher import as_request_id, handler_exception_to_error_data, progress_token_from_params
+from mcp_types import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    PROTOCOL_VERSION_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    ErrorData,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    jsonrpc_message_adapter,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue, ValidationError
 from starlette.responses import Response
 
@@ -20,12 +32,13 @@ LONGEST_ID = 200
 class RpcRefusal(Exception):
     """A request that is no message of MCP, or of no session that there is. `request_id` is that of the message, where it has one."""
 
-    def __init__(self, status: HTTPStatus, code: int, message: str, request_id: str | int | None = None) -> None:
+    def __init__(self, status: HTTPStatus, code: int, message: str, request_id: str | int | None = None, data: JsonValue = None) -> None:
         super().__init__(message)
-        self.status, self.code, self.message, self.request_id = status, code, message, request_id
+        self.status, self.request_id = status, request_id
+        self.error = ErrorData(code=code, message=message, data=data)
 
     def response(self, headers: Mapping[str, str] | None = None) -> Response:
-        told = {"jsonrpc": "2.0", "id": self.request_id, "error": {"code": self.code, "message": self.message}}
+        told = {"jsonrpc": "2.0", "id": self.request_id, "error": self.error.model_dump(mode="json", exclude_none=True)}
         return Response(json.dumps(told), self.status, headers, "application/json")
 
 
@@ -33,8 +46,8 @@ def not_json(reason: str) -> RpcRefusal:
     return RpcRefusal(HTTPStatus.BAD_REQUEST, PARSE_ERROR, reason)
 
 
-def no_request(reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> RpcRefusal:
-    return RpcRefusal(status, INVALID_REQUEST, reason)
+def no_request(reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST, request_id: str | int | None = None) -> RpcRefusal:
+    return RpcRefusal(status, INVALID_REQUEST, reason, request_id)
 
 
 def ending(request_id: str | int | None = None) -> RpcRefusal:
@@ -42,18 +55,39 @@ def ending(request_id: str | int | None = None) -> RpcRefusal:
     return RpcRefusal(HTTPStatus.SERVICE_UNAVAILABLE, INTERNAL_ERROR, "The service is stopping; send the request again.", request_id)
 
 
+def require_one_revision(header: str | None, body: JsonValue) -> None:
+    """Raises RpcRefusal for a revision that there is not, and for one of 2026-07-28 in the body alone."""
+    message: Mapping[str, JsonValue] = body if isinstance(body, dict) else {}
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    said = meta.get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, dict) else None
+    request_id = as_request_id(message.get("id"))
+    if said in MODERN_PROTOCOL_VERSIONS and (header is None or header in HANDSHAKE_PROTOCOL_VERSIONS):
+        told = f"{VERSION_HEADER}: the body is of revision {said}; the header has to say the same."
+        raise RpcRefusal(HTTPStatus.BAD_REQUEST, HEADER_MISMATCH, told, request_id)
+    known = [*MODERN_PROTOCOL_VERSIONS, *reversed(HANDSHAKE_PROTOCOL_VERSIONS)]
+    if header is not None and header not in known and said in {None, header}:
+        told = f"{VERSION_HEADER}: there is no such revision here. Use one of {', '.join(known)}."
+        data: JsonValue = {"supported": [*known], "requested": header[:LONGEST_ID]}
+        raise RpcRefusal(HTTPStatus.BAD_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, told, request_id, data)
+
+
 def message_of(body: JsonValue) -> JSONRPCMessage:
     """Raises RpcRefusal."""
+    # The SDK takes a request without a valid id for a notification.
+    if isinstance(body, dict) and "method" in body and "id" in body and as_request_id(body["id"]) is None:
+        raise no_request("id: a text or an integer is expected.")
     try:
         message = jsonrpc_message_adapter.validate_python(body, by_name=False)
     except ValidationError as error:
         told = "The body is no JSON-RPC message: one request, notification or response is expected, not a batch."
         raise no_request(told) from error
     if isinstance(message, JSONRPCRequest):
-        for name, said in (("id", message.id), ("params._meta.progressToken", progress_token_from_params(message.params))):
+        token = progress_token_from_params(message.params)
+        for name, said, request_id in (("id", message.id, None), ("params._meta.progressToken", token, message.id)):
             # So the database and the ids of events have it.
             if len(json.dumps(said)) > LONGEST_ID:
-                raise no_request(f"{name}: it has more than {LONGEST_ID} characters when written in JSON.")
+                raise no_request(f"{name}: it has more than {LONGEST_ID} characters when written in JSON.", request_id=request_id)
     return message
 
 

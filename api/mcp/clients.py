@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from api.forms import NO_CONTROLS
 from api.mcp.visit import Ctx, Visit
-from toolagent.contracts.call_messages import Answer, Listener, LogLevel
+from toolagent.contracts.call_messages import Answer, Elicitation, Listener, LogLevel
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources.mcp import McpSource
@@ -30,6 +30,7 @@ CALLER_ID = "toolagent/caller_id"
 _USUAL_LEVEL = LogLevel.INFO
 _LONGEST = 200
 _ANSWERS: tuple[Answer, ...] = ("elicitation", "sampling", "roots")
+_MODES: tuple[Elicitation, ...] = ("form", "url")
 
 
 def is_modern(ctx: Ctx) -> bool:
@@ -94,16 +95,14 @@ def listener_of(ctx: Ctx, visit: Visit, entry: ToolEntry) -> Listener | None:
     if not speaks:
         return Listener(progress=True) if progress else None
     told = capabilities_of(ctx)
-    answers: tuple[Answer, ...] = tuple(answer for answer in _ANSWERS if answer in told)
-    listener = Listener(progress=progress, log_level=_level(ctx, visit), answers=answers)
+    listener = Listener(progress=progress, log_level=_level(ctx, visit), answers=_answers(told), elicits=_elicits(told))
     return None if listener == Listener() else listener
 
 
 def answering(ctx: Ctx) -> Listener | None:
     """What the client answers, of a request that is no call: in the newer revision only, which asks in its answers."""
     told = capabilities_of(ctx)
-    answers: tuple[Answer, ...] = tuple(answer for answer in _ANSWERS if answer in told)
-    return Listener(answers=answers) if is_modern(ctx) and answers else None
+    return Listener(answers=answers, elicits=_elicits(told)) if is_modern(ctx) and (answers := _answers(told)) else None
 
 
 def asked_again(asked: dict[str, JsonValue], params: InputResponseRequestParams) -> dict[str, JsonValue]:
@@ -116,6 +115,17 @@ def responses_of(params: InputResponseRequestParams) -> dict[str, JsonValue]:
     """The answers to questions that the client sent along, by their keys."""
     given = params.input_responses or {}
     return {key: answer.model_dump(mode="json", by_alias=True, exclude_none=True) for key, answer in given.items()}
+
+
+def _answers(told: Mapping[str, JsonValue]) -> tuple[Answer, ...]:
+    return tuple(answer for answer in _ANSWERS if answer in told)
+
+
+def _elicits(told: Mapping[str, JsonValue]) -> tuple[Elicitation, ...]:
+    """A client that names no mode takes forms, as before there were others."""
+    declared = told.get("elicitation")
+    modes = tuple(mode for mode in _MODES if isinstance(declared, dict) and declared.get(mode) is not None)
+    return modes or ("form",)
 
 
 def _level(ctx: Ctx, visit: Visit) -> LogLevel | None:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.runtime import Asked, Silence, declined
 from engine.store.call_messages import CallMessages
-from toolagent.contracts.call_messages import ANSWER_OF, Listener, LogLevel, MessageKind
+from toolagent.contracts.call_messages import Listener, LogLevel, MessageKind
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.failures import StoreUnavailableError
 
@@ -80,7 +80,7 @@ class CallDialogue:
 
     async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
         """Those for the caller are said at once, and answered in any order."""
-        told = [one for one in asked if ANSWER_OF[one.question] in self._listens.answers and self._takes(_payload(one))]
+        told = [one for one in asked if self._listens.can_answer(one.question, one.params) and self._takes(_payload(one))]
         await self._all_said()
         try:
             last = await self._messages.say_all(self._call_id, [("question", _payload(one)) for one in told]) if told else 0

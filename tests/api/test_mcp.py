@@ -17,7 +17,7 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.formats import ToolFormat
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.references import ResultReference
-from toolagent.contracts.sources import BuiltinSource
+from toolagent.contracts.sources import BuiltinSource, McpSource
 from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent.core.calls.results import failed, succeeded
 
@@ -236,6 +236,21 @@ async def test_the_search_mode_finds_describes_and_calls(stocked: House, revisio
             ("echo", {}),
         ):
             assert (await client.error("tools/call", name=name, arguments=arguments))["code"] == -32602
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+@pytest.mark.parametrize(
+    ("declared", "elicits"),
+    [({}, ("form",)), ({"form": {}}, ("form",)), ({"url": {}}, ("url",)), ({"form": {}, "url": {}}, ("form", "url"))],
+)
+async def test_a_call_knows_the_modes_of_elicitation_that_its_client_takes(
+    stocked: House, revision: str, declared: dict[str, JsonValue], elicits: tuple[str, ...]
+) -> None:
+    asks = ECHO.model_copy(update={"tool_id": "asks", "output_schema": {}})
+    await stocked.registry.register(asks, (McpSource(url="http://127.0.0.1:1/mcp", tool_name="asks"),))
+    async with calling(stocked.dependencies, revision, {"elicitation": declared}) as client:
+        await client.result("tools/call", name="asks", arguments={})
+    assert [call.listens and call.listens.elicits for call in stocked.client.calls.values()] == [elicits]
 
 
 async def test_the_search_mode_begins_tasks_of_what_it_has(stocked: House) -> None:

@@ -61,6 +61,14 @@ async def test_a_question_waits_for_its_answer_after_what_was_said_before(databa
         assert await asking == [{"result": {"action": "accept", "content": {}}}]
 
 
+async def test_a_caller_that_takes_forms_alone_is_sent_to_no_url(database: Database) -> None:
+    messages = CallMessages(database)
+    url = Asked("elicitation/create", {"mode": "url", "message": "Log in.", "url": "https://a.example", "elicitationId": "1"})
+    async with Dialogues(messages).of(CALL, Listener(answers=("elicitation",)), 10) as dialogue:
+        assert await dialogue.ask([url]) == [{"result": {"action": "decline"}}]
+    assert await messages.after(CALL) == ()
+
+
 async def test_questions_of_one_round_are_said_together_and_answered_in_any_order(database: Database) -> None:
     messages = CallMessages(database)
     async with Dialogues(messages).of(CALL, Listener(answers=("elicitation", "roots")), 10) as dialogue:

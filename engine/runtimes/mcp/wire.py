@@ -21,8 +21,6 @@ OURS = Implementation(name="tool-agent", version="1")
 IN_ANSWER_TO = "tool-agent/in-answer-to"
 """In `_meta` of what a server sends over HTTP while it works on a call: the id of that call. Set on our side."""
 
-_CAPABILITIES: Mapping[str, JsonValue] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-
 
 def is_modern(version: str) -> bool:
     """Whether each request stands for itself (2026-07-28), and no session is opened."""
@@ -40,7 +38,9 @@ def stamped(
         **params.get("_meta", {}),
         PROTOCOL_VERSION_META_KEY: version,
         CLIENT_INFO_META_KEY: OURS.model_dump(by_alias=True, mode="json", exclude_none=True),
-        CLIENT_CAPABILITIES_META_KEY: {name: _CAPABILITIES[name] for name in listens.answers},
+        CLIENT_CAPABILITIES_META_KEY: {
+            name: {mode: {} for mode in listens.elicits} if name == "elicitation" else {} for name in listens.answers
+        },
     }
     if listens.log_level is not None:
         meta[LOG_LEVEL_META_KEY] = listens.log_level.value

@@ -1,5 +1,6 @@
 """What a call says to its caller while it goes on, and what it asks."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal, TypeAlias
@@ -8,13 +9,15 @@ from pydantic import Field, JsonValue
 
 from toolagent.contracts.contract import Contract
 
-__all__ = ["ANSWER_OF", "CallMessage", "Listener", "LogLevel", "MessageKind", "Question"]
+__all__ = ["ANSWER_OF", "CallMessage", "Elicitation", "Listener", "LogLevel", "MessageKind", "Question"]
 
 MessageKind: TypeAlias = Literal["progress", "log", "question"]
 
 Question: TypeAlias = Literal["elicitation/create", "sampling/createMessage", "roots/list"]
 
 Answer: TypeAlias = Literal["elicitation", "sampling", "roots"]
+
+Elicitation: TypeAlias = Literal["form", "url"]
 
 ANSWER_OF: dict[Question, Answer] = {
     "elicitation/create": "elicitation",
@@ -48,6 +51,13 @@ class Listener(Contract):
     progress: bool = False
     log_level: Annotated[LogLevel | None, Field(description="The least severe level that is heard; unset: no log.")] = None
     answers: Annotated[tuple[Answer, ...], Field(description="The questions that it can answer.")] = ()
+    elicits: Annotated[tuple[Elicitation, ...], Field(description="The modes of elicitation that it can answer.")] = ("form",)
+
+    def can_answer(self, question: Question, params: Mapping[str, JsonValue]) -> bool:
+        """Whether it answers this question, which is in the form of its method's params."""
+        if ANSWER_OF[question] not in self.answers:
+            return False
+        return question != "elicitation/create" or params.get("mode", "form") in self.elicits
 
 
 class CallMessage(Contract):

@@ -183,5 +183,5 @@ async def impatient(address: str) -> Client:
 
 @pytest_asyncio.fixture
 async def temporal(temporal_address: str) -> Client:
-    """A connection whose workers run workflows in Temporal's sandbox."""
-    return await connect(temporal_address, "default", sandbox=True, patience_s=120)
+    """Its workers run workflows as the service does, outside Temporal's sandbox: `test_replay.py` replays every path in that."""
+    return await connect(temporal_address, "default", sandbox=False, patience_s=120)

@@ -65,7 +65,7 @@ def _printed(tree: Path) -> str:
 def _broken(printed: str) -> dict[str, str]:
     """The ids of the contracts that are broken, and what the linter says of each."""
     found = {
-        key: re.search(rf"^{re.escape(name)}\n-+\n(.*?)(?=\n\n\n[^\n-].*\n---|\Z)", printed, re.M | re.S)
+        key: re.search(rf"^{re.escape(name)}\n-+\n(.*?)(?=\n\n\n[^\n-].*\n---|\Z)", printed, re.MULTILINE | re.DOTALL)
         for key, name in _contracts().items()
     }
     return {key: match[1] for key, match in found.items() if match}

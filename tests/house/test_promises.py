@@ -27,7 +27,7 @@ def _attributes(node: ast.expr) -> Iterator[str]:
 
 def _marks(source: str) -> Iterator[str]:
     """The promises that a test file marks, as decorators, on parameters or for the whole module."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)) if MARKED[0] in source else ():
         if isinstance(node, ast.Call) and tuple(_attributes(node.func)) == MARKED:
             for argument in node.args:
                 yield argument.value if isinstance(argument, ast.Constant) and isinstance(argument.value, str) else ast.unparse(argument)

@@ -106,7 +106,7 @@ class Tasks:
         if cursor is not None and cursor not in ids:
             raise no_cursor()
         start = ids.index(cursor) + 1 if cursor is not None else 0
-        shown = ids[start : start + PAGE]
+        shown: tuple[str, ...] = ids[start : start + PAGE]
         found = await asyncio.gather(*(self._listed(ctx, task_id) for task_id in shown))
         listed: dict[str, JsonValue] = {"tasks": [task for task in found if task is not None]}
         return {**listed, "nextCursor": shown[-1]} if start + PAGE < len(ids) else listed

@@ -106,10 +106,10 @@ class Tasks:
         if cursor is not None and cursor not in ids:
             raise no_cursor()
         start = ids.index(cursor) + 1 if cursor is not None else 0
-        shown: tuple[str, ...] = ids[start : start + PAGE]
+        shown = ids[start : start + PAGE]
         found = await asyncio.gather(*(self._listed(ctx, task_id) for task_id in shown))
         listed: dict[str, JsonValue] = {"tasks": [task for task in found if task is not None]}
-        return {**listed, "nextCursor": shown[-1]} if start + PAGE < len(ids) else listed
+        return {**listed, "nextCursor": ids[start + PAGE - 1]} if start + PAGE < len(ids) else listed
 
     async def _listed(self, ctx: Ctx, task_id: str) -> dict[str, JsonValue] | None:
         """None for one that has neither a record nor a workflow any more. Raises MCPError while Temporal is away."""

@@ -86,11 +86,17 @@ class _Order(TypedDict):
 
 
 def start_workers(
-    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], out: IO[bytes], err: IO[bytes], program: str = "workers"
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    out: IO[bytes],
+    err: IO[bytes],
+    *,
+    program: str = "workers",
+    is_copied: bool = True,
 ) -> Process:
-    """`python -m PROGRAM ARGUMENTS`, in a session of its own that ends with ours; a copy, unless a variable or an argument forbids it."""
-    # Doors are started as their parent was.
-    if len(arguments) > 1 or any(environment.get(name) != _variables().get(name) for name in _STARTED_WITH):
+    """`python -m PROGRAM ARGUMENTS`, in a session of its own that ends with ours; a copy is made where its variables allow it."""
+    if not is_copied or any(environment.get(name) != _variables().get(name) for name in _STARTED_WITH):
         command = [sys.executable, "-m", program, *arguments]
         return Program(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
     order: _Order = {"folder": str(folder), "program": program, "arguments": [*arguments], "environment": environment}

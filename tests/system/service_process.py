@@ -88,8 +88,10 @@ class ServiceProcess(Asked):
     """One service on the state directory `folder/state`; its output is in `folder/service-N.log`, N counting its starts.
 
     `settings` are named without their prefix, `program` is what is run instead of the service alone. `api_url`, `temporal_address` and
-    `temporal_ui_url` are where the last start answered.
+    `temporal_ui_url` are where the last start answered. One that `is_copied` begins as a copy of a process that has loaded the program.
     """
+
+    is_copied = True
 
     def __init__(self, folder: Path, data: Path, *, program: str = "workers", **settings: str) -> None:
         self.folder, self.state = folder, folder / "state"
@@ -139,7 +141,7 @@ class ServiceProcess(Asked):
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._log.open("wb") as log:
             environment = child_environment(self.state, self._data, self._settings)
-            self._child = start_workers(["up"], self.folder, environment, log, log, self._program)
+            self._child = start_workers(["up"], self.folder, environment, log, log, program=self._program, is_copied=self.is_copied)
         try:
             wait_until(self._has_spoken, "the service says that it is ready", _START_S)
             self._http = httpx.Client(base_url=self.api_url, timeout=90, trust_env=False)

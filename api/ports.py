@@ -11,9 +11,7 @@ from fastapi import Depends
 from pydantic import JsonValue
 from starlette.requests import Request
 
-from engine.concierge.concierge import Concierge
-from engine.registry.matching.matching import Matching
-from engine.registry.registry import ToolRegistry
+from api.catalog_ports import Concierge, Registry, Search
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
@@ -40,6 +38,7 @@ from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.contracts.usage import ToolUsage
 from toolagent_service.calls.lanes import Elsewhere
 from toolagent_service.contracts.mcp import McpSession
+from toolagent_service.contracts.mcp_logins import LoginEnd
 
 Check = Callable[[], Awaitable[None]]
 """Returns when a part of the service is ready; raises when it is not. Only the text of a NotReadyError is shown to everybody."""
@@ -195,8 +194,10 @@ class RegisteredMcpServers(Protocol):
 
     async def list_all(self) -> McpServers: ...
     async def get(self, name: str) -> McpServer: ...
-    async def register(self, name: str, spec: McpServerSpec) -> McpServer: ...
+    async def register(self, name: str, spec: McpServerSpec, redirect_uri: str) -> McpServer: ...
     async def refresh(self, name: str) -> McpServer: ...
+    async def log_in(self, name: str, redirect_uri: str) -> McpServer: ...
+    async def finish_login(self, state: str, code: str, iss: str | None, error: str) -> LoginEnd: ...
     async def remove(self, name: str) -> RemovedMcpServer: ...
 
 
@@ -324,12 +325,12 @@ class Dependencies:
 
     With `has_model` a conversation answers what the rules of the concierge do not decide. `placements` knows where a tool is started that
     runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none; `longest_pause` how long the event loop has stood
-    still; `lane_figures` what the lane of this door has done, if calls take it.
+    still; `lane_figures` what the lane of this door has done, if calls take it; `public_url` where browsers reach it, None: as callers do.
     """
 
     client: Calls
-    registry: ToolRegistry
-    matching: Matching
+    registry: Registry
+    matching: Search
     concierge: Concierge
     routes: Routes
     groups: Groups
@@ -362,6 +363,7 @@ class Dependencies:
     longest_pause: Callable[[], LoopPause | None] = lambda: None
     lane_figures: Callable[[], LaneCounts | None] = lambda: None
     im: Im | None = None
+    public_url: str | None = None
     api_key: str | None = None
     allowed_hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
 

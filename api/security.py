@@ -10,7 +10,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.errors import Refusal, bad_field, refusal_response
 from api.problems import ProblemKind
 
-_OPEN_PATH = "/health"
+LOGIN_PATH = "/oauth/callback"
+"""Where browsers come back to from a login at an MCP server. What they bring is checked by its `state`."""
+
+_OPEN_PATHS = ("/health", LOGIN_PATH)
 _POLICY_VIOLATION = 1008
 _SAID_ONCE = ("Idempotency-Key", "X-Call-Id", "Authorization", "Content-Type", "Origin", "Range", "If-Range", "Last-Event-ID")
 """Headers that are read here, of which only one value can count: whoever reads the other one would take it for another request."""
@@ -19,7 +22,7 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tool-agent"'}
 
 
 class Gate:
-    """With a key, everything but `/health` needs it as bearer token, a websocket too.
+    """With a key, everything but `/health` and the return of logins needs it as bearer token, a websocket too.
 
     Without one the service listens on loopback only, and a browser is the one way in from outside: a page whose host name was
     made to point here (refused by `Host`), or one that posts to a foreign address (refused by `Origin`).
@@ -46,7 +49,7 @@ class Gate:
     def _refusal(self, scope: Scope) -> Refusal | None:
         headers = Headers(scope=scope)
         if self._key is not None:
-            is_open = scope["type"] == "http" and scope["path"] == _OPEN_PATH
+            is_open = scope["type"] == "http" and scope["path"] in _OPEN_PATHS
             return None if is_open else _refusal_without_key(headers, self._key)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or _host_of(hosts[0]) not in self._hosts:

@@ -17,6 +17,7 @@ from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.mcp.remote import RemoteMcpRuntime
 from engine.runtimes.running.door_supervisor import DoorSupervisor
 from engine.runtimes.runtime import AnyRuntime
+from workers.host.mcp_servers import logins_of
 from workers.host.sandbox import policy_of
 from workers.parts import CallMaking, Store, builtins_of, server_judge, servers_of, table_destinations
 from workers.settings.environment import environment
@@ -47,7 +48,8 @@ async def making_of_door(settings: Settings, state: StateDirectory, store: Store
     )
     tables = http.with_judge(BeforeSending(table_destinations(settings)))
     running = settings.running
-    mcp = RemoteMcpRuntime(running.tool_health_timeout_s, running.stop_grace_s, http, secrets.resolve, server_judge(settings))
+    logins = logins_of(store, settings, state)
+    mcp = RemoteMcpRuntime(running.tool_health_timeout_s, running.stop_grace_s, http, secrets.resolve, server_judge(settings), logins)
     runtimes: dict[str, AnyRuntime] = {
         "builtin": BuiltinRuntime(builtin),
         "remote": RemoteRuntime(http, secrets.resolve, tables),
@@ -62,4 +64,4 @@ async def making_of_door(settings: Settings, state: StateDirectory, store: Store
         folders, intake = CallFolders(state.calls), Intake(settings.calls.bucket_limits)
         making = CallMaking(store, supervisor, frozenset(runtimes), settings, state.host, folders, intake)
         upstreams = await stack.enter_async_context(running_upstreams(store.database, supervisor, mcp))
-        yield DoorMaking(making, McpSide(servers_of(store, settings, state, ServerLooks(mcp, None)), upstreams))
+        yield DoorMaking(making, McpSide(servers_of(store, settings, state, ServerLooks(mcp, None), logins), upstreams))

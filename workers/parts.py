@@ -43,6 +43,7 @@ from engine.external.tables import Tables
 from engine.groups.account import SessionAccounts
 from engine.knowhub.client import KnowHubClient
 from engine.knowhub.sync import KnowHubSyncing
+from engine.mcp_servers.logins import McpLogins
 from engine.mcp_servers.looking import ServerLooks
 from engine.mcp_servers.servers import RegisteredServers
 from engine.registry.archives import ProjectArchives
@@ -190,11 +191,12 @@ def tables_of(store: Store, settings: Settings, state: StateDirectory) -> Tables
     return Tables(ExternalTableRows(store.database), reader, keys, every_s=settings.tables.external_tools_refresh_s)
 
 
-def servers_of(store: Store, settings: Settings, state: StateDirectory, looks: ServerLooks) -> RegisteredServers:
+def servers_of(store: Store, settings: Settings, state: StateDirectory, looks: ServerLooks, logins: McpLogins) -> RegisteredServers:
     """Registered MCP servers."""
     keys = SecretSource(environment(), state.root / "secrets")
     ports = {port for port in (settings.front.fastapi_port, settings.mcp.mcp_port) if port is not None}
-    return RegisteredServers(McpServerRows(store.database), looks, keys, every_s=settings.tables.mcp_refresh_s, own_ports=ports)
+    rows = McpServerRows(store.database)
+    return RegisteredServers(rows, looks, logins, keys, every_s=settings.tables.mcp_refresh_s, own_ports=ports)
 
 
 def server_judge(settings: Settings) -> Judge:
@@ -389,6 +391,7 @@ def doors_of(
         longest_pause=watch.longest,
         lane_figures=lane,
         im=im,
+        public_url=front.public_url,
         api_key=front.api_key.get_secret_value() if front.api_key else None,
         allowed_hosts=front.allowed_hosts,
     )

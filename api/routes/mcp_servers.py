@@ -1,12 +1,16 @@
 """MCP servers whose tools are found and called here."""
 
 from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
 
 from api.documentation import JSON_BODY, problem_responses
-from api.ports import Injected
+from api.ports import Dependencies, Injected
 from api.problems import ProblemKind
 from api.reading.bodies import RegisterMcpServerBody
 from api.reading.strict_json import StrictRoute
+from api.security import LOGIN_PATH
+from api.views.logins import login_page
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.mcp_servers import McpServer, McpServers, RemovedMcpServer
 
@@ -28,9 +32,12 @@ async def list_mcp_servers(dependencies: Injected) -> McpServers:
         *JSON_BODY, ErrorType.SECURITY_ERROR, ProblemKind.SERVER_EXISTS, ProblemKind.SERVER_NOT_REACHED, ErrorType.UNAVAILABLE
     ),
 )
-async def register_mcp_server(body: RegisterMcpServerBody, dependencies: Injected) -> McpServer:
-    """It is started or reached at once, and its tools are found and called from then on. Keys become secrets."""
-    return await dependencies.mcp_servers.register(body.name, body.spec)
+async def register_mcp_server(body: RegisterMcpServerBody, request: Request, dependencies: Injected) -> McpServer:
+    """It is started or reached at once, and its tools are found and called from then on. Keys become secrets.
+
+    One that wants a login is kept too: `login_required` is true, and `login_url` is to be opened in a browser.
+    """
+    return await dependencies.mcp_servers.register(body.name, body.spec, _redirect_uri(request, dependencies))
 
 
 @router.get("/mcp_servers/{name}", summary="An MCP server", responses=_ONE_SERVER)
@@ -45,7 +52,36 @@ async def refresh_mcp_server(name: str, dependencies: Injected) -> McpServer:
     return await dependencies.mcp_servers.refresh(name)
 
 
+@router.post(
+    "/mcp_servers/{name}/login",
+    summary="Begin a login at an MCP server",
+    responses=problem_responses(
+        ProblemKind.SERVER_NOT_FOUND,
+        ProblemKind.INVALID_REQUEST,
+        ErrorType.SECURITY_ERROR,
+        ProblemKind.SERVER_NOT_REACHED,
+        ErrorType.UNAVAILABLE,
+    ),
+)
+async def log_in_at_mcp_server(name: str, request: Request, dependencies: Injected) -> McpServer:
+    """`login_url` is to be opened in a browser until `login_until`; an earlier one is over. `client_credentials` need no browser."""
+    return await dependencies.mcp_servers.log_in(name, _redirect_uri(request, dependencies))
+
+
+@router.get(LOGIN_PATH, include_in_schema=False)
+async def finish_login(
+    dependencies: Injected, state: str = "", code: str = "", iss: str | None = None, error: str = "", error_description: str = ""
+) -> HTMLResponse:
+    """Where an authorization server sends the browser back to."""
+    said = f"{error} {error_description}".strip()
+    return login_page(await dependencies.mcp_servers.finish_login(state, code, iss, said))
+
+
 @router.delete("/mcp_servers/{name}", summary="Remove an MCP server", responses=_ONE_SERVER)
 async def remove_mcp_server(name: str, dependencies: Injected) -> RemovedMcpServer:
     """Its tools and its keys go with it."""
     return await dependencies.mcp_servers.remove(name)
+
+
+def _redirect_uri(request: Request, dependencies: Dependencies) -> str:
+    return f"{(dependencies.public_url or str(request.base_url)).rstrip('/')}{LOGIN_PATH}"

@@ -1,8 +1,11 @@
 """One look at a server: it is started, or reached, and asked for its tools."""
 
 import asyncio
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import structlog
 
@@ -12,6 +15,7 @@ from engine.mcp_servers.preparing import PackageServers
 from engine.mcp_servers.tool_names import tool_ids_of
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.mcp.listing import Listing
+from engine.runtimes.mcp.oauth.logins import LOGIN_REQUIRED
 from engine.runtimes.mcp.remote import RemoteMcpRuntime
 from engine.store.mcp_servers import Definitions
 from toolagent.contracts.calls import ErrorType
@@ -20,8 +24,11 @@ from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.mcp_servers import McpServerSpec, McpTransport
 from toolagent.contracts.sources import McpSource
-from toolagent.core.failures import McpServerNotReachedError, McpServerNotStartedError, McpServerRefusedError
+from toolagent.core.failures import McpLoginRequiredError, McpServerNotReachedError, McpServerNotStartedError, McpServerRefusedError
 from toolagent.core.mcp_specs import SpecFault
+
+_RIGHTS = {"read": "read", "write": "write", "hosts": "reach"}
+"""Items of a sandbox that are fields of a registration, and what they let a server do."""
 
 _AT_ONCE = 2
 _LISTING = "(the listing)"
@@ -49,23 +56,43 @@ class ServerLooks:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def look(self, name: str, spec: McpServerSpec, known: McpSource | None = None) -> Look:
-        """`known` is what was started before. Raises McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError."""
+        """`known` is what was started before.
+
+        Raises McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpLoginRequiredError.
+        """
         async with self._slots:
+            self._require_granted(name, spec)
             source = known or await self._source(name, spec, is_older=False)
             try:
                 listing = await self._listed(name, spec, source)
             except RuntimeFailure as failure:
                 if known is not None or not _may_be_too_new(spec, failure):
-                    raise _refused(name, spec, failure) from failure
+                    raise refused(name, spec, failure) from failure
                 source, listing = await self._with_older(name, spec, failure)
         spoken = source.model_copy(update={"revision": source.revision or listing.revision})
         return await asyncio.to_thread(_taken, name, spec, spoken, listing)
 
+    def _require_granted(self, name: str, spec: McpServerSpec) -> None:
+        """A server that lacks what it was promised would fail later, in words of its own.
+
+        Raises McpServerRefusedError, McpServerNotStartedError.
+        """
+        if spec.url is not None:
+            return
+        try:
+            differences = self._runtime.not_granted(_manifest(name, spec))
+        except RuntimeFailure as failure:
+            raise refused(name, spec, failure) from failure
+        for one in differences:
+            if one.item in _RIGHTS:
+                asked, given = cast("list[str]", one.requested), cast("list[str]", one.enforced)
+                missing = [right for right in asked if right not in given]
+                raise McpServerRefusedError(f"allow_{one.item}", _not_granted(one.item, missing))
+
     async def _listed(self, name: str, spec: McpServerSpec, source: McpSource) -> Listing:
         """Raises RuntimeFailure."""
         # Apart from the process that answers calls: it has a place of its own.
-        manifest = ToolManifest(tool_id=f"mcp:{name}", name=name, security_context=rights_of(spec))
-        return await self._runtime.listed(manifest, source.model_copy(update={"process": None}), lambda _: None)
+        return await self._runtime.listed(_manifest(name, spec), source.model_copy(update={"process": None}), lambda _: None)
 
     async def _with_older(self, name: str, spec: McpServerSpec, failure: RuntimeFailure) -> tuple[McpSource, Listing]:
         """Raises what came of it first."""
@@ -73,15 +100,13 @@ class ServerLooks:
             source = await self._source(name, spec, is_older=True)
             listing = await self._listed(name, spec, source)
         except (RuntimeFailure, McpServerNotReachedError):
-            raise _refused(name, spec, failure) from failure
+            raise refused(name, spec, failure) from failure
         _log.info("mcp_server_with_older_sdk", server=name, reason=failure.message, then="it runs with mcp<2")
         return source, listing
 
     async def _source(self, name: str, spec: McpServerSpec, *, is_older: bool) -> McpSource:
         if spec.url is not None:
-            sse = spec.type is McpTransport.SSE
-            source = McpSource(tool_name="-", url=spec.url, transport="sse" if sse else "streamable_http", headers=spec.headers)
-            return source.model_copy(update={"only_public": True, "process": name, "server": name})
+            return web_source(name, spec, spec.url)
         try:
             command = package_command(spec)
         except SpecFault as fault:
@@ -94,6 +119,13 @@ class ServerLooks:
         else:
             source = await self._packages.prepare(command.older if is_older else command, name)
         return source.model_copy(update={"process": name, "server": name, "environment": spec.env})
+
+
+def web_source(name: str, spec: McpServerSpec, url: str) -> McpSource:
+    """Of a server at a URL, whichever tool it names."""
+    sse = spec.type is McpTransport.SSE
+    source = McpSource(tool_name="-", url=url, transport="sse" if sse else "streamable_http", headers=spec.headers, oauth=spec.oauth)
+    return source.model_copy(update={"only_public": True, "process": name, "server": name})
 
 
 def _taken(name: str, spec: McpServerSpec, source: McpSource, listing: Listing) -> Look:
@@ -122,6 +154,17 @@ def _taken(name: str, spec: McpServerSpec, source: McpSource, listing: Listing) 
     return Look(Definitions(source, by_id, entry, frozenset(others), is_whole), tuple(left_out))
 
 
+def _manifest(name: str, spec: McpServerSpec) -> ToolManifest:
+    return ToolManifest(tool_id=f"mcp:{name}", name=name, security_context=rights_of(spec))
+
+
+def _not_granted(item: str, missing: Sequence[str]) -> str:
+    said = json.dumps(missing, ensure_ascii=False)
+    told = f"The sandbox policy of this host does not let tools {_RIGHTS[item]} {', '.join(missing)}."
+    remedy = f"Add it to `{item}` in the file that TOOL_AGENT_SANDBOX_POLICY names ({item}: {said}), and start the service again."
+    return f"{told} {remedy}"
+
+
 def _may_be_too_new(spec: McpServerSpec, failure: RuntimeFailure) -> bool:
     """Whether it is a package of Python that fails for what an SDK of another major version lacks."""
     log = failure.details.get("stderr")
@@ -129,9 +172,13 @@ def _may_be_too_new(spec: McpServerSpec, failure: RuntimeFailure) -> bool:
     return is_python and isinstance(log, str) and _LACKS.search(log) is not None
 
 
-def _refused(name: str, spec: McpServerSpec, failure: RuntimeFailure) -> Exception:
+def refused(name: str, spec: McpServerSpec, failure: RuntimeFailure) -> Exception:
     if failure.error_type is ErrorType.SECURITY_ERROR:
         return McpServerRefusedError("url", failure.message, is_private=True)
+    if failure.details.get("reason") == LOGIN_REQUIRED:
+        return McpLoginRequiredError(failure.message)
+    if failure.details.get("field") == "oauth":
+        return McpServerRefusedError("oauth", failure.message)
     log = failure.details.get("stderr")
     if spec.url is None and isinstance(log, str) and (missing := _NO_PROGRAM.search(log)):
         return McpServerRefusedError(

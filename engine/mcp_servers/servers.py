@@ -10,14 +10,18 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from engine.mcp_servers.looking import Look, ServerLooks
+from engine.mcp_servers.logins import LoginFailed, McpLogins
+from engine.mcp_servers.looking import Look, ServerLooks, refused, web_source
 from engine.registry.formats.server_keys import is_made_here, owner_of, secrets_of, with_keys_of_request
 from engine.registry.secret_vault import SecretRefusedError, SecretVault
+from engine.runtimes.failures import NotSent
+from engine.store.mcp_logins import PendingLogin
 from engine.store.mcp_servers import McpServerRows
 from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.contracts.mcp_servers import McpServer, McpServers, McpServerSpec, RemovedMcpServer
 from toolagent.contracts.sources import McpSource
 from toolagent.core.failures import (
+    McpLoginRequiredError,
     McpServerExistsError,
     McpServerNotReachedError,
     McpServerNotStartedError,
@@ -25,6 +29,7 @@ from toolagent.core.failures import (
     NoSuchMcpServerError,
 )
 from toolagent.core.mcp_specs import SpecFault
+from toolagent_service.contracts.mcp_logins import LoginEnd
 
 _TOLD = 50
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -43,10 +48,18 @@ class RegisteredServers:
     """All raise StoreUnavailableError."""
 
     def __init__(
-        self, rows: McpServerRows, looks: ServerLooks, keys: ServerKeys, *, every_s: float = 3600.0, own_ports: Collection[int] = ()
+        self,
+        rows: McpServerRows,
+        looks: ServerLooks,
+        logins: McpLogins,
+        keys: ServerKeys,
+        *,
+        every_s: float = 3600.0,
+        own_ports: Collection[int] = (),
     ) -> None:
         """`own_ports` are those of this machine at which the service itself listens."""
-        self._rows, self._looks, self._keys, self._every_s, self._own_ports = rows, looks, keys, every_s, own_ports
+        self._rows, self._looks, self._logins, self._keys = rows, looks, logins, keys
+        self._every_s, self._own_ports = every_s, own_ports
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
         self._wake = asyncio.Event()
         self._wake.set()
@@ -61,16 +74,17 @@ class RegisteredServers:
             raise NoSuchMcpServerError(_none(name))
         return server
 
-    async def register(self, name: str, spec: McpServerSpec) -> McpServer:
-        """Start or reach a server, and take its tools in.
+    async def register(self, name: str, spec: McpServerSpec, redirect_uri: str) -> McpServer:
+        """Start or reach a server, and take its tools in. One that wants a login waits for it, and has its `login_url`.
 
-        Raises McpServerExistsError, McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError; then nothing is kept.
+        A browser comes back to `redirect_uri`. Raises McpServerExistsError, McpServerRefusedError, McpServerNotReachedError,
+        McpServerNotStartedError; then nothing is kept.
         """
         # Two of one name have one name for a key: who fails must not take away what the other goes by.
         async with self._turn(name):
-            return await self._registered(name, spec)
+            return await self._registered(name, spec, redirect_uri)
 
-    async def _registered(self, name: str, spec: McpServerSpec) -> McpServer:
+    async def _registered(self, name: str, spec: McpServerSpec, redirect_uri: str) -> McpServer:
         if await self._rows.is_taken(name):
             raise McpServerExistsError(_exists(name))
         try:
@@ -79,9 +93,16 @@ class RegisteredServers:
             raise McpServerRefusedError(fault.field, str(fault)) from fault
         kept = False
         try:
-            look = await self._look(name, spec)
             now = datetime.now(UTC)
             server = McpServer(name=name, spec=spec, registered_at=now, refreshed_at=now, attempted_at=now)
+            try:
+                look = await self._look(name, spec)
+            except McpLoginRequiredError as wanted:
+                login = await self._begun(name, spec, redirect_uri)
+                if not await self._rows.add_unlisted(server.model_copy(update={"refreshed_at": None, "error": str(wanted)})):
+                    raise McpServerExistsError(_exists(name)) from wanted
+                kept = True
+                return await self._waiting(name, login)
             added = await self._rows.add(_told(server, look.left_out), look.found)
             if added is None:
                 raise McpServerExistsError(_exists(name))
@@ -89,6 +110,7 @@ class RegisteredServers:
             return await self._with_taken(*added, look)
         finally:
             if not kept:
+                await self._logins.forget_unregistered(name)
                 await self._forget(name, secrets_of(spec))
 
     async def refresh(self, name: str) -> McpServer:
@@ -97,17 +119,53 @@ class RegisteredServers:
         now = datetime.now(UTC)
         try:
             look = await self._look(name, server.spec, await self._rows.source(name))
-        except (McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError) as failure:
+        except (McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpLoginRequiredError) as failure:
             _log.warning("mcp_server_not_refreshed", server=name, reason=str(failure), then="its tools stay as they were")
             server = server.model_copy(update={"attempted_at": now, "error": str(failure)})
             if not await self._rows.note(server):
                 raise NoSuchMcpServerError(_none(name)) from failure
-            return server
+            return await self.get(name)
         server = server.model_copy(update={"refreshed_at": now, "attempted_at": now, "error": ""})
         renewed = await self._rows.renew(_told(server, look.left_out), look.found)
         if renewed is None:
             raise NoSuchMcpServerError(_none(name))
         return await self._with_taken(*renewed, look)
+
+    async def log_in(self, name: str, redirect_uri: str) -> McpServer:
+        """Begin a login, to which a browser comes back at `redirect_uri`; a service that logs in as itself does so.
+
+        Raises NoSuchMcpServerError, McpServerRefusedError, McpServerNotReachedError.
+        """
+        server = await self.get(name)
+        login = await self._begun(name, server.spec, redirect_uri)
+        return await self._waiting(name, login) if login is not None else await self.refresh(name)
+
+    async def finish_login(self, state: str, code: str, iss: str | None, error: str) -> LoginEnd:
+        """A browser came back, with what the authorization server gave it: the server is asked for its tools."""
+        try:
+            name = await self._logins.finish(state, code, iss, error)
+            # Whoever dies before its tools are there leaves a server that is due at once.
+            await self._rows.note((await self.get(name)).model_copy(update={"attempted_at": None}))
+            server = await self.refresh(name)
+        except (LoginFailed, NoSuchMcpServerError) as failure:
+            return LoginEnd(is_done=False, said=str(failure))
+        if server.error:
+            return LoginEnd(is_done=True, said=f"You are logged in at {name}, but its tools could not be listed: {server.error}")
+        return LoginEnd(is_done=True, said=f"You are logged in at {name}, which has {len(server.tool_ids)} tools. This page can be closed.")
+
+    async def _begun(self, name: str, spec: McpServerSpec, redirect_uri: str) -> PendingLogin | None:
+        """Raises McpServerRefusedError, McpServerNotReachedError."""
+        if spec.url is None:
+            raise McpServerRefusedError("name", "It is started here. Logins are for servers at a URL.")
+        try:
+            return await self._logins.begin(web_source(name, spec, spec.url), redirect_uri)
+        except NotSent as failure:
+            raise refused(name, spec, failure) from failure
+
+    async def _waiting(self, name: str, login: PendingLogin | None) -> McpServer:
+        if login is not None and not await self._logins.keep(login):
+            raise NoSuchMcpServerError(_none(name))
+        return await self.get(name)
 
     async def remove(self, name: str) -> RemovedMcpServer:
         """Its tools go too, and the keys that were kept for it. Raises NoSuchMcpServerError."""

@@ -22,7 +22,7 @@ RUNTIMES: Mapping[str, Callable[[RuntimeParts], AnyRuntime]] = {
     ),
     "script": lambda parts: ScriptRuntime(parts.scripts, parts.projects, parts.secrets),
     "mcp": lambda parts: McpRuntime(
-        parts.local, parts.launcher, parts.sandboxing, parts.http, parts.secrets, parts.projects, parts.mcp_servers
+        parts.local, parts.launcher, parts.sandboxing, parts.http, parts.secrets, parts.projects, parts.mcp_servers, parts.mcp_logins
     ),
     "builtin": lambda parts: BuiltinRuntime(parts.builtin_tools, parts.scripts),
 }

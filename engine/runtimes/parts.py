@@ -9,6 +9,7 @@ from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets
 from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
+from engine.runtimes.mcp.oauth.logins import Logins
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.projects import Projects
 from engine.runtimes.scripts.service import ScriptService
@@ -34,3 +35,5 @@ class RuntimeParts:
     """Reaches the tools of external tables, and no other addresses than these may lead to; without it `http` does."""
     mcp_servers: Judge | None = None
     """Which addresses registered MCP servers may be at; without it public ones."""
+    mcp_logins: Logins | None = None
+    """The logins at registered MCP servers."""

@@ -1,18 +1,19 @@
-"""The table `mcp_servers`, and the tools of each server with their pinned definitions."""
+"""The table `mcp_servers` with how logins stand, and the tools of each server with their pinned definitions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import RowMapping, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_files import CATALOG
-from engine.store.clock import now
+from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.file_references import hold_files, named_files, release_files
 from engine.store.groups import write_group
 from engine.store.pinned_tools import Written, mark_gone, of_server, write_pinned
-from engine.store.server_tables import mcp_servers
+from engine.store.server_tables import mcp_logins, mcp_servers
 from engine.store.tables import groups, tools
 from engine.store.tools import erase_tools
 from engine.store.upserts import insert_new
@@ -47,8 +48,8 @@ class McpServerRows:
         self._database = database
 
     async def get(self, name: str) -> McpServer | None:
-        text = await self._database.scalar(select(mcp_servers.c.document).where(mcp_servers.c.name == name))
-        return McpServer.model_validate_json(text) if text is not None else None
+        found = await self._database.mapping(_SERVERS.where(mcp_servers.c.name == name))
+        return _server(found) if found is not None else None
 
     async def source(self, name: str) -> McpSource | None:
         """What is started or asked; None until it was reached."""
@@ -57,8 +58,7 @@ class McpServerRows:
 
     async def list_all(self) -> tuple[McpServer, ...]:
         """By name."""
-        texts = await self._database.scalars(select(mcp_servers.c.document).order_by(mcp_servers.c.name))
-        return tuple(map(McpServer.model_validate_json, texts))
+        return tuple(map(_server, await self._database.mappings(_SERVERS.order_by(mcp_servers.c.name))))
 
     async def is_taken(self, name: str) -> bool:
         """Whether a server, or a group, has this name."""
@@ -67,34 +67,45 @@ class McpServerRows:
 
     async def add(self, server: McpServer, found: Definitions) -> tuple[McpServer, frozenset[str]] | None:
         """A new server with its tools, and which ids are other tools'; None where the name is taken."""
+        # A process that dies before the tools are there leaves a server that is due at once, and was never asked.
+        if not await self.add_unlisted(server.model_copy(update={"attempted_at": None, "refreshed_at": None})):
+            return None
+        return await self.renew(server, found)
+
+    async def add_unlisted(self, server: McpServer) -> bool:
+        """A new server whose tools are not known; False where the name is taken."""
         async with self._database.write(alone=CATALOG) as connection:
             for query in (select(mcp_servers.c.name).where(mcp_servers.c.name == server.name), _group(server.name)):
                 if await connection.scalar(query) is not None:
-                    return None
+                    return False
             # Marks of tools that were removed from an earlier server of this name.
             await erase_tools(connection, (await connection.scalars(select(tools.c.tool_id).where(of_server(server.name)))).all())
-            # Whoever dies before its tools are there leaves a server that is due at once.
-            await insert_new(connection, mcp_servers, [_row(server.model_copy(update={"attempted_at": None}))])
-        return await self.renew(server, found)
+            await insert_new(connection, mcp_servers, [_row(server)])
+            return True
 
     async def renew(self, server: McpServer, found: Definitions) -> tuple[McpServer, frozenset[str]] | None:
-        """What was listed goes into the catalog, and then all that is known of the server; None where it is another one meanwhile."""
+        """What was listed goes into the catalog, and then all that is known of the server; None where it is another one meanwhile.
+
+        Who added it agreed to what it lists first. What comes later waits, unless the server is trusted.
+        """
         written = Written()
         ids = [*found.by_id]
         for at in range(0, max(len(ids), 1), _AT_ONCE):
             async with self._database.write(alone=CATALOG) as connection:
-                if not await _is_still(connection, server):
+                if (kept := await _kept(connection, server)) is None:
                     return None
                 some = {tool_id: found.by_id[tool_id] for tool_id in ids[at : at + _AT_ONCE]}
-                written.add(await write_pinned(connection, server.name, some, found.entry_of))
+                new_wait = kept.refreshed_at is not None and not kept.spec.trusted
+                written.add(await write_pinned(connection, server.name, some, found.entry_of, new_wait=new_wait))
         async with self._database.write(alone=CATALOG) as connection:
-            if not await _is_still(connection, server):
+            if await _kept(connection, server) is None:
                 return None
             listed = {*found.by_id, *found.others}
             gone = await mark_gone(connection, server.name, listed) if found.is_whole else tuple[str, ...]()
             there = (await connection.scalars(select(tools.c.tool_id).where(of_server(server.name), tools.c.removed_at.is_(None)))).all()
             changes = {"tool_ids": tuple(sorted({*there} - {*gone})), "waiting": tuple(written.waiting), "gone": tuple(sorted(gone))}
-            server = server.model_copy(update=changes)
+            server = server.model_copy(update={**changes, "login_required": False})
+            await connection.execute(update(mcp_logins).where(mcp_logins.c.name == server.name).values(required_at=None))
             await _save(connection, server, found.source)
             await write_group(connection, _group_of(server))
         return server, frozenset(written.taken)
@@ -102,7 +113,7 @@ class McpServerRows:
     async def note(self, server: McpServer) -> bool:
         """What is known of a server, of which nothing was listed; False where it is another one meanwhile."""
         async with self._database.write(alone=CATALOG) as connection:
-            if not await _is_still(connection, server):
+            if await _kept(connection, server) is None:
                 return False
             await connection.execute(update(mcp_servers).where(mcp_servers.c.name == server.name).values(**_row(server)))
             return True
@@ -134,12 +145,28 @@ class McpServerRows:
             return await _remove(connection, name)
 
 
+_OF_LOGINS = (mcp_logins.c.url, mcp_logins.c.required_at, mcp_logins.c.login_url, mcp_logins.c.login_until)
+_SERVERS = select(mcp_servers.c.document, *_OF_LOGINS).join_from(
+    mcp_servers, mcp_logins, mcp_logins.c.name == mcp_servers.c.name, isouter=True
+)
+
+
+def _server(row: RowMapping) -> McpServer:
+    server = McpServer.model_validate_json(row["document"])
+    if row["url"] is None or row["url"] != server.spec.url:
+        return server
+    login: dict[str, object] = {"login_required": row["required_at"] is not None}
+    if row["login_until"] is not None and row["login_until"] > timestamp(now()):
+        login |= {"login_url": row["login_url"], "login_until": datetime.fromisoformat(row["login_until"])}
+    return server.model_copy(update=login)
+
+
 def _group(name: str):
     return select(groups.c.group_id).where(groups.c.group_id == name)
 
 
 def _row(server: McpServer) -> dict[str, object]:
-    return {"name": server.name, "document": server.model_dump_json()}
+    return {"name": server.name, "document": server.model_dump_json(exclude={"login_required", "login_url", "login_until"})}
 
 
 def _group_of(server: McpServer) -> ToolGroup:
@@ -163,6 +190,7 @@ async def _remove(connection: AsyncConnection, name: str) -> int | None:
     removed = await connection.execute(delete(mcp_servers).where(mcp_servers.c.name == name))
     if not removed.rowcount:
         return None
+    await connection.execute(delete(mcp_logins).where(mcp_logins.c.name == name))
     await release_files(connection, _holder(name))
     await connection.execute(delete(groups).where(groups.c.group_id == name))
     found = (await connection.execute(select(tools.c.tool_id, tools.c.removed_at).where(of_server(name)))).all()
@@ -170,7 +198,8 @@ async def _remove(connection: AsyncConnection, name: str) -> int | None:
     return sum(removed_at is None for _, removed_at in found)
 
 
-async def _is_still(connection: AsyncConnection, server: McpServer) -> bool:
-    """Whether it is the same registration."""
+async def _kept(connection: AsyncConnection, server: McpServer) -> McpServer | None:
+    """As it stands, while it is the same registration."""
     text = await connection.scalar(select(mcp_servers.c.document).where(mcp_servers.c.name == server.name))
-    return text is not None and McpServer.model_validate_json(text).registered_at == server.registered_at
+    kept = McpServer.model_validate_json(text) if text is not None else None
+    return kept if kept is not None and kept.registered_at == server.registered_at else None

@@ -1,5 +1,6 @@
 """The front door before a real registry and file store on a temporary database, and a client that keeps the contract."""
 
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -8,6 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 import pytest_asyncio
+from mcp.server.request_state import AESGCMRequestStateCodec
+from pydantic import JsonValue
 
 from api.app import create_app
 from api.ports import Dependencies, Limits, McpParts
@@ -17,6 +20,7 @@ from engine.concierge.concierge import Concierge
 from engine.external.fetching import ALLOW_SETTING, TableFetch
 from engine.external.reading import TableReader
 from engine.external.tables import Tables
+from engine.mcp_servers.logins import McpLogins
 from engine.mcp_servers.looking import ServerLooks
 from engine.mcp_servers.servers import RegisteredServers
 from engine.registry.export import CatalogExport
@@ -25,8 +29,10 @@ from engine.registry.registry import ToolRegistry
 from engine.runtimes.auditing.audit import AuditLog
 from engine.runtimes.http.destination import BeforeSending, Destinations
 from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.mcp.oauth.sending import asking
 from engine.runtimes.mcp.remote import RemoteMcpRuntime
 from engine.runtimes.running.supervisor import Supervisor
+from engine.runtimes.runtime import ToolRequest
 from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
@@ -41,6 +47,7 @@ from engine.store.faults import FaultTable
 from engine.store.files import FileStore
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostTable
+from engine.store.mcp_logins import McpLoginRows
 from engine.store.mcp_servers import McpServerRows
 from engine.store.mcp_sessions import McpSessionTable
 from engine.store.quarantine import QuarantineTable
@@ -52,9 +59,10 @@ from engine.store.tools import ToolTable
 from engine.store.usage import UsageTable
 from engine.upkeep.hosts.draining import Hosts
 from engine.upkeep.hosts.residents import Residents
+from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.knowhub import KnowHubSync, SyncStatus
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
+from toolagent.contracts.sources import BuiltinSource, LocalSource, McpSource, RemoteSource
 from toolagent.testing.fake_client import FakeToolAgentClient
 from workers.state.secrets import SecretSource
 
@@ -180,13 +188,36 @@ def external_tables(database: Database, state: Path, every_s: float = 3600.0) ->
     return Tables(ExternalTableRows(database), reader, SecretSource({}, state / "secrets"), every_s=every_s)
 
 
+_JUDGE = BeforeSending(Destinations(("127.0.0.1",), setting="TOOL_AGENT_MCP_ALLOW"))
+
+
+def logins_at(database: Database, state: Path) -> McpLogins:
+    """As one more process has them."""
+    ask = asking(ssl.create_default_context(), _JUDGE)
+    return McpLogins(McpLoginRows(database), AESGCMRequestStateCodec(["k" * 32]), ask, SecretSource({}, state / "secrets").resolve)
+
+
 def registered_servers(
     database: Database, state: Path, every_s: float = 3600.0, patience_s: float = 2.0, own_port: int = 2
 ) -> RegisteredServers:
     """As a front door alone has them. Those of this machine are allowed."""
-    keys, judge = SecretSource({}, state / "secrets"), BeforeSending(Destinations(("127.0.0.1",), setting="TOOL_AGENT_MCP_ALLOW"))
-    runtime = RemoteMcpRuntime(patience_s, 1.0, HttpExchange(), keys.resolve, judge)
-    return RegisteredServers(McpServerRows(database), ServerLooks(runtime, None), keys, every_s=every_s, own_ports={own_port})
+    keys, logins = SecretSource({}, state / "secrets"), logins_at(database, state)
+    runtime = RemoteMcpRuntime(patience_s, 1.0, HttpExchange(), keys.resolve, _JUDGE, logins)
+    looks = ServerLooks(runtime, None)
+    return RegisteredServers(McpServerRows(database), looks, logins, keys, every_s=every_s, own_ports={own_port})
+
+
+async def reached_by(logins: McpLogins, entry: ToolEntry | None) -> JsonValue:
+    """What the tool of a registered server answers to a process with these logins."""
+    assert entry is not None
+    source = entry.sources[0]
+    assert isinstance(source, McpSource)
+    runtime = RemoteMcpRuntime(5.0, 1.0, HttpExchange(), lambda _: None, _JUDGE, logins)
+    running = await runtime.start(entry.manifest, source, lambda _: None)
+    try:
+        return await runtime.call(running, source, ToolRequest("call-00000001", {}, 10.0, Path(), manifest=entry.manifest))
+    finally:
+        await runtime.stop(running)
 
 
 async def nowhere_private(url: str) -> str | None:

@@ -12,26 +12,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 from mcp import MCPError
-from mcp.client.auth import OAuthClientProvider
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
-from pydantic import AnyUrl, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 
+from engine.runtimes.failures import NotSent
 from engine.runtimes.mcp.listing import ListedTool, listing_of
+from engine.runtimes.mcp.oauth.flow import Flow, Granted
+from engine.runtimes.mcp.oauth.sending import asking
 from engine.runtimes.mcp.remote import headers_of
 from engine.runtimes.mcp.session import Session
 from engine.runtimes.mcp.web import WebServer, over_web
 from engine.runtimes.runtime import Asked, Silence, ToolRequest
 from toolagent.contracts.call_messages import Listener
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.mcp_oauth import McpOAuth
 
 _CALLBACK = "http://localhost:3000/callback"
 _DOCUMENT = "https://conformance-test.local/client-metadata.json"
 _MOST_BYTES, _MOST_VALUES = 1_000_000, 100_000
 _CALL_S = 20.0
+_UNAUTHORIZED = 401
 
 
 class Willing(Silence):
@@ -56,61 +59,51 @@ def _agreed(asked: Asked) -> dict[str, JsonValue]:
             return {"result": {"roots": []}}
 
 
-class Tokens:
-    """What an authorization server has given out, for as long as this program runs."""
+class Admission:
+    """The login at one server, for as long as this program runs; a person who agrees to everything takes the place of a browser."""
 
-    def __init__(self, client: OAuthClientInformationFull | None) -> None:
-        self._tokens: OAuthToken | None = None
-        self._client = client
+    def __init__(self, url: str, context: Mapping[str, Any]) -> None:
+        self._url, self._ask = url, asking(ssl.create_default_context(), None)
+        self._given = McpOAuth(client_id=context["client_id"]) if "client_id" in context else None
+        self._secret = cast("str | None", context.get("client_secret"))
+        self._granted, self._turn = Granted(), asyncio.Lock()
+        self.shown: list[str] = []
 
-    async def get_tokens(self) -> OAuthToken | None:
-        return self._tokens
+    async def token(self) -> str | None:
+        return self._granted.tokens.access_token if self._granted.tokens else None
 
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self._tokens = tokens
+    async def renewed(self, used: str | None, refusal: httpx2.Response) -> str:
+        async with self._turn:
+            if await self.token() in {None, used} and not await self._is_renewed(refusal):
+                await self._log_in(refusal)
+        return await self.token() or ""
 
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self._client
+    async def _is_renewed(self, refusal: httpx2.Response) -> bool:
+        flow = self._flow(self._granted)
+        if refusal.status_code != _UNAUTHORIZED or not flow.can_renew:
+            return False
+        try:
+            await flow.renewed()
+        except NotSent:
+            return False
+        self._granted = flow.granted
+        return True
 
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self._client = client_info
-
-
-class User:
-    """Somebody who lets a client in, in place of a browser."""
-
-    def __init__(self) -> None:
-        self._query: Mapping[str, list[str]] = {}
-
-    async def visit(self, url: str) -> None:
+    async def _log_in(self, refusal: httpx2.Response) -> None:
+        visit = await self._flow(self._granted).begun(refusal)
+        if visit is None:
+            raise RuntimeError("There is nothing to visit.")
         async with httpx2.AsyncClient() as browser:
-            answer = await browser.get(url, follow_redirects=False)
-        self._query = parse_qs(urlsplit(answer.headers["location"]).query)
+            answer = await browser.get(visit.url, follow_redirects=False)
+        query = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+        if query.get("state") != visit.state:
+            raise RuntimeError("It came back to another login.")
+        flow = self._flow(visit.granted)
+        await flow.returned(visit, query["code"], query.get("iss"))
+        self._granted = flow.granted
 
-    async def come_back(self) -> AuthorizationCodeResult:
-        return AuthorizationCodeResult(code=self._query["code"][0], state=self._first("state"), iss=self._first("iss"))
-
-    def _first(self, name: str) -> str | None:
-        return next(iter(self._query.get(name, ())), None)
-
-
-def _auth(url: str, context: Mapping[str, Any]) -> OAuthClientProvider:
-    known: OAuthClientInformationFull | None = None
-    if "client_id" in context:
-        known = OAuthClientInformationFull(
-            client_id=context["client_id"],
-            client_secret=context.get("client_secret"),
-            redirect_uris=[AnyUrl(_CALLBACK)],
-            token_endpoint_auth_method="client_secret_basic" if context.get("client_secret") else "none",
-        )
-    user = User()
-    metadata = OAuthClientMetadata(
-        client_name="tool-agent",
-        redirect_uris=[AnyUrl(_CALLBACK)],
-        grant_types=["authorization_code", "refresh_token"],
-        response_types=["code"],
-    )
-    return OAuthClientProvider(url, metadata, Tokens(known), user.visit, user.come_back, client_metadata_url=_DOCUMENT)
+    def _flow(self, granted: Granted) -> Flow:
+        return Flow(self._url, self._ask, granted, redirect_uri=_CALLBACK, given=self._given, secret=self._secret, document=_DOCUMENT)
 
 
 def _stubs(schema: Mapping[str, Any]) -> dict[str, JsonValue]:
@@ -129,7 +122,7 @@ def _calls(tools: Sequence[ListedTool], context: Mapping[str, Any]) -> Iterable[
 
 
 async def run(url: str, scenario: str, version: str, context: Mapping[str, Any]) -> None:
-    auth = _auth(url, context) if scenario.startswith("auth/") else None
+    login = Admission(url, context) if scenario.startswith("auth/") else None
     web = WebServer(
         url,
         is_sse=False,
@@ -138,7 +131,7 @@ async def run(url: str, scenario: str, version: str, context: Mapping[str, Any])
         public=None,
         most_bytes=_MOST_BYTES,
         max_values=_MOST_VALUES,
-        auth=auth,
+        login=login,
     )
     session = await Session.open(partial(over_web, web), modern_first=version >= "2026")
     try:

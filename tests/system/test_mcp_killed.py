@@ -1,6 +1,7 @@
-"""Calls of MCP clients that a `kill -9` of the service interrupts: each is found again, and acts once."""
+"""What a `kill -9` of the service interrupts: calls of MCP clients, found again and made once, and a login at an MCP server."""
 
 import json
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ import httpx
 import pytest
 
 from tests.api.mcp_client import JSON_RPC, META, NEW, OLD, TASKS, messages_of
+from tests.mcp_servers.authorized import Authorized, authorized
 from tests.system.conftest import MakeService
 from tests.system.effects import count_of, wait_for_effect
-from tests.system.service_process import ServiceProcess
+from tests.system.service_process import ServiceProcess, run_tool
 from tests.system.waiting import wait_until
+from toolagent.contracts.calls import ToolResult
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -21,16 +24,24 @@ _SESSION_CLIENT = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"n
 
 @dataclass
 class Aftermath:
-    """The rest of a stream that broke off, a task, and how often each call acted."""
+    """The rest of a stream that broke off, a task, how often each call acted, and what a browser and a tool said after a login."""
 
     rest: list[dict[str, Any]]
     task: dict[str, Any]
     acted: tuple[int, int]
+    page: httpx.Response
+    who: ToolResult
 
 
 @pytest.fixture
-def aftermath(make_service: MakeService, effects: Path) -> Aftermath:
-    service = make_service(MCP_TASK_AFTER_S="0.5")
+def site() -> Generator[Authorized]:
+    with authorized() as site:
+        yield site
+
+
+@pytest.fixture
+def aftermath(make_service: MakeService, effects: Path, site: Authorized) -> Aftermath:
+    service = make_service(MCP_TASK_AFTER_S="0.5", MCP_ALLOW="127.0.0.1")
     service.start()
     go_on = effects.with_name("go on")
     session_id = _post(service, {"method": "initialize", "params": _SESSION_CLIENT}).headers["mcp-session-id"]
@@ -39,20 +50,27 @@ def aftermath(make_service: MakeService, effects: Path) -> Aftermath:
     event_id = _interrupted(service, own, _arguments(effects, "in a stream", go_on))
     for name in ("in a stream", "as a task"):
         wait_for_effect(effects, name)
+    login_url = service.http.post("/mcp_servers", json={"name": "far", "url": site.url}).raise_for_status().json()["login_url"]
+    back = httpx.get(login_url).headers["location"].partition("?")[2]
     service.kill()
     go_on.touch()
     service.start()
+    page = service.http.get(f"/oauth/callback?{back}")
+    _, who = run_tool(service.http, "far_whoami", {})
     rest = service.http.get("/mcp", headers={**JSON_RPC, **own, "Last-Event-ID": event_id}, timeout=120)
     task = wait_until(lambda: found if (found := _task(service, task_id))["status"] != "working" else None, "the task has ended", 120)
-    return Aftermath(messages_of(rest), task, (count_of(effects, "in a stream"), count_of(effects, "as a task")))
+    acted = (count_of(effects, "in a stream"), count_of(effects, "as a task"))
+    return Aftermath(messages_of(rest), task, acted, page, who)
 
 
 @pytest.mark.promise("mcp-goes-on")
-def test_a_stream_and_a_task_go_on_after_a_kill(aftermath: Aftermath) -> None:
+def test_a_stream_a_task_and_a_login_go_on_after_a_kill(aftermath: Aftermath, site: Authorized) -> None:
     assert aftermath.acted == (1, 1)
     assert [message["id"] for message in aftermath.rest] == ["long"]
     assert "toolagent/call_id" in aftermath.rest[0]["result"]["_meta"]
     assert aftermath.task["status"] in {"completed", "failed"}
+    assert (aftermath.page.status_code, len(site.doorman.clients)) == (200, 1)
+    assert f"client {next(iter(site.doorman.clients))} with ***" in str(aftermath.who.output)
 
 
 def _arguments(effects: Path, name: str, go_on: Path) -> dict[str, Any]:

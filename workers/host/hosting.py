@@ -38,7 +38,7 @@ from workers.grace import Grace
 from workers.host.containers import engine_check
 from workers.host.knowhub import some_knowhub, synchronised
 from workers.host.making import repairs_of, running_making, running_sampling
-from workers.host.mcp_servers import mcp_servers_of, noticing, watched_servers
+from workers.host.mcp_servers import logins_of, mcp_servers_of, noticing, watched_servers
 from workers.host.runtimes import running_runtimes
 from workers.nexus import NexusOperations
 from workers.parts import Store, activities_of, builtins_of, catalog_of, maintenance_of, tables_of
@@ -95,13 +95,14 @@ async def running_host(
         await store.routes.reset(state.host)
         projects = Projects(state.projects, StoredArchives(store.files, store.archives))
         book = BufferedContainerBook(ContainerTable(store.database))
-        running = running_runtimes(settings, state, guardian, owner, builtin, projects, store.audit, book)
+        logins = logins_of(store, settings, state)
+        running = running_runtimes(settings, state, guardian, owner, builtin, projects, store.audit, book, logins)
         runs = await stack.enter_async_context(running)
         runtimes = runs.runtimes
         supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.running.stop_grace_s, alert=store.events.say)
         stack.push_async_callback(supervisor.close)
         departures = Departures(supervisor, store.routes, store.registry.list_ids, state.host)
-        servers = mcp_servers_of(store, settings, state, runs)
+        servers = mcp_servers_of(store, settings, state, runs, logins)
         found = settings.catalog
         catalog = catalog_of(store, found, settings.database, state, builtin)
         watched = imported_catalog(

@@ -1,33 +1,51 @@
 """MCP servers on this host, made from settings."""
 
 import asyncio
+import hashlib
+import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import structlog
+from mcp.server.request_state import AESGCMRequestStateCodec
 
 from engine.disk.leftovers import discard
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.runs import UvRuns
+from engine.mcp_servers.logins import McpLogins
 from engine.mcp_servers.looking import ServerLooks
 from engine.mcp_servers.preparing import PackageParts, PackageServers
 from engine.mcp_servers.servers import RegisteredServers
 from engine.registry.catalog_watch import ImportCatalog
+from engine.runtimes.mcp.oauth.sending import asking
 from engine.runtimes.mcp.remote import RemoteMcpRuntime
+from engine.store.mcp_logins import McpLoginRows
 from toolagent.contracts.records import CatalogFault
 from toolagent.core.failures import StoreUnavailableError
 from workers.host.runtimes import HostRuntimes
-from workers.parts import Store, servers_of
+from workers.parts import Store, server_judge, servers_of
+from workers.settings.environment import environment
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
+from workers.state.mcp_key import state_key_of
+from workers.state.secrets import SecretSource
 
 _AGAIN_S = 10.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-def mcp_servers_of(store: Store, settings: Settings, state: StateDirectory, runs: HostRuntimes) -> RegisteredServers:
+def logins_of(store: Store, settings: Settings, state: StateDirectory) -> McpLogins:
+    """Logins at registered MCP servers. Raises CannotRun."""
+    keys = SecretSource(environment(), state.root / "secrets")
+    # Another key than what clients carry is sealed with: what one of them brings is no login.
+    key = hashlib.sha256(f"logins at MCP servers: {state_key_of(keys)}".encode()).hexdigest()
+    ask = asking(ssl.create_default_context(), server_judge(settings))
+    return McpLogins(McpLoginRows(store.database), AESGCMRequestStateCodec([key]), ask, keys.resolve)
+
+
+def mcp_servers_of(store: Store, settings: Settings, state: StateDirectory, runs: HostRuntimes, logins: McpLogins) -> RegisteredServers:
     """Raises TypeError where there is no such runtime."""
     runtime, tooling, folder = runs.runtimes["mcp"], runs.tooling, state.root / "mcp-servers"
     if not isinstance(runtime, RemoteMcpRuntime):
@@ -42,7 +60,7 @@ def mcp_servers_of(store: Store, settings: Settings, state: StateDirectory, runs
         runs.parts.sandboxing.environments,
         store.archives,
     )
-    return servers_of(store, settings, state, ServerLooks(runtime, PackageServers(parts)))
+    return servers_of(store, settings, state, ServerLooks(runtime, PackageServers(parts)), logins)
 
 
 def noticing(catalog: ImportCatalog, notice: Callable[[], None]) -> ImportCatalog:

@@ -15,6 +15,7 @@ from engine.runtimes.http.destination import BeforeSending
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.public_servers import PublicServers
 from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
+from engine.runtimes.mcp.oauth.logins import Logins
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
@@ -59,6 +60,7 @@ async def running_runtimes(
     projects: Projects,
     audit: Audit,
     book: ContainerBook,
+    logins: Logins,
 ) -> AsyncGenerator[HostRuntimes]:
     """What runs tools here, by the tag of their source. Raises CannotRun when the secrets are not private, or the policy cannot be used."""
     secrets = SecretSource(environment(), state.root / "secrets")
@@ -108,7 +110,7 @@ async def running_runtimes(
         stack.push_async_callback(tables.aclose)
         sandboxing = Sandboxing(sandbox, egress, scripts.environments, environment(), audit)
         judge = server_judge(settings)
-        parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker, tables, judge)
+        parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker, tables, judge, logins)
         runtimes = make_runtimes(parts)
         stack.push_async_callback(closed_containers, runtimes)
         yield HostRuntimes(runtimes, parts, tooling)

@@ -1,8 +1,9 @@
 """The front door: where it listens, how much it takes; and the log."""
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES
 from workers.settings.part import CommaSeparated, Part, Port, Seconds
@@ -17,11 +18,22 @@ class FrontSettings(Part):
     fastapi_port: Port = 8001
     """Port of the HTTP API."""
 
+    public_url: str | None = None
+    """Where browsers reach the HTTP API, such as `https://tools.example`; unset: where the request came to that begins a login."""
+
     api_key: Annotated[SecretStr, Field(min_length=1)] | None = None
     """Bearer token that every request but `/health` must carry."""
 
     allowed_hosts: CommaSeparated[tuple[str, ...]] = ("127.0.0.1", "localhost", "[::1]")
     """Host names that requests may use when there is no API key; comma-separated."""
+
+    @field_validator("public_url")
+    @classmethod
+    def _check_url(cls, value: str | None) -> str | None:
+        parts = urlsplit(value or "")
+        if value is not None and (parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment):
+            raise ValueError("it begins with http:// or https://, names a host, and has neither ? nor #")
+        return value
 
 
 class McpSettings(Part):

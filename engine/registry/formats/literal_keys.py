@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from pydantic import JsonValue
 
 from engine.registry.secret_vault import SecretRefusedError, SecretVault
-from toolagent.contracts.identifiers import SECRET_PATTERN
+from toolagent.contracts.identifiers import SECRET_IN_A_HEADER, SECRET_PATTERN
 from toolagent.contracts.records import CatalogFault
 from toolagent.core.calls.masking import masked_text
 
@@ -80,7 +80,7 @@ class _Hiding:
     def _keys(self, value: JsonValue, where: str, path: tuple[str, ...], *, several: bool) -> JsonValue:
         """What stands under the name of a key, or of `several`: then an object has one under each of its names."""
         match value:
-            case str() if value and not value.startswith("secret:"):
+            case str() if value and not value.startswith("secret:") and not _is_named_header(value, path):
                 return self._moved(value, where, path)
             case list():
                 return [self._keys(one, f"{where}[{index}]", path, several=several) for index, one in enumerate(value)]
@@ -90,7 +90,7 @@ class _Hiding:
                 return self.of(value, where, path)
 
     def _text(self, text: str, where: str, path: tuple[str, ...]) -> str | None:
-        if re.fullmatch(SECRET_PATTERN, text):
+        if re.fullmatch(SECRET_PATTERN, text) or _is_named_header(text, path):
             return text
         if path[-2:-1] and path[-2] in _GIVEN and masked_text(text) != text:
             return self._moved(text, where, path)
@@ -119,6 +119,10 @@ class _Hiding:
     def _refuse(self, where: str, reason: str) -> None:
         self.refused = True
         self.faults.append(CatalogFault(file=self._file, field=where, reason=f"This entry is not used: {reason}"))
+
+
+def _is_named_header(value: str, path: tuple[str, ...]) -> bool:
+    return path[-2:-1] == ("headers",) and re.fullmatch(SECRET_IN_A_HEADER, value) is not None
 
 
 # An edit of one entry reads all the others again.

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -56,12 +57,17 @@ def with_keys_of_request(name: str, spec: McpServerSpec, vault: SecretVault) -> 
 def _moved(name: str, spec: McpServerSpec, file: str, where: str, vault: SecretVault) -> KeptSpec:
     """Raises SpecFault."""
     given: dict[str, JsonValue] = {"url": spec.url, "env": {**spec.env}, "headers": {**spec.headers}}
+    if spec.oauth is not None:
+        given["oauth"] = {"client_secret": spec.oauth.client_secret}
     hidden = cleaned(given, owner_of(name), file, where, vault)
     if hidden.refused or not isinstance(hidden.item, dict):
         fault = hidden.faults[-1]
         field = fault.field.removeprefix(f"{where}.").partition(".")[0]
         raise SpecFault(field if field in given else "env", fault.reason)
-    return KeptSpec(spec.model_copy(update=hidden.item), tuple(hidden.faults))
+    changes: dict[str, object] = {**hidden.item}
+    if spec.oauth is not None:
+        changes["oauth"] = spec.oauth.model_copy(update=cast("dict[str, object]", hidden.item["oauth"]))
+    return KeptSpec(spec.model_copy(update=changes), tuple(hidden.faults))
 
 
 def secrets_of(spec: McpServerSpec) -> frozenset[str]:
@@ -85,6 +91,8 @@ def _given(spec: McpServerSpec) -> Iterator[tuple[str, str]]:
     for field, values in (("env", spec.env), ("headers", spec.headers)):
         for text in values.values():
             yield field, text
+    if spec.oauth is not None:
+        yield "oauth", spec.oauth.client_secret or ""
 
 
 def _refuse_secrets(spec: McpServerSpec, refused: frozenset[str], reason: str) -> None:

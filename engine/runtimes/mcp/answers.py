@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import cast
 
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, PARSE_ERROR, REQUEST_TIMEOUT, CallToolResult, TextContent
+from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, PARSE_ERROR, REQUEST_TIMEOUT, CallToolResult, ErrorData, TextContent
 from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, no_answer
-from engine.runtimes.mcp.codes import BROKEN, DECLINED, FORGOTTEN, NOT_SENT, REFUSED, STRANGE, TOO_LARGE
+from engine.runtimes.mcp.codes import BROKEN, DECLINED, FORGOTTEN, LOGIN, NOT_SENT, REFUSED, STRANGE, TOO_LARGE
 from engine.runtimes.mcp.secrecy import masked, masked_text
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed_value
@@ -65,8 +65,8 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
     match error.code:
         case _ if error.code in (NOT_SENT, FORGOTTEN):
             return NotSent(ErrorType.UNAVAILABLE, message)
-        case _ if error.code == REFUSED:
-            return NotSent(ErrorType.SECURITY_ERROR, message)
+        case _ if error.code in (REFUSED, LOGIN):
+            return _refusal_of(error, message)
         case _ if error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT, BROKEN):
             return no_answer(message if error.code == BROKEN else "The connection to the server ended before it had answered.")
         case _ if error.code == DECLINED:
@@ -79,6 +79,23 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
             return CallFailed(ErrorType.VALIDATION_ERROR, message, details)
         case _:
             return CallFailed(ErrorType.EXECUTION_ERROR, f"The server answered with the error {error.code}: {message}", details)
+
+
+def _refusal_of(error: MCPError, message: str) -> NotSent:
+    if error.code == REFUSED:
+        return NotSent(ErrorType.SECURITY_ERROR, message)
+    return NotSent(ErrorType.DEPENDENCY_ERROR, message, cast("dict[str, JsonValue]", error.error.data or {}))
+
+
+def error_of(refusal: NotSent) -> ErrorData:
+    """What `failure_of` makes a refusal of again."""
+    match refusal.error_type:
+        case ErrorType.SECURITY_ERROR:
+            return ErrorData(code=REFUSED, message=refusal.message)
+        case ErrorType.DEPENDENCY_ERROR if refusal.details.get("missing") == "login":
+            return ErrorData(code=LOGIN, message=refusal.message, data=refusal.details)
+        case _:
+            return ErrorData(code=NOT_SENT, message=refusal.message)
 
 
 def _data_of(error: MCPError, secrets: Sequence[str]) -> dict[str, JsonValue]:

@@ -18,5 +18,8 @@ FORGOTTEN = -31_005
 DECLINED = -31_006
 """It asked for something that its caller does not answer."""
 
+LOGIN = -31_008
+"""Nothing was done, as the server wants a login; `data` has the reason."""
+
 STRANGE = -31_007
 """It asks without end, or what is no question."""

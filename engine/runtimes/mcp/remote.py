@@ -1,7 +1,8 @@
 """Reaches tools of MCP servers that somebody else runs, over HTTP."""
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
@@ -17,13 +18,16 @@ from engine.runtimes.http.remote_keys import Secrets, filled, key_of
 from engine.runtimes.mcp.answers import answer_of, failure_of
 from engine.runtimes.mcp.codes import FORGOTTEN
 from engine.runtimes.mcp.listing import Listing, listing_of
+from engine.runtimes.mcp.oauth.logins import Login, Logins
 from engine.runtimes.mcp.offers import Changes, offered_by
 from engine.runtimes.mcp.serving import Server, Up
 from engine.runtimes.mcp.session import Session
 from engine.runtimes.mcp.web import WebServer, over_web
 from engine.runtimes.runtime import Offer, Progress, Running, ToolRequest, Vitals
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.identifiers import SECRET_IN_A_HEADER
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sandbox import Difference
 from toolagent.contracts.sources import McpSource
 
 _IDLE_ASK_S = 1.0
@@ -34,17 +38,22 @@ _TWICE_AND_ENVELOPE = 3
 _ENVELOPE_BYTES = 64 * 1024
 _MOST_LINE_BYTES = 64 * 1024 * 1024
 _TOLD_CHARACTERS = 500
-_NAMED = "secret:"
 
 
 class RemoteMcpRuntime:
     """The runtime of a McpSource with a `url`. Times are in seconds."""
 
     def __init__(
-        self, start_timeout_s: float, stop_grace_s: float, http: HttpExchange, secrets: Secrets, registered: Judge | None = None
+        self,
+        start_timeout_s: float,
+        stop_grace_s: float,
+        http: HttpExchange,
+        secrets: Secrets,
+        registered: Judge | None = None,
+        logins: Logins | None = None,
     ) -> None:
-        """`registered` judges the addresses of registered servers; without it these are at public ones."""
-        self._registered = registered or http.public
+        """`registered` judges the addresses of registered servers, which without it are at public ones; `logins` are those at these."""
+        self._registered, self._logins = registered or http.public, logins
         self.changes = Changes()
         self._start_timeout_s, self._stop_grace_s, self._http, self._secrets = start_timeout_s, stop_grace_s, http, secrets
         self._most_bytes = min(_TWICE_AND_ENVELOPE * http.max_result_bytes + _ENVELOPE_BYTES, _MOST_LINE_BYTES)
@@ -92,6 +101,10 @@ class RemoteMcpRuntime:
         if not server.is_alive:
             raise NotSent(ErrorType.UNAVAILABLE, "The server has ended.", {"endpoint": running.endpoint})
         return await offered_by(server, offer)
+
+    def not_granted(self, tool: ToolManifest) -> tuple[Difference, ...]:  # noqa: ARG002 - of programs that are started here
+        """What a program of this tool asks for, and does not get here. Raises StartFailed where none is started."""
+        return ()
 
     async def listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
         """What the server of a source offers, which is up for that alone. Raises StartFailed, CallFailed.
@@ -152,8 +165,11 @@ class RemoteMcpRuntime:
         whole, keys = filled(url, self._secrets)
         public = self._registered if source.server is not None else self._http.public if source.only_public else None
         headers = partial(self._headers, source)
-        web = WebServer(whole, source.transport == "sse", headers, self._http.tls, public, self._most_bytes, self._http.max_result_values)
-        secrets = (*self._keys(source), *keys)
+        login = self._login(source)
+        limits = (self._most_bytes, self._http.max_result_values)
+        web = WebServer(whole, source.transport == "sse", headers, self._http.tls, public, *limits, login)
+        secrets = login.shown if login is not None else list[str]()
+        secrets += (*self._keys(source), *keys)
         try:
             async with asyncio.timeout(self._start_timeout_s):
                 if public is not None:
@@ -177,16 +193,23 @@ class RemoteMcpRuntime:
         """Raises NotSent."""
         key = key_of(source.remote_api_key, self._secrets)
         own = {source.auth_header: f"{source.auth_scheme} {key}".strip()} if key else {}
-        named = {name: key_of(value, self._secrets) or "" for name, value in source.headers.items() if value.startswith(_NAMED)}
-        return {**source.headers, **named, **own}
+        return {**source.headers, **{name: f"{scheme}{key}" for name, scheme, key in self._named(source)}, **own}
+
+    def _named(self, source: McpSource) -> Iterator[tuple[str, str, str]]:
+        """Headers that name a secret: the name, the scheme with a space behind it, if any, and the secret. Raises NotSent."""
+        for name, value in source.headers.items():
+            if named := re.fullmatch(SECRET_IN_A_HEADER, value):
+                yield name, named[1], key_of(named[2], self._secrets) or ""
+
+    def _login(self, source: McpSource) -> Login | None:
+        """None for a server that is not registered, or is given a key."""
+        if self._logins is None or source.server is None or source.remote_api_key is not None:
+            return None
+        return None if any(name.lower() == "authorization" for name in source.headers) else self._logins.of(source)
 
     def _keys(self, source: McpSource) -> tuple[str, ...]:
         """What its headers show of secrets: of `Bearer KEY` the key, too. Raises NotSent."""
-        whole = [
-            key_of(value, self._secrets)
-            for value in (source.remote_api_key, *source.headers.values())
-            if value and value.startswith(_NAMED)
-        ]
+        whole = [key_of(source.remote_api_key, self._secrets), *(key for _, _, key in self._named(source))]
         return tuple(dict.fromkeys(part for key in whole if key for part in (key, key.rpartition(" ")[2])))
 
 

@@ -15,6 +15,7 @@ from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets
 from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
 from engine.runtimes.local.failures import exited
+from engine.runtimes.mcp.oauth.logins import Logins
 from engine.runtimes.mcp.pipes import Pipes, over_pipes
 from engine.runtimes.mcp.programs import program_of
 from engine.runtimes.mcp.remote import RemoteMcpRuntime, mute, strange
@@ -27,6 +28,7 @@ from engine.runtimes.runtime import Progress, Running
 from engine.runtimes.variables import variables_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sandbox import Difference
 from toolagent.contracts.sources import McpSource
 
 _EXITS_S = 1.0
@@ -44,8 +46,9 @@ class McpRuntime(RemoteMcpRuntime):
         secrets: Secrets,
         projects: Projects | None = None,
         registered: Judge | None = None,
+        logins: Logins | None = None,
     ) -> None:
-        super().__init__(settings.start_timeout_s, settings.stop_grace_s, http, secrets, registered)
+        super().__init__(settings.start_timeout_s, settings.stop_grace_s, http, secrets, registered, logins)
         self._environments, self._boxed = sandboxing.environments, BoxedRuns(settings, launcher, sandboxing, projects)
 
     async def start(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:
@@ -53,6 +56,9 @@ class McpRuntime(RemoteMcpRuntime):
             return await super().start(tool, source, progress)
         server, pid = await self._started(tool, source, progress)
         return Up(endpoint=f"stdio:{pid}", started_at=datetime.now(UTC), pid=pid, server=server)
+
+    def not_granted(self, tool: ToolManifest) -> tuple[Difference, ...]:
+        return self._boxed.sandbox(tool.tool_id).grant(tool.security_context).account.differences
 
     async def _started(self, tool: ToolManifest, source: McpSource, progress: Progress) -> tuple[Server, int]:
         sandbox = self._boxed.sandbox(tool.tool_id)

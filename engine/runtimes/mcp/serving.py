@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 from engine.runtimes.local.boxed_runs import Launched
@@ -21,7 +21,7 @@ class Server:
 
     session: Session
     launched: Launched | None = None
-    secrets: tuple[str, ...] = ()
+    secrets: Sequence[str] = ()
     _is_closed: bool = field(default=False, init=False)
 
     @property

@@ -17,7 +17,9 @@ from mcp_types.methods import parse_server_result
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import JsonValue, ValidationError
 
-from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED
+from engine.runtimes.failures import NotSent
+from engine.runtimes.mcp.answers import error_of
+from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, LOGIN, NOT_SENT, REFUSED
 from engine.runtimes.mcp.pipes import Streams
 from engine.runtimes.mcp.questions import answered
 from engine.runtimes.mcp.secrecy import masked
@@ -31,7 +33,7 @@ Transport = Callable[[], AbstractAsyncContextManager[Streams]]
 
 _GOODBYE_S = 5.0
 _ANOTHER_HANDSHAKE = (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION)
-_UNREACHED = (NOT_SENT, REFUSED, BROKEN, FORGOTTEN)
+_UNREACHED = (NOT_SENT, REFUSED, LOGIN, BROKEN, FORGOTTEN)
 
 _Up: TypeAlias = tuple[ClientSession, JSONRPCDispatcher[TransportContext]]
 
@@ -75,10 +77,15 @@ class Session:
     @property
     def why(self) -> str:
         """How it ended, where it broke."""
+        error = self._failure
+        return f"{type(error).__name__}: {error}" if error is not None else "it ended"
+
+    @property
+    def _failure(self) -> BaseException | None:
         error = self._task.exception() if self._task.done() and not self._task.cancelled() else None
         while isinstance(error, BaseExceptionGroup):
             error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-        return f"{type(error).__name__}: {error}" if error is not None else "it ended"
+        return error
 
     @property
     def is_open(self) -> bool:
@@ -190,6 +197,8 @@ class Session:
     async def _shake_hands(self, *, modern_first: bool) -> None:
         await asyncio.wait([self._task, self._up], return_when=asyncio.FIRST_COMPLETED)
         if not self._up.done():
+            if isinstance(self._failure, NotSent):
+                raise MCPError.from_error_data(error_of(self._failure))
             raise _closed(f"No connection: {self.why}")
         session, _ = self._up.result()
         if modern_first and await _is_discovered(session):

@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-import httpx
 import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -16,10 +15,12 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http.destination import Judge
-from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
+from engine.runtimes.mcp.answers import error_of
+from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, TOO_LARGE
+from engine.runtimes.mcp.oauth.logins import Login, is_refusal, login_required
+from engine.runtimes.mcp.oauth.sending import Judged
 from engine.runtimes.mcp.pipes import Streams
 from engine.runtimes.mcp.wire import IN_ANSWER_TO
-from toolagent.contracts.calls import ErrorType
 from toolagent.core.calls.json_size import Excess, excess_of
 
 _KEEPALIVE_S = 2.0
@@ -30,7 +31,9 @@ _GOODBYE_S = 3.0
 _SESSION = "mcp-session-id"
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LONGEST_END = 4
-_MOST_OF_AUTH = 20
+_MOST_TOKENS = 3
+"""For one request: the first may have expired, and the next be one for too little."""
+
 _UNBOUNDED = httpx2.Timeout(None, connect=10.0)
 """The caller sets the time-out."""
 
@@ -46,8 +49,8 @@ class WebServer:
     public: Judge | None
     most_bytes: int
     max_values: int
-    auth: httpx2.Auth | None = None
-    """Gets and renews a token, where the server wants one: see `mcp.client.auth`."""
+    login: Login | None = None
+    """Gives a token, where the server wants one."""
 
 
 @contextlib.asynccontextmanager
@@ -57,18 +60,16 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
     def client(
         headers: dict[str, str] | None = None,
         timeout: httpx2.Timeout | None = None,  # noqa: ARG001 - the SDK's, of five seconds
-        auth: httpx2.Auth | None = None,
+        auth: httpx2.Auth | None = None,  # noqa: ARG001 - the SDK's, which is none
     ) -> httpx2.AsyncClient:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0 if server.public else 20, keepalive_expiry=_KEEPALIVE_S)
         inner = httpx2.AsyncHTTPTransport(verify=server.tls, trust_env=False, limits=limits)
         # Without cookies and redirects, and with nothing of the environment.
         return httpx2.AsyncClient(
-            transport=Guarded(inner, server),
+            transport=Guarded(Judged(inner, server.public), server),
             headers={"Accept-Encoding": "identity", **(headers or {})},
             timeout=_UNBOUNDED,
-            auth=auth,
-            # The client counts the answers that a token is got by, too.
-            max_redirects=0 if auth is None else _MOST_OF_AUTH,
+            max_redirects=0,
             trust_env=False,
         )
 
@@ -77,7 +78,7 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
             yield cast("Streams", streams)
         return
     most = server.most_bytes
-    async with client(auth=server.auth) as ours, streamable_http_client(server.url, http_client=ours, max_sse_event_size=most) as streams:
+    async with client() as ours, streamable_http_client(server.url, http_client=ours, max_sse_event_size=most) as streams:
         yield cast("Streams", streams)
 
 
@@ -103,8 +104,8 @@ class Guarded(httpx2.AsyncBaseTransport):
         try:
             return await self._taken(request, await self._sent(request))
         except NotSent as refusal:
-            code = REFUSED if refusal.error_type is ErrorType.SECURITY_ERROR else NOT_SENT
-            return _said(request, code, refusal.message)
+            told = error_of(refusal)
+            return _said(request, told.code, told.message, told.data)
         except _NEVER_CONNECTED as error:
             return _said(request, NOT_SENT, f"No connection to {_place(request.url)}: {error or 'timed out'}")
         except httpx2.TransportError as error:
@@ -114,19 +115,25 @@ class Guarded(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
     async def _sent(self, request: httpx2.Request) -> httpx2.Response:
-        """Raises NotSent, httpx2.TransportError."""
-        if _origin(request.url) == _origin(httpx2.URL(self._server.url)):
-            # Whoever gives out tokens is shown no key.
-            request.headers.update(self._server.headers())
-        if self._server.public is None:
+        """With keys, and a token where there is a login: a server that refuses it has done nothing.
+
+        Raises NotSent, httpx2.TransportError.
+        """
+        login = self._server.login
+        if _origin(request.url) != _origin(httpx2.URL(self._server.url)):
+            # Keys are for the server alone.
             return await self._inner.handle_async_request(request)
-        failure: httpx2.TransportError = httpx2.ConnectError("the host has no address")
-        for address in await self._server.public.of(httpx.URL(str(request.url))):
-            try:
-                return await self._inner.handle_async_request(_pinned(request, str(address)))
-            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-                failure = error
-        raise failure
+        request.headers.update(self._server.headers())
+        token = await login.token() if login is not None else None
+        for _ in range(_MOST_TOKENS):
+            if token is not None:
+                request.headers["Authorization"] = f"Bearer {token}"
+            response = await self._inner.handle_async_request(request)
+            if login is None or not is_refusal(response):
+                return response
+            await response.aclose()
+            token = await login.renewed(token, response)
+        raise login_required("The server refuses tokens that it was just given.")
 
     async def _taken(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """The answer to a message. Raises httpx2.TransportError."""
@@ -191,11 +198,7 @@ def _origin(url: httpx2.URL) -> tuple[str, bytes, int | None]:
 
 
 def _message_of(request: httpx2.Request) -> JsonValue:
-    """What was sent; None for what is no JSON, such as the request for a token."""
-    try:
-        message: JsonValue = json.loads(request.content)
-    except ValueError:
-        return None
+    message: JsonValue = json.loads(request.content)
     return message
 
 
@@ -261,24 +264,14 @@ def _too_many(excess: Excess) -> str:
     return f"The tool's answer is not taken: it {excess}{' (TOOL_AGENT_MAX_RESULT_VALUES)' if excess.of == 'values' else ''}."
 
 
-def _said(request: httpx2.Request, code: int, message: str) -> httpx2.Response:
-    return httpx2.Response(503, json=_error(request, code, message))
+def _said(request: httpx2.Request, code: int, message: str, data: JsonValue = None) -> httpx2.Response:
+    return httpx2.Response(503, json=_error(request, code, message, data))
 
 
-def _error(request: httpx2.Request, code: int, message: str) -> JsonValue:
+def _error(request: httpx2.Request, code: int, message: str, data: JsonValue = None) -> JsonValue:
     asked = _message_of(request)
     answered = asked.get("id") if isinstance(asked, dict) else None
-    return {"jsonrpc": "2.0", "id": answered, "error": {"code": code, "message": message}}
-
-
-def _pinned(request: httpx2.Request, address: str) -> httpx2.Request:
-    return httpx2.Request(
-        request.method,
-        request.url.copy_with(host=address),
-        headers=request.headers,
-        stream=request.stream,
-        extensions={**request.extensions, "sni_hostname": request.url.raw_host.decode("ascii").strip("[]")},
-    )
+    return {"jsonrpc": "2.0", "id": answered, "error": {"code": code, "message": message, "data": data}}
 
 
 def _place(url: httpx2.URL) -> str:

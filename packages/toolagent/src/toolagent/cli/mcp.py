@@ -1,5 +1,6 @@
 """The commands about MCP."""
 
+import time
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from toolagent.cli.asking import Asked, asking
 from toolagent.cli.failures import ExitCode
 from toolagent.cli.mcp_stdio import stdio
 from toolagent.cli.render import Cell, cell, moment, show_failure, show_note, show_plain, show_table, table_of
+from toolagent.contracts.mcp_oauth import McpGrant, McpOAuth
 from toolagent.contracts.mcp_servers import McpServer, McpServers
 
 __all__ = ["mcp"]
@@ -19,6 +21,7 @@ mcp.command("stdio")(stdio)
 
 Name = Annotated[str, typer.Argument(help="What the server is called, as `toolagent mcp list` shows it.", show_default=False)]
 _WEB = ("http://", "https://")
+_LOOK_AGAIN_S = 1.0
 
 
 @mcp.command("add")
@@ -31,6 +34,15 @@ def add(
     ],
     env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable that it is started with.")] = None,
     header: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A header that it is shown.")] = None,
+    client_id: Annotated[str | None, typer.Option(help="The client that logs in, if its authorization server wants a known one.")] = None,
+    client_secret: Annotated[str | None, typer.Option(metavar="SECRET", help="That of the client.", show_default=False)] = None,
+    scope: Annotated[
+        list[str] | None, typer.Option(metavar="SCOPE", help="What the client asks for, in place of what the server names.")
+    ] = None,
+    client_credentials: Annotated[
+        bool, typer.Option("--client-credentials", help="The client logs in as itself, without a browser.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Where a login is wanted, wait until it is over.")] = True,
     prefix: Annotated[
         str | None, typer.Option(help="Begins the ids of its tools, in place of NAME; may be empty.", show_default=False)
     ] = None,
@@ -40,6 +52,8 @@ def add(
     allow_write: Annotated[list[str] | None, typer.Option(metavar="FOLDER", help="A folder of the machine that it may write.")] = None,
 ) -> None:
     """Take in an MCP server: its tools are found and called as `NAME_TOOL` from then on. Keys become secrets.
+
+    Where it wants a login, its URL is shown, to be opened in a browser.
 
     `toolagent mcp add time -- uvx mcp-server-time`
     """
@@ -54,13 +68,28 @@ def add(
         args=args,
         env=_named(env, "--env"),
         headers=_named(header, "--header"),
+        oauth=_client(client_id, client_secret, scope or (), is_for_itself=client_credentials),
         prefix=prefix,
         trusted=trusted,
         allow_hosts=allow_host or (),
         allow_read=allow_read or (),
         allow_write=allow_write or (),
     )
-    asked.show(server, _show)
+    _show_login(asked, server, wait=wait)
+
+
+@mcp.command("login")
+@asking
+def login(
+    asked: Asked,
+    name: Name,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the login is over.")] = True,
+) -> None:
+    """Log in at a server, in a browser, again too. Exit code 1 when the time for it is over.
+
+    `toolagent mcp login tickets`
+    """
+    _show_login(asked, asked.service.log_in_at_mcp_server(name), wait=wait)
 
 
 @mcp.command("list")
@@ -76,7 +105,7 @@ def list_servers(asked: Asked) -> None:
 @mcp.command("refresh")
 @asking
 def refresh(asked: Asked, name: Name) -> None:
-    """Ask a server for its tools again. Changed ones wait for `toolagent activate`. Exit code 1 when it cannot be reached.
+    """Ask a server for its tools again. Changed and new ones wait for `toolagent activate`. Exit code 1 when it cannot be reached.
 
     `toolagent mcp refresh time`
     """
@@ -103,12 +132,42 @@ def _named(given: Iterable[str] | None, option: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+def _client(client_id: str | None, secret: str | None, scopes: Iterable[str], *, is_for_itself: bool) -> McpOAuth | None:
+    if client_id is None:
+        if secret is not None or scopes or is_for_itself:
+            raise typer.BadParameter("It belongs to a client: give --client-id too.", param_hint="--client-id")
+        return None
+    grant = McpGrant.CLIENT_CREDENTIALS if is_for_itself else McpGrant.AUTHORIZATION_CODE
+    return McpOAuth(client_id=client_id, client_secret=secret, scopes=tuple(scopes), grant=grant)
+
+
+def _show_login(asked: Asked, server: McpServer, *, wait: bool) -> None:
+    """The server, after its login where one is under way and waited for."""
+    if server.login_url and server.login_until:
+        show_note(f"{server.name} wants a login. Open this in a browser until {moment(server.login_until)}:", "yellow")
+        show_note(server.login_url)
+        server = _logged_in(asked, server) if wait else server
+    asked.show(server, _show)
+    if wait and server.login_required:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _logged_in(asked: Asked, server: McpServer) -> McpServer:
+    """When its login is over, or the time for it."""
+    url = server.login_url
+    while server.login_url == url:
+        time.sleep(_LOOK_AGAIN_S)
+        server = asked.service.mcp_server(server.name)
+    # The browser may be shown its page before the tools are listed.
+    return server if server.login_required else asked.service.refresh_mcp_server(server.name)
+
+
 def _show(server: McpServer) -> None:
     show_plain(f"{server.name}: {len(server.tool_ids)} tools, as of {moment(server.refreshed_at) if server.refreshed_at else 'never'}")
     for tool_id in server.tool_ids:
         show_plain(f"  {tool_id}")
     for one in server.waiting:
-        show_note(f"changed, waits for: toolagent activate {one.tool_id} {one.version}", "yellow")
+        show_note(f"{'new' if one.is_new else 'changed'}, waits for: toolagent activate {one.tool_id} {one.version}", "yellow")
     for tool_id in server.gone:
         show_note(f"not listed any more: {tool_id}", "yellow")
     for left in server.left_out:

@@ -9,6 +9,7 @@ __all__ = [
     "FILE_ID_PATTERN",
     "HEADER_NAME",
     "OWNED_VARIABLES",
+    "SECRET_IN_A_HEADER",
     "SECRET_PATTERN",
     "TOOL_ID_PATTERN",
     "CallId",
@@ -25,6 +26,8 @@ CALL_ID_PATTERN = r"^call-[A-Za-z0-9_-]{8,80}$"
 FILE_ID_PATTERN = r"^file_[0-9a-f]{32}$"
 HEADER_NAME = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"
 SECRET_PATTERN = r"^secret:[A-Z][A-Z0-9_]*$"  # noqa: S105 - a name's form, not a secret
+SECRET_IN_A_HEADER = r"((?:[A-Za-z][A-Za-z0-9-]* )?)(secret:[A-Z][A-Z0-9_]*)"  # noqa: S105 - a form too
+"""The whole value of a header that names a secret: the scheme, if any, and the name."""
 
 ToolId = Annotated[str, StringConstraints(pattern=TOOL_ID_PATTERN, max_length=128)]
 GroupId = Annotated[str, StringConstraints(pattern=TOOL_ID_PATTERN, max_length=128)]

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.contracts.identifiers import EnvironmentName, HeaderName, ToolId
+from toolagent.contracts.mcp_oauth import McpOAuth
 
 __all__ = [
     "PREFIX_PATTERN",
@@ -63,6 +64,10 @@ class McpServerSpec(Contract):
     args: Annotated[tuple[Annotated[str, Field(max_length=4_000)], ...], Field(max_length=100, strict=False)] = ()
     env: Annotated[dict[EnvironmentName, Annotated[str, Field(max_length=8_000)]], Field(max_length=100)] = {}
     headers: Annotated[dict[HeaderName, Annotated[str, Field(max_length=8_000)]], Field(max_length=50)] = {}
+    oauth: Annotated[
+        McpOAuth | None,
+        Field(description="The client that logs in at a `url`; null: the service registers itself where a login is wanted."),
+    ] = None
     prefix: Annotated[
         str | None,
         Field(pattern=PREFIX_PATTERN, max_length=64, description="Begins the ids of its tools; null: the name; empty: nothing does."),
@@ -74,10 +79,13 @@ class McpServerSpec(Contract):
 
 
 class WaitingVersion(Contract):
-    """A tool whose definition has changed: calls get it once it is activated."""
+    """A tool whose definition has changed, or that is new: calls get it once it is activated."""
 
     tool_id: ToolId
     version: str
+    is_new: Annotated[bool, Field(description="The server did not list the tool when it was added; no version of it can be called.")] = (
+        False
+    )
 
 
 class McpServer(Contract):
@@ -89,12 +97,17 @@ class McpServer(Contract):
     tool_ids: tuple[ToolId, ...] = ()
     left_out: Annotated[tuple[LeftOutTool, ...], Field(description="At most 50 of its tools that are none here.")] = ()
     left_out_total: int = 0
-    waiting: Annotated[tuple[WaitingVersion, ...], Field(description="Changed definitions, for somebody to activate.")] = ()
+    waiting: Annotated[
+        tuple[WaitingVersion, ...], Field(description="Changed definitions and new tools, for the operator to activate.")
+    ] = ()
     gone: Annotated[tuple[ToolId, ...], Field(description="Tools that it does not list any more; they are `unavailable`.")] = ()
     registered_at: datetime
     refreshed_at: Annotated[datetime | None, Field(description="When it was asked last with success; null: never.")] = None
     attempted_at: Annotated[datetime | None, Field(description="When it was asked last; null: never yet.")] = None
     error: Annotated[str, Field(description="Why the last look at it failed; empty: it did not. Its tools stay.")] = ""
+    login_required: Annotated[bool, Field(description="Its tools cannot be called, or not all, until a person logs in there.")] = False
+    login_url: Annotated[str | None, Field(description="To be opened in a browser; null: no login is under way.")] = None
+    login_until: Annotated[datetime | None, Field(description="Until when `login_url` is good.")] = None
 
 
 class McpServers(Contract):

@@ -5,6 +5,7 @@ __all__ = [
     "ContentMissingError",
     "ContentUnavailableError",
     "FileTooLargeError",
+    "McpLoginRequiredError",
     "McpServerExistsError",
     "McpServerNotReachedError",
     "McpServerNotStartedError",
@@ -100,6 +101,10 @@ class McpServerRefusedError(ValueError):
 
 class McpServerNotReachedError(RuntimeError):
     """An MCP server does not start, does not answer, or is none."""
+
+
+class McpLoginRequiredError(RuntimeError):
+    """An MCP server wants a person to log in."""
 
 
 class McpServerNotStartedError(RuntimeError):

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import SplitResult, urlsplit
 
-from toolagent.contracts.identifiers import OWNED_VARIABLES, SECRET_PATTERN
+from toolagent.contracts.identifiers import OWNED_VARIABLES, SECRET_IN_A_HEADER, SECRET_PATTERN
+from toolagent.contracts.mcp_oauth import McpGrant, McpOAuth
 from toolagent.contracts.mcp_servers import McpServerSpec, McpTransport
 from toolagent.core.calls.masking import masked_command, masked_text
 from toolagent.core.schemas import MASK
@@ -12,6 +13,7 @@ from toolagent.core.schemas import MASK
 __all__ = ["SpecFault", "settled_spec"]
 
 _PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
+_NAMES_A_SECRET = re.compile(r"(?:[A-Za-z][A-Za-z0-9-]* )?secret:")
 _NOT_PLAIN = re.compile(r"[\x00-\x1f\x7f]")
 _OWN_HEADERS = frozenset(
     {
@@ -61,9 +63,28 @@ def _faults_of_url(spec: McpServerSpec, url: str) -> Iterator[tuple[str, str]]:
     if spec.type is McpTransport.STDIO:
         yield "type", "A server with a `url` is no `stdio` one: leave `type` out, or write `http` or `sse`."
     yield from _faults_of_address(spec, url)
+    if spec.oauth is not None:
+        yield from _faults_of_oauth(spec, spec.oauth)
     for name in spec.headers:
         if name.lower() in _OWN_HEADERS:
             yield "headers", f"{name} is set by the protocol itself; leave it out."
+
+
+def _faults_of_oauth(spec: McpServerSpec, oauth: McpOAuth) -> Iterator[tuple[str, str]]:
+    if any(name.lower() == "authorization" for name in spec.headers):
+        yield "oauth", "Give either `oauth` or the header Authorization, not both."
+    if oauth.grant is McpGrant.CLIENT_CREDENTIALS and oauth.client_secret is None:
+        yield "oauth", "The grant `client_credentials` needs a `client_secret`."
+    issuer = _split(oauth.issuer) if oauth.issuer is not None else None
+    if oauth.issuer is not None and (issuer is None or issuer.scheme not in {"http", "https"} or not issuer.hostname):
+        yield "oauth", "`issuer` is the http:// or https:// URL of an authorization server."
+    secret = oauth.client_secret or ""
+    if _PLACEHOLDER.search(secret):
+        yield "oauth", "`client_secret`: a placeholder is not replaced here. Write the value, or secret:NAME and set that secret."
+    if not (secret.isascii() and (secret.isprintable() or not secret)):
+        yield "oauth", "`client_secret` holds printable ASCII only."
+    if secret.startswith("secret:") and not re.fullmatch(SECRET_PATTERN, secret):
+        yield "oauth", "`client_secret`: the name of a secret has capital letters, digits and `_`: secret:MY_KEY."
 
 
 def _faults_of_address(spec: McpServerSpec, url: str) -> Iterator[tuple[str, str]]:
@@ -79,6 +100,8 @@ def _faults_of_address(spec: McpServerSpec, url: str) -> Iterator[tuple[str, str
 
 
 def _faults_of_command(spec: McpServerSpec, command: str) -> Iterator[tuple[str, str]]:
+    if spec.oauth is not None:
+        yield "oauth", "It is for a server with a `url`."
     if spec.headers:
         yield "headers", "They are for a server with a `url`; give variables in `env`."
     if spec.type not in {None, McpTransport.STDIO}:
@@ -104,12 +127,13 @@ def _faults_of_values(field: str, given: Mapping[str, str]) -> Iterator[tuple[st
             yield field, f"{name}: a header holds printable ASCII only."
         if "\0" in value:
             yield field, f"{name}: it holds the character NUL."
-        if value.startswith("secret:") and not re.fullmatch(SECRET_PATTERN, value):
+        form = SECRET_IN_A_HEADER if field == "headers" else SECRET_PATTERN
+        if _NAMES_A_SECRET.match(value) and not re.fullmatch(form, value) and (field == "headers" or value.startswith("secret:")):
             yield field, f"{name}: the name of a secret has capital letters, digits and `_`: secret:MY_KEY."
 
 
 def _shows_secret(spec: McpServerSpec, url: str) -> bool:
-    return "secret:" in url or any(value.startswith("secret:") for value in spec.headers.values())
+    return "secret:" in url or spec.oauth is not None or any(_NAMES_A_SECRET.match(value) for value in spec.headers.values())
 
 
 def _split(url: str) -> SplitResult | None:

@@ -7,6 +7,7 @@ from pydantic import Field
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import HeaderName, SecretName
+from toolagent.contracts.mcp_oauth import McpOAuth
 from toolagent.contracts.sources.source import PackedSource, ScriptLanguage, SharedProcess, Traits, WithoutUser
 
 __all__ = ["McpHints", "McpSource", "Revision"]
@@ -61,7 +62,10 @@ class McpSource(PackedSource):
     remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
     auth_header: HeaderName = "Authorization"
     auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
-    headers: Annotated[dict[HeaderName, str], Field(description="Further headers; `secret:NAME` as a value is that secret.")] = {}
+    headers: Annotated[
+        dict[HeaderName, str], Field(description="Further headers; `secret:NAME`, also after a scheme, is that secret.")
+    ] = {}
+    oauth: Annotated[McpOAuth | None, Field(description="The client that logs in at a registered server.")] = None
     only_public: Annotated[bool, Field(description="Ask it only at public addresses.")] = False
     server: Annotated[
         str | None,
@@ -92,7 +96,7 @@ class McpSource(PackedSource):
     @property
     def remedy(self) -> str:
         is_ours = self.host_dir is not None and self.url is None
-        return "" if is_ours else "is one of an MCP server. Mend the server, or tell whoever runs it."
+        return "" if is_ours else "is one of an MCP server. Repair the server, or tell its operator."
 
     def packed_as(self, archive: str | None) -> Self:
         """The same with these files; unchanged for a server elsewhere, or a program of the machine."""

@@ -1,0 +1,255 @@
+"""Logins at registered MCP servers: begun, finished, and renewed once for all who use them."""
+
+import asyncio
+import time
+from collections import deque
+from dataclasses import replace
+from datetime import timedelta
+from typing import Protocol, TypeVar
+
+import httpx2
+from mcp.client.auth.utils import extract_scope_from_www_auth
+from mcp.server.request_state import InvalidRequestState
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types import JSONRPC_VERSION
+from pydantic import BaseModel, ValidationError
+
+from engine.runtimes.failures import NotSent
+from engine.runtimes.http.remote_keys import Secrets, filled, key_of
+from engine.runtimes.mcp.oauth.flow import Flow, Granted, Visit
+from engine.runtimes.mcp.oauth.logins import LOGIN_REQUIRED, is_refusal, login_required
+from engine.runtimes.mcp.oauth.sending import Ask
+from engine.store.clock import now
+from engine.store.mcp_logins import McpLoginRow, McpLoginRows, PendingLogin
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.mcp_oauth import McpGrant
+from toolagent.contracts.sources import McpSource
+
+_GOOD_FOR = timedelta(minutes=15)
+_EARLIER_S = 10.0
+"""A token is renewed so long before it expires."""
+_LEASE_S = 60.0
+"""Longer than a renewal takes: who has not renewed it by then is dead."""
+_AGAIN_S = 0.1
+_FORBIDDEN = 403
+_SHOWN = 8
+"""Tokens of a connection that are masked in what its server says: the last ones."""
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class LoginFailed(Exception):
+    """The message says why, to a person at a browser."""
+
+
+class Seal(Protocol):
+    """Encrypts with a key that all hosts and front doors have. `mcp.server.request_state.AESGCMRequestStateCodec` is one."""
+
+    def seal(self, payload: bytes) -> str: ...
+    def unseal(self, token: str) -> bytes:
+        """Raises InvalidRequestState."""
+        ...
+
+
+class McpLogins:
+    """All raise StoreUnavailableError."""
+
+    def __init__(self, rows: McpLoginRows, seal: Seal, ask: Ask, secrets: Secrets) -> None:
+        self._rows, self._seal, self._ask, self._secrets = rows, seal, ask, secrets
+        self._renewals: dict[tuple[str, str], asyncio.Task[tuple[McpLoginRow, Granted]]] = {}
+
+    def of(self, source: McpSource) -> "StoredLogin":
+        """For one connection to a registered server at a URL."""
+        return StoredLogin(self, source)
+
+    async def begin(self, source: McpSource, redirect_uri: str) -> PendingLogin | None:
+        """A login for a browser, to be kept; None where the service has logged in by itself. Raises NotSent."""
+        name, url = _place(source)
+        row = await self._rows.get(name, url)
+        refusal = await self._ask(_first_request(source, filled(url, self._secrets)[0]))
+        if not is_refusal(refusal):
+            message = f"The MCP server {name} wants no login: it answered {refusal.status_code} without one."
+            raise NotSent(ErrorType.VALIDATION_ERROR, message)
+        flow = self.flow(source, redirect_uri=redirect_uri, more=row.scope if row else None)
+        visit = await flow.begun(refusal)
+        if visit is None:
+            await self._rows.keep(name, url, self.sealed(flow.granted))
+            return None
+        return PendingLogin(name, url, visit.state, visit.url, now() + _GOOD_FOR, self.sealed(visit))
+
+    async def keep(self, login: PendingLogin) -> bool:
+        """Have it wait for its browser, in place of an earlier one. False where the server is not registered any more."""
+        return await self._rows.begin(login)
+
+    async def finish(self, state: str, code: str, iss: str | None, error: str) -> str:
+        """A browser came back: the name of the server that is logged in at. Raises LoginFailed."""
+        pending = await self._rows.take(state) if state else None
+        if pending is None:
+            raise LoginFailed("This login is not known, or over: each can be finished once, and a newer one takes its place.")
+        again = f"Make a new one: toolagent mcp login {pending.name}"
+        if pending.until < now():
+            raise LoginFailed(f"This login has expired. {again}")
+        if error or not code:
+            raise LoginFailed(f"The authorization server did not agree: {error or 'it gave no code'}. {again}")
+        try:
+            visit = self.opened(Visit, pending.visit, pending.name)
+            flow = Flow(_without_query(pending.url), self._ask, visit.granted, redirect_uri=visit.redirect_uri)
+            await flow.returned(visit, code, iss)
+        except NotSent as failure:
+            raise LoginFailed(f"{failure.message} {again}") from failure
+        if not await self._rows.keep(pending.name, pending.url, self.sealed(flow.granted)):
+            raise LoginFailed(f"The MCP server {pending.name} was removed meanwhile.")
+        return pending.name
+
+    async def forget_unregistered(self, name: str) -> None:
+        """What was kept for a server that was not taken in after all."""
+        await self._rows.forget_unregistered(name)
+
+    async def read(self, source: McpSource) -> tuple[McpLoginRow, Granted]:
+        """As it stands now. Raises NotSent where it was sealed with another key."""
+        name, url = _place(source)
+        row = await self._rows.get(name, url) or McpLoginRow(name, url)
+        granted = self.opened(Granted, row.sealed, name) if row.sealed else Granted()
+        granted.remember()
+        return row, granted
+
+    async def logged_in(self, source: McpSource, refusal: httpx2.Response) -> tuple[McpLoginRow, Granted]:
+        """By the service itself. Raises NotSent."""
+        name, url = _place(source)
+        flow = self.flow(source)
+        await flow.begun(refusal)
+        await self._rows.keep(name, url, self.sealed(flow.granted), is_new=True)
+        return await self.read(source)
+
+    async def renewed(self, source: McpSource) -> tuple[McpLoginRow, Granted]:
+        """With a new token. A caller that goes away does not end it: the answer may hold the only token to renew with. Raises NotSent."""
+        key = _place(source)
+        task = self._renewals.get(key)
+        if task is None:
+            task = self._renewals[key] = asyncio.create_task(self._renew(source), name="renew an MCP login")
+            task.add_done_callback(lambda done: self._note_end(key, done))
+        return await asyncio.shield(task)
+
+    async def require(self, row: McpLoginRow, scope: str | None) -> NotSent:
+        """Have `GET /mcp_servers` say that a person has to log in; what a call is told of it."""
+        await self._rows.require(row.name, row.url, scope, row.number)
+        return _required(row.name, f"It wants more scopes: {scope}. " if scope else "")
+
+    def flow(self, source: McpSource, granted: Granted | None = None, *, redirect_uri: str | None = None, more: str | None = None) -> Flow:
+        """Raises NotSent where the client's secret is not set."""
+        given = source.oauth
+        secret = key_of(given.client_secret, self._secrets) if given else None
+        return Flow(_without_query(_place(source)[1]), self._ask, granted, redirect_uri=redirect_uri, given=given, secret=secret, more=more)
+
+    def sealed(self, value: BaseModel) -> str:
+        return self._seal.seal(value.model_dump_json(exclude_none=True).encode())
+
+    def opened(self, kind: type[T], sealed: str, name: str) -> T:
+        """Raises NotSent."""
+        try:
+            return kind.model_validate_json(self._seal.unseal(sealed))
+        except (InvalidRequestState, ValidationError) as error:
+            remedy = "Give all hosts one TOOL_AGENT_SECRET_MCP_STATE_KEY, and log in again."
+            message = f"The login at {name} was sealed with another key. {remedy}"
+            raise login_required(message) from error
+
+    async def _renew(self, source: McpSource) -> tuple[McpLoginRow, Granted]:
+        row, granted = await self.read(source)
+        while not await self._rows.lease(row, _LEASE_S):
+            # Somebody else renews it.
+            await asyncio.sleep(_AGAIN_S)
+            newer, granted = await self.read(source)
+            if newer.number != row.number:
+                return newer, granted
+        flow = self.flow(source, granted)
+        try:
+            await flow.renewed()
+        except NotSent as failure:
+            if failure.details.get("reason") != LOGIN_REQUIRED:
+                await self._rows.give_back(row)
+                raise
+            await self._rows.drop(row)
+            raise _required(row.name, f"{failure.message} ") from failure
+        if not await self._rows.renew(row, self.sealed(flow.granted)):
+            return await self.read(source)
+        return replace(row, number=row.number + 1), flow.granted
+
+    def _note_end(self, key: tuple[str, str], done: asyncio.Task[tuple[McpLoginRow, Granted]]) -> None:
+        self._renewals.pop(key, None)
+        if not done.cancelled():
+            done.exception()
+
+
+class StoredLogin:
+    """The login at one server, for one connection: what it has in hand is read anew where the server refuses it."""
+
+    def __init__(self, logins: McpLogins, source: McpSource) -> None:
+        self._logins, self._source = logins, source
+        self._granted: Granted | None = None
+        self._recent = deque[str](maxlen=_SHOWN)
+        self.shown: list[str] = []
+
+    async def token(self) -> str | None:
+        if self._granted is None or self._is_over(self._granted):
+            _, self._granted = await self._logins.read(self._source)
+            if self._is_over(self._granted) and self._can_renew(self._granted):
+                _, self._granted = await self._logins.renewed(self._source)
+        return self._noted(self._granted)
+
+    async def renewed(self, used: str | None, refusal: httpx2.Response) -> str:
+        row, granted = await self._logins.read(self._source)
+        scope = extract_scope_from_www_auth(refusal) if refusal.status_code == _FORBIDDEN else None
+        if granted.tokens is None or granted.tokens.access_token == used:
+            if scope is not None:
+                raise await self._logins.require(row, scope)
+            if self._can_renew(granted):
+                _, granted = await self._logins.renewed(self._source)
+            elif self._source.oauth is not None and self._source.oauth.grant is McpGrant.CLIENT_CREDENTIALS:
+                _, granted = await self._logins.logged_in(self._source, refusal)
+        self._granted = granted
+        token = self._noted(granted)
+        if token is None or token == used:
+            raise await self._logins.require(row, None)
+        return token
+
+    def _can_renew(self, granted: Granted) -> bool:
+        return self._logins.flow(self._source, granted).can_renew
+
+    def _is_over(self, granted: Granted) -> bool:
+        return granted.expires_at is not None and granted.expires_at - _EARLIER_S < time.time()
+
+    def _noted(self, granted: Granted) -> str | None:
+        """The token, which is masked from now on in what the server says."""
+        if granted.tokens is None:
+            return None
+        token = granted.tokens.access_token
+        if token not in self._recent:
+            if len(self._recent) == _SHOWN:
+                self.shown.remove(self._recent[0])
+            self._recent.append(token)
+            self.shown.append(token)
+        return token
+
+
+def _place(source: McpSource) -> tuple[str, str]:
+    """Name and URL of a registered server."""
+    return source.server or "", source.url or ""
+
+
+def _without_query(url: str) -> str:
+    """What a token is for: a query may hold a key."""
+    return url.partition("?")[0]
+
+
+def _first_request(source: McpSource, url: str) -> httpx2.Request:
+    """What every server that wants a login refuses."""
+    headers = {"Accept": "application/json, text/event-stream", MCP_PROTOCOL_VERSION_HEADER: "2025-11-25"}
+    if source.transport == "sse":
+        return httpx2.Request("GET", url, headers=headers)
+    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tool-agent", "version": "1"}}
+    return httpx2.Request("POST", url, headers=headers, json={"jsonrpc": JSONRPC_VERSION, "id": 0, "method": "initialize", "params": about})
+
+
+def _required(name: str, why: str) -> NotSent:
+    remedy = f"Run `toolagent mcp login {name}`, or POST /mcp_servers/{name}/login, and open the URL in a browser."
+    return login_required(f"The MCP server {name} wants a login. {why}{remedy}")

@@ -1,0 +1,148 @@
+"""The table `mcp_logins`: what logins at MCP servers gave, sealed, and one login of each server that waits for its browser."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Update, delete, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.clock import now, timestamp
+from engine.store.database import Database
+from engine.store.server_tables import mcp_logins, mcp_servers
+
+_PENDING = dict.fromkeys(("state", "login_url", "login_until", "visit"))
+_SETTLED = dict.fromkeys(("required_at", "scope", "leased_until"))
+
+
+@dataclass(frozen=True, slots=True)
+class McpLoginRow:
+    """`url` is the server's: what was given there is shown to no other. `number` grows with each change of `sealed`.
+
+    `scope` is what the server asked for besides.
+    """
+
+    name: str
+    url: str
+    number: int = 0
+    sealed: str | None = None
+    scope: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingLogin:
+    """`visit` is sealed."""
+
+    name: str
+    url: str
+    state: str
+    login_url: str
+    until: datetime
+    visit: str
+
+
+class McpLoginRows:
+    """All raise StoreUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, name: str, url: str) -> McpLoginRow | None:
+        """None where the server of this name is at another URL."""
+        columns = (mcp_logins.c.number, mcp_logins.c.sealed, mcp_logins.c.scope)
+        found = await self._database.rows(select(*columns).where(mcp_logins.c.name == name, mcp_logins.c.url == url))
+        return next((McpLoginRow(name, url, number, sealed, scope) for number, sealed, scope in found), None)
+
+    async def require(self, name: str, url: str, scope: str | None = None, number: int | None = None) -> None:
+        """Write down that a person has to log in, at a server that is registered; with `number` unless something was renewed meanwhile."""
+        async with self._database.write(alone=_alone(name)) as connection:
+            there = await _number(connection, name, url)
+            if not await _is_registered(connection, name) or (number is not None and (there or 0) != number):
+                return
+            asked = {"scope": scope} if scope else {}
+            await _put(connection, name, url, {"required_at": timestamp(now()), "leased_until": None, **asked})
+
+    async def begin(self, login: PendingLogin) -> bool:
+        """Put it in the place of an earlier one that is not over. False where the server is not registered any more."""
+        async with self._database.write(alone=_alone(login.name)) as connection:
+            if not await _is_registered(connection, login.name):
+                return False
+            pending = {"state": login.state, "login_url": login.login_url, "login_until": timestamp(login.until), "visit": login.visit}
+            is_first = await _number(connection, login.name, login.url) is None
+            await _put(connection, login.name, login.url, {**pending, **({"required_at": timestamp(now())} if is_first else {})})
+            return True
+
+    async def take(self, state: str) -> PendingLogin | None:
+        """The login of this state, which is over with that."""
+        async with self._database.write() as connection:
+            mine = mcp_logins.c.state == state
+            query = select(mcp_logins).where(mine).with_for_update()
+            row = (await connection.execute(query)).mappings().one_or_none()
+            if row is None:
+                return None
+            await connection.execute(update(mcp_logins).where(mine).values(**_PENDING))
+            until = datetime.fromisoformat(row["login_until"])
+            return PendingLogin(row["name"], row["url"], state, row["login_url"], until, row["visit"])
+
+    async def keep(self, name: str, url: str, sealed: str, *, is_new: bool = False) -> bool:
+        """What a login gave, in place of what there was. False where the server is not there any more; a new one need not be yet."""
+        async with self._database.write(alone=_alone(name)) as connection:
+            if not is_new and not await _is_registered(connection, name):
+                return False
+            number = (await _number(connection, name, url) or 0) + 1
+            await _put(connection, name, url, {"number": number, "sealed": sealed, **_SETTLED})
+            return True
+
+    async def lease(self, row: McpLoginRow, for_s: float) -> bool:
+        """Whether the caller is the one to renew it, for so many seconds."""
+        free = or_(mcp_logins.c.leased_until.is_(None), mcp_logins.c.leased_until < timestamp(now()))
+        until = timestamp(now() + timedelta(seconds=for_s))
+        return await self._changed(update(mcp_logins).where(*_is(row), free).values(leased_until=until))
+
+    async def give_back(self, row: McpLoginRow) -> None:
+        """Nothing came of the renewal."""
+        await self._changed(update(mcp_logins).where(*_is(row)).values(leased_until=None))
+
+    async def drop(self, row: McpLoginRow) -> None:
+        """The authorization server renews it no more: a person has to log in."""
+        gone = {"number": row.number + 1, "sealed": None, "leased_until": None, "required_at": timestamp(now())}
+        await self._changed(update(mcp_logins).where(*_is(row)).values(**gone))
+
+    async def renew(self, row: McpLoginRow, sealed: str) -> bool:
+        """False where something else took its place meanwhile."""
+        values = {"number": row.number + 1, "sealed": sealed, "leased_until": None, "required_at": None}
+        return await self._changed(update(mcp_logins).where(*_is(row)).values(**values))
+
+    async def forget_unregistered(self, name: str) -> None:
+        """What was kept for a server that was not taken in after all."""
+        stray = mcp_logins.c.name.not_in(select(mcp_servers.c.name))
+        async with self._database.write_once() as connection:
+            await connection.execute(delete(mcp_logins).where(mcp_logins.c.name == name, stray))
+
+    async def _changed(self, statement: Update) -> bool:
+        async with self._database.write_once() as connection:
+            return bool((await connection.execute(statement)).rowcount)
+
+
+def _alone(name: str) -> str:
+    return f"mcp_login:{name}"
+
+
+def _is(row: McpLoginRow):
+    return (mcp_logins.c.name == row.name, mcp_logins.c.url == row.url, mcp_logins.c.number == row.number)
+
+
+async def _put(connection: AsyncConnection, name: str, url: str, values: Mapping[str, object]) -> None:
+    """Change the row; at another URL nothing of before holds."""
+    if await _number(connection, name, url) is None:
+        await connection.execute(delete(mcp_logins).where(mcp_logins.c.name == name))
+        await connection.execute(insert(mcp_logins).values(name=name, url=url, number=0))
+    await connection.execute(update(mcp_logins).where(mcp_logins.c.name == name).values(**values))
+
+
+async def _number(connection: AsyncConnection, name: str, url: str) -> int | None:
+    return await connection.scalar(select(mcp_logins.c.number).where(mcp_logins.c.name == name, mcp_logins.c.url == url))
+
+
+async def _is_registered(connection: AsyncConnection, name: str) -> bool:
+    return await connection.scalar(select(mcp_servers.c.name).where(mcp_servers.c.name == name)) is not None

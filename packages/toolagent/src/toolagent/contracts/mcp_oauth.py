@@ -1,0 +1,38 @@
+"""Credentials for the login at an MCP server."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from toolagent.contracts.contract import Contract
+
+
+class McpGrant(StrEnum):
+    """How a token is asked for."""
+
+    AUTHORIZATION_CODE = "authorization_code"
+    """A person logs in, in a browser."""
+    CLIENT_CREDENTIALS = "client_credentials"
+    """The service logs in as itself."""
+
+
+_Scope = Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$", max_length=200)]
+
+
+class McpOAuth(Contract):
+    """A client that the authorization server of an MCP server knows. Without one, the service registers itself there."""
+
+    client_id: Annotated[str, Field(pattern=r"^[\x20-\x7e]+$", max_length=2_000)]
+    client_secret: Annotated[
+        str | None, Field(min_length=1, max_length=8_000, description="Named, `secret:NAME`; null: the client has none.")
+    ] = None
+    scopes: Annotated[tuple[_Scope, ...], Field(max_length=50, strict=False, description="Empty: those that the server asks for.")] = ()
+    grant: Annotated[McpGrant, Field(strict=False)] = McpGrant.AUTHORIZATION_CODE
+    issuer: Annotated[
+        str | None,
+        Field(
+            max_length=2_000,
+            description="The authorization server that gave them out: no other is shown them. Null: any that the server names.",
+        ),
+    ] = None

@@ -1,6 +1,7 @@
 """Logins at MCP servers: begun, finished by a browser, renewed, refused, and what is not shown of them."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -17,6 +18,7 @@ from engine.runtimes.mcp.oauth.logins import LOGIN_REQUIRED
 from engine.store.database import Database
 from engine.store.mcp_servers import McpServerRows
 from tests.api.conftest import BASE_URL, House, browse, logins_at, reached_by, registered_servers, with_doors
+from tests.api.serving import served
 from tests.api.test_mcp_servers import refused, register, secrets_in
 from tests.mcp_servers.authorized import Authorized, authorized, visited
 from toolagent.contracts.calls import ErrorType
@@ -237,7 +239,7 @@ async def test_a_given_client_is_used_and_shown_to_its_authorization_server_only
     [
         ({"client_id": "x", "grant": "client_credentials"}, {}, "oauth"),
         ({"client_id": "x"}, {"headers": {"Authorization": "Bearer abcdefgh12"}}, "oauth"),
-        ({"client_id": "x", "client_secret": "secret:MY_KEY"}, {}, "oauth"),
+        ({"client_id": "x", "scopes": ["a b"]}, {}, "oauth"),
         ({"client_id": "x"}, {"url": "http://far.example/mcp"}, "url"),
         ({"client_id": ""}, {}, "oauth.client_id"),
     ],
@@ -291,3 +293,22 @@ async def test_a_server_that_wants_no_login_or_is_started_here_has_none(house: H
     site.instead["/mcp"] = Response("", 200)
     assert refused(await house.http.post("/mcp_servers/far/login")) == (422, "invalid_request", "url")
     assert refused(await house.http.post("/mcp_servers/none/login")) == (404, "server_not_found", "")
+
+
+@pytest.mark.parametrize("words", [("add", "far", "URL"), ("login", "far")])
+async def test_the_command_line_shows_the_url_and_waits(house: House, site: Authorized, words: tuple[str, ...]) -> None:
+    if words[0] == "login":
+        await register(house, "far", url=site.url)
+    async with served(house.dependencies) as url:
+        given = [site.url if word == "URL" else word for word in words]
+        command = [sys.executable, "-m", "toolagent.cli.app", "mcp", *given, "--url", url]
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+        assert process.stderr is not None
+        async with asyncio.timeout(60):
+            while not (line := (await process.stderr.readline()).decode()).startswith(site.url.removesuffix("/mcp")):
+                assert line, "It ended without a URL."
+            async with httpx.AsyncClient() as browser:
+                assert (await browser.get(await visited(line.strip()))).status_code == 200
+            out, _ = await process.communicate()
+    assert (process.returncode, out.decode().splitlines()[1:]) == (0, ["  far_whoami"])

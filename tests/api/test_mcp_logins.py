@@ -301,7 +301,7 @@ async def test_the_command_line_shows_the_url_and_waits(house: House, site: Auth
         await register(house, "far", url=site.url)
     async with served(house.dependencies) as url:
         given = [site.url if word == "URL" else word for word in words]
-        command = [sys.executable, "-m", "toolagent.cli.app", "mcp", *given, "--url", url]
+        command = [sys.executable, "-m", "toolagent.cli", "mcp", *given, "--url", url]
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
         assert process.stderr is not None

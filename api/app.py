@@ -21,6 +21,7 @@ from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
 from api.reading.encoded_paths import EncodedPaths
 from api.routes import ROUTERS
 from api.security import Gate
+from api.views.event_streams import EventStreams
 
 MCP_PATH = "/mcp"
 
@@ -48,6 +49,7 @@ def create_app(dependencies: Dependencies) -> FastAPI:
     )
     app.state.dependencies = dependencies
     app.state.stopping = asyncio.Event()
+    app.state.streams = EventStreams(app.state.stopping)
     handle_errors(app)
     _add_pages(app)
     for router in ROUTERS:

@@ -1,12 +1,11 @@
 """From a message to its answer, and what is shown of conversations."""
 
 import asyncio
-import contextlib
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 
-from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import JsonValue
 from pydantic_core import to_json
 from starlette.responses import Response
@@ -15,7 +14,7 @@ from api.errors import Refusal, bad_field
 from api.ports import Dependencies
 from api.problems import ProblemKind
 from api.reading.chat_bodies import ChatBody
-from api.views.task_events import EVENT_HEADERS, LAST_EVENT_ID, RETRY_MS, position_of
+from api.views.event_streams import HEARTBEAT_S, LAST_EVENT_ID, RETRY_MS, EventStreams, position_of
 from toolagent.client import names
 from toolagent.client.failures import ChatRefusedError, ChatUnreachableError
 from toolagent.contracts.calls import ErrorType
@@ -27,7 +26,6 @@ _LOOK_S = 0.1
 _IDLE_LOOK_S = 1.0
 """Each look is two queries: who follows a chat in which nothing happens looks less and less often, down to this."""
 
-_HEARTBEAT_S = 5.0
 _RETRY = {"Retry-After": "1"}
 
 
@@ -36,8 +34,9 @@ async def answered(dependencies: Dependencies, body: ChatBody, key: str | None) 
     return await _said(dependencies, _message(dependencies, body, key), is_named=key is not None)
 
 
-async def streamed(dependencies: Dependencies, body: ChatBody, key: str | None, stopping: asyncio.Event) -> Response:
+async def streamed(dependencies: Dependencies, body: ChatBody, key: str | None, streams: EventStreams) -> Response:
     """The answer as it is written. What is refused is refused before the stream begins. Raises Refusal."""
+    streams.require_room()
     message = _message(dependencies, body, key)
     before = await dependencies.chats.position_before(message.chat_id, message.message_id)
     answer = asyncio.create_task(_said(dependencies, message, is_named=key is not None), name=f"answer {message.message_id}")
@@ -53,7 +52,7 @@ async def streamed(dependencies: Dependencies, body: ChatBody, key: str | None, 
         raise
     if answer.done():
         answer.result()
-    return EventSourceResponse(_written(dependencies, message, before, answer, stopping), headers=EVENT_HEADERS)
+    return streams.response(_written(dependencies, message, before, answer, streams))
 
 
 async def listed(dependencies: Dependencies, limit: int, before: str | None) -> ChatListing:
@@ -82,15 +81,16 @@ async def deleted(dependencies: Dependencies, chat_id: str) -> None:
     await dependencies.chats.forget(chat_id)
 
 
-async def followed(dependencies: Dependencies, chat_id: str, last: str | None, stopping: asyncio.Event) -> Response:
+async def followed(dependencies: Dependencies, chat_id: str, last: str | None, streams: EventStreams) -> Response:
     """A stream of what happens in the chat, which ends when that is deleted or the service stops. Raises Refusal."""
+    streams.require_room()
     position = position_of(last)
     await _found(dependencies, chat_id)
     newest = await dependencies.chats.last_position(chat_id)
     if position > newest:
         message = f"The chat has no event {position}, its last is {newest}: leave the header out to begin with the first that is kept."
         raise bad_field(LAST_EVENT_ID, message)
-    return EventSourceResponse(_happening(dependencies, chat_id, position, stopping), headers=EVENT_HEADERS)
+    return streams.response(_happening(dependencies, chat_id, position, streams))
 
 
 async def _said(dependencies: Dependencies, message: ChatMessage, *, is_named: bool) -> ChatReply:
@@ -115,12 +115,12 @@ async def _require_same(dependencies: Dependencies, message: ChatMessage) -> Non
 
 
 async def _written(
-    dependencies: Dependencies, message: ChatMessage, position: int, answer: asyncio.Task[ChatReply], stopping: asyncio.Event
-) -> AsyncIterator[bytes]:
+    dependencies: Dependencies, message: ChatMessage, position: int, answer: asyncio.Task[ChatReply], streams: EventStreams
+) -> AsyncGenerator[bytes]:
     """`chunk` for each part, then `done`; where there is no answer, `error` with what a plain request would be refused with."""
     yield format_sse_event(retry=RETRY_MS)
     try:
-        async for event in _events(dependencies, message.chat_id, position, stopping, _LOOK_S, answer.done):
+        async for event in _events(dependencies, message.chat_id, position, streams, _LOOK_S, answer.done):
             if event is None:
                 yield KEEPALIVE_COMMENT
             elif event.message_id == message.message_id and event.event is not ChatEventKind.MESSAGE:
@@ -133,18 +133,18 @@ async def _written(
         answer.cancel()
 
 
-async def _happening(dependencies: Dependencies, chat_id: str, position: int, stopping: asyncio.Event) -> AsyncIterator[bytes]:
+async def _happening(dependencies: Dependencies, chat_id: str, position: int, streams: EventStreams) -> AsyncGenerator[bytes]:
     yield format_sse_event(retry=RETRY_MS)
-    async for event in _events(dependencies, chat_id, position, stopping, _IDLE_LOOK_S, lambda: False):
+    async for event in _events(dependencies, chat_id, position, streams, _IDLE_LOOK_S, lambda: False):
         yield KEEPALIVE_COMMENT if event is None else _sent(event)
 
 
 async def _events(
-    dependencies: Dependencies, chat_id: str, position: int, stopping: asyncio.Event, longest_s: float, is_over: Callable[[], bool]
-) -> AsyncIterator[ChatEvent | None]:
+    dependencies: Dependencies, chat_id: str, position: int, streams: EventStreams, longest_s: float, is_over: Callable[[], bool]
+) -> AsyncGenerator[ChatEvent | None]:
     """Until it `is_over`, and what came before that was given; None now and then, where nothing happens. `longest_s`: between looks."""
     spoken, pause_s = time.monotonic(), _LOOK_S
-    while not stopping.is_set():
+    while not streams.stopping.is_set():
         was_over = is_over()
         try:
             events = await dependencies.chats.events_after(chat_id, position)
@@ -156,11 +156,10 @@ async def _events(
             position, spoken, pause_s = event.position, time.monotonic(), _LOOK_S
             yield event
         if not events:
-            if time.monotonic() - spoken >= _HEARTBEAT_S:
+            if time.monotonic() - spoken >= HEARTBEAT_S:
                 spoken = time.monotonic()
                 yield None
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), pause_s)
+            await streams.pause(pause_s)
             pause_s = min(2 * pause_s, longest_s)
 
 

@@ -95,7 +95,7 @@ _PROBLEM_MESSAGES: Mapping[ProblemKind, str] = {
     ProblemKind.TOO_MANY_MESSAGES: "50 messages were said to task 'create_a1b2c3d4' already, and it hears no more.",
     ProblemKind.IDEMPOTENCY_CONFLICT: "This key was used for another request. Choose a new one.",
     ProblemKind.NO_EARLIER_VERSION: "No version of 'word_counter' that can be called was active before 1.0.0.",
-    ProblemKind.NOT_REPAIRABLE: "The tool 'echo' is a part of this service. Report the error to whoever maintains that.",
+    ProblemKind.NOT_REPAIRABLE: "The tool 'echo' is a part of this service. Report the error to its operator.",
     ProblemKind.REPAIR_RUNNING: "'word_counter' is being repaired already, by repair_a1b2c3d4.",
     ProblemKind.FILE_NOT_FOUND: "There is no file 'file_00000000000000000000000000000000'.",
     ProblemKind.RANGE_NOT_SATISFIABLE: "The range 'bytes=99-' is beyond the end of the file, which has 10 bytes.",

@@ -11,9 +11,7 @@ from fastapi import Depends
 from pydantic import JsonValue
 from starlette.requests import Request
 
-from engine.concierge.concierge import Concierge
-from engine.registry.matching.matching import Matching
-from engine.registry.registry import ToolRegistry
+from api.catalog_ports import Concierge, Registry, Search
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
@@ -331,8 +329,8 @@ class Dependencies:
     """
 
     client: Calls
-    registry: ToolRegistry
-    matching: Matching
+    registry: Registry
+    matching: Search
     concierge: Concierge
     routes: Routes
     groups: Groups

@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from engine.store.database import Database, UnusableDatabaseError, migrate
-from engine.upkeep.removal.kept_files import sweeping_files
+from engine.upkeep.removal.kept_files import Retention, sweeping_files
 from toolagent.core.failures import StoreUnwritableError
 from workers.failures import CannotRun
 from workers.parts import Store
+from workers.settings.kept import RetentionSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 
@@ -37,12 +38,18 @@ async def opened_store(settings: Settings, state: StateDirectory) -> AsyncGenera
         ) from error
     try:
         store = Store(database, settings, state)
-        kept = settings.retention
-        retention, of_tasks = timedelta(hours=kept.file_retention_hours), timedelta(hours=kept.task_retention_hours)
-        async with sweeping_files(database, store.content, state.content, retention, of_tasks):
+        async with sweeping_files(database, store.content, state.content, _retention(settings.retention)):
             try:
                 yield store
             finally:
                 store.audit.close()
     finally:
         await database.close()
+
+
+def _retention(settings: RetentionSettings) -> Retention:
+    return Retention(
+        files=timedelta(hours=settings.file_retention_hours),
+        tasks=timedelta(hours=settings.task_retention_hours),
+        chats=timedelta(hours=settings.chat_retention_hours),
+    )

@@ -19,7 +19,7 @@ _OF_MANIFEST = {
 class RegisterTool(Arguments):
     tool_id: Annotated[str, Field(description="The id that the task names.")]
     name: Annotated[str, Field(min_length=1, max_length=200, description="For people.")]
-    description: Annotated[str, Field(min_length=1, max_length=4_000, description="What it does, for whoever looks for a tool.")]
+    description: Annotated[str, Field(min_length=1, max_length=4_000, description="What it does, for callers that look for a tool.")]
     runtime_type: Annotated[Literal["uv", "local", "docker"], Field(description="`uv` and `local` are the same.")]
     internal_port: Annotated[int, Field(ge=0, le=65_535, description="Of a server in a container; 0 for uv, which is told its port.")]
     category: Annotated[str, Field(min_length=1, max_length=64)] = "custom"

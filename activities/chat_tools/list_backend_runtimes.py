@@ -11,7 +11,7 @@ from toolagent.contracts.backend_runtimes import BackendRuntime
 _SAID = {
     BackendRuntime.LOCAL: "a process on a host of this service, in an environment of its own",
     BackendRuntime.DOCKER: "a container",
-    BackendRuntime.REMOTE: "somebody's API or a service in a cloud",
+    BackendRuntime.REMOTE: "an API of another provider, or a service in a cloud",
 }
 
 

@@ -13,8 +13,8 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS, PaginatedRequestParams
 from pydantic import JsonValue
 
+from api.catalog_ports import Registry
 from api.ports import Groups
-from engine.registry.registry import ToolRegistry
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import ToolStatus
@@ -24,7 +24,7 @@ from toolagent.core.formats.names import tool_id_of, vendor_names
 from toolagent.core.formats.schemas import UnsuitableTool, object_schema
 
 PAGE = 100
-_NO_CURSOR = "cursor: it is none that this server gave. List again without one."
+
 _FRESH_S = 1.0
 """How old the number of the catalog may be that an answer is made of."""
 
@@ -61,7 +61,7 @@ class Snapshot:
 class ToolCatalog:
     """`number` tells when tools change. All methods that wait raise StoreUnavailableError."""
 
-    def __init__(self, registry: ToolRegistry, groups: Groups, number: Callable[[], Awaitable[int]]) -> None:
+    def __init__(self, registry: Registry, groups: Groups, number: Callable[[], Awaitable[int]]) -> None:
         self._registry, self._groups, self._number = registry, groups, number
         self._looked_at = float("-inf")
         self._snapshot = Snapshot(-1)
@@ -99,10 +99,10 @@ class ToolCatalog:
         """Tools in MCP's form, and the cursor of those that follow. Raises MCPError for a cursor that is none of ours."""
         snapshot = await self.now(0.0)
         ids = await self._selected(snapshot, selection)
-        start = bisect_right(ids, _position(cursor)) if cursor is not None else 0
+        start = bisect_right(ids, _tool_before(cursor)) if cursor is not None else 0
         shown = ids[start : start + PAGE]
         tools = [as_mcp(snapshot.entries[tool_id].manifest, self._called[tool_id]) for tool_id in shown]
-        return tools, _cursor(shown[-1]) if start + PAGE < len(ids) else None
+        return tools, cursor_after(shown[-1]) if start + PAGE < len(ids) else None
 
     def listed(self, entry: ToolEntry) -> dict[str, JsonValue]:
         """One tool in MCP's form."""
@@ -146,7 +146,25 @@ def _snapshot_of(number: int, entries: Sequence[ToolEntry]) -> tuple[Snapshot, M
 def refuse_cursor(params: PaginatedRequestParams | None) -> None:
     """Of a listing that has one page. Raises MCPError."""
     if params is not None and params.cursor is not None:
-        raise MCPError(INVALID_PARAMS, _NO_CURSOR)
+        raise no_cursor()
+
+
+def no_cursor() -> MCPError:
+    """The error of a cursor that this server did not give."""
+    return MCPError(INVALID_PARAMS, "cursor: it is none that this server gave. List again without one.")
+
+
+def cursor_after(item: str) -> str:
+    """The cursor of what follows this item."""
+    return base64.urlsafe_b64encode(item.encode()).decode()
+
+
+def item_before(cursor: str) -> str:
+    """What `cursor_after` was given; empty for a cursor that is none."""
+    try:
+        return base64.b64decode(cursor.encode("ascii"), b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
 
 
 def _is_offered(entry: ToolEntry) -> bool:
@@ -160,16 +178,9 @@ def _is_offered(entry: ToolEntry) -> bool:
     return True
 
 
-def _cursor(tool_id: str) -> str:
-    return base64.urlsafe_b64encode(tool_id.encode()).decode()
-
-
-def _position(cursor: str) -> str:
+def _tool_before(cursor: str) -> str:
     """Raises MCPError."""
-    try:
-        tool_id = base64.b64decode(cursor.encode("ascii"), b"-_", validate=True).decode()
-    except (binascii.Error, ValueError):
-        tool_id = ""
+    tool_id = item_before(cursor)
     if not re.fullmatch(TOOL_ID_PATTERN, tool_id):
-        raise MCPError(INVALID_PARAMS, _NO_CURSOR)
+        raise no_cursor()
     return tool_id

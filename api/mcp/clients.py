@@ -1,12 +1,17 @@
 """Who an MCP client is, and what it says it can do."""
 
+import hashlib
+import json
+import re
 from collections.abc import Mapping
 from typing import cast
 
-from mcp_types import CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY, InputResponseRequestParams
+from mcp import MCPError
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, INVALID_PARAMS, LOG_LEVEL_META_KEY, InputResponseRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue
 
+from api.forms import NO_CONTROLS
 from api.mcp.visit import Ctx, Visit
 from toolagent.contracts.call_messages import Answer, Listener, LogLevel
 from toolagent.contracts.calls import Caller
@@ -15,6 +20,12 @@ from toolagent.contracts.sources.mcp import McpSource
 
 TASKS = "io.modelcontextprotocol/tasks"
 """The extension of revision 2026-07-28 for calls that take long."""
+
+IDEMPOTENCY_KEY = "toolagent/idempotency_key"
+"""In `_meta` of a request: the idempotency key of the call."""
+
+CALLER_ID = "toolagent/caller_id"
+"""In `_meta` of a request: who calls, as `caller.caller_id` of a call over HTTP."""
 
 _USUAL_LEVEL = LogLevel.INFO
 _LONGEST = 200
@@ -41,11 +52,33 @@ def has_tasks(ctx: Ctx) -> bool:
 
 
 def caller_of(ctx: Ctx, visit: Visit) -> Caller:
-    """The conversation is the session, where there is one."""
+    """The conversation is the session, where there is one. Raises MCPError for a caller id that is none."""
     client = ctx.session.client_params
     name = client.client_info.name.strip()[:_LONGEST] if client is not None else ""
     kind = "conversation_agent" if visit.session is not None else "direct"
-    return Caller(caller_id=name or None, caller_type=kind, conversation_id=visit.conversation_id)
+    return Caller(caller_id=_said_caller(ctx) or name or None, caller_type=kind, conversation_id=visit.conversation_id)
+
+
+def _said_caller(ctx: Ctx) -> str | None:
+    """Raises MCPError."""
+    match (ctx.meta or {}).get(CALLER_ID):
+        case None:
+            return None
+        case str() as said if 0 < len(said) <= _LONGEST and re.match(NO_CONTROLS, said):
+            return said
+        case _:
+            told = f"_meta[{CALLER_ID!r}]: a text of 1 to {_LONGEST} characters without control characters is expected."
+            raise MCPError(INVALID_PARAMS, told)
+
+
+def own_key(ctx: Ctx, visit: Visit, key: str) -> str:
+    """The idempotency key as its caller has it.
+
+    Sessions share none, unless they say that they are of one caller: `clientInfo.name` is that of a program, which many run.
+    """
+    if visit.session is None or _said_caller(ctx) is not None:
+        return key
+    return f"session-{hashlib.sha256(json.dumps([visit.session.session_id, key]).encode()).hexdigest()[:40]}"
 
 
 def token_of(ctx: Ctx) -> str | int | None:

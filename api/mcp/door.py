@@ -50,7 +50,7 @@ class McpDoor:
         following = Following(self._underway, dependencies.call_messages)
         answers, sessions = Answers(dependencies.files), ClientSessions(ports.sessions)
         states = RequestStates(ports.state_key)
-        tasks = Tasks(dependencies.client, dependencies.calls, catalog, self._underway, following, answers)
+        tasks = Tasks(dependencies.client, dependencies.calls, catalog, self._underway, following, answers, sessions)
         calling = Calling(
             catalog,
             self._underway,

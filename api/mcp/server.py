@@ -1,8 +1,9 @@
 """The SDK's server with our handlers."""
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from mcp import MCPError
 from mcp.server.caching import CacheHint
@@ -15,6 +16,7 @@ from mcp_types import (
     CancelTaskRequestParams,
     EmptyResult,
     GetTaskRequestParams,
+    PaginatedRequestParams,
     ServerTasksCapability,
     SetLevelRequestParams,
     SubscriptionsListenRequestParams,
@@ -32,6 +34,7 @@ from api.mcp.clients import TASKS
 from api.mcp.offers.prompts import Prompts
 from api.mcp.offers.resources import Resources
 from api.mcp.sessions.kept import ClientSessions
+from api.mcp.sessions.rpc import LONGEST_ID
 from api.mcp.visit import Ctx, visit_of
 
 P = TypeVar("P")
@@ -91,11 +94,12 @@ def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
     server.extensions = {TASKS: {}}
     # Given at once it is deprecated: the newer revision has no such method.
     server.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
+    server.add_request_handler("tasks/list", PaginatedRequestParams, handlers.tasks.list)
     server.add_request_handler("tasks/get", GetTaskRequestParams, handlers.tasks.get)
     server.add_request_handler("tasks/cancel", CancelTaskRequestParams, handlers.tasks.cancel)
     server.add_request_handler("tasks/update", UpdateTaskParams, handlers.tasks.update)
     server.add_request_handler("tasks/result", GetTaskRequestParams, handlers.tasks.result)
-    server.middleware.append(_tasks_of_2025(handlers.calling))
+    server.middleware += [_with_bounded_token, _tasks_of_2025(handlers.calling)]
     return server
 
 
@@ -103,7 +107,7 @@ def options_of(server: Server[dict[str, Any]]) -> InitializationOptions:
     """What a session is told at its beginning."""
     told = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
     options = server.create_initialization_options(told, extensions={})
-    tasks = ServerTasksCapability.model_validate({"cancel": {}, "requests": {"tools": {"call": {}}}})
+    tasks = ServerTasksCapability.model_validate({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}})
     return options.model_copy(update={"capabilities": options.capabilities.model_copy(update={"tasks": tasks, "extensions": None})})
 
 
@@ -114,6 +118,16 @@ def _complete(handler: Callable[[Ctx, P], Awaitable[dict[str, JsonValue]]]) -> C
         return {"resultType": "complete", **await handler(ctx, params)}
 
     return answer
+
+
+async def _with_bounded_token(ctx: Ctx, call_next: CallNext) -> HandlerResult:
+    """Raises MCPError for a `progressToken` that is none: it is kept while its request goes on, and told with all progress."""
+    meta: object = (ctx.params or {}).get("_meta")
+    token: object = cast("dict[str, object]", meta).get("progressToken") if isinstance(meta, dict) else None
+    if token is not None and (not isinstance(token, str | int) or isinstance(token, bool) or len(json.dumps(token)) > LONGEST_ID):
+        told = f"params._meta.progressToken: a text or an integer of at most {LONGEST_ID} characters when written in JSON is expected."
+        raise MCPError(INVALID_PARAMS, told)
+    return await call_next(ctx)
 
 
 def _tasks_of_2025(calling: Calling) -> Any:

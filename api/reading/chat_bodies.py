@@ -19,5 +19,5 @@ class ChatBody(Contract):
     )
 
     message: Annotated[str, Field(min_length=1, pattern=SOMETHING)]
-    chat_id: Annotated[ChatId, Field(description="Whoever writes chooses it: 1 to 200 characters, no control characters.")]
+    chat_id: Annotated[ChatId, Field(description="Chosen by the client: 1 to 200 characters, no control characters.")]
     stream: bool = False

@@ -14,7 +14,7 @@ from api.problems import ProblemKind
 from api.reading.chat_bodies import ChatBody
 from api.reading.encoded_paths import ChatInPath
 from api.reading.strict_json import StrictRoute
-from api.views.task_events import LastEventId
+from api.views.event_streams import LastEventId
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.chats import ChatId, ChatListing, ChatReply, ChatView
 
@@ -43,7 +43,7 @@ id: 3
 async def chat(body: ChatBody, request: Request, dependencies: Injected, idempotency_key: Key = None) -> ChatReply | Response:
     """Messages of one chat are answered one after the other. What cannot be answered says so in `error`."""
     if body.stream:
-        return await streamed(dependencies, body, idempotency_key, request.app.state.stopping)
+        return await streamed(dependencies, body, idempotency_key, request.app.state.streams)
     return await answered(dependencies, body, idempotency_key)
 
 
@@ -90,4 +90,4 @@ async def delete_chat(chat_id: ChatInPath, dependencies: Injected) -> None:
 )
 async def get_chat_events(chat_id: ChatInPath, request: Request, dependencies: Injected, last_event_id: LastEventId = None) -> Response:
     """`message` for each turn, `chunk` for parts of an answer, `done` for each answer; their `id` is for going on with."""
-    return await followed(dependencies, chat_id, last_event_id, request.app.state.stopping)
+    return await followed(dependencies, chat_id, last_event_id, request.app.state.streams)

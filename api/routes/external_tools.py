@@ -1,4 +1,4 @@
-"""Tables of tools that somebody else keeps."""
+"""Tables of tools on other hosts."""
 
 from fastapi import APIRouter
 
@@ -23,7 +23,7 @@ async def list_external_tools(dependencies: Injected) -> ExternalTables:
 
 @router.post(
     "/external_tools/register",
-    summary="Take in a table of tools that somebody else keeps",
+    summary="Register a table of tools on another host",
     responses=problem_responses(*JSON_BODY, ErrorType.SECURITY_ERROR, ProblemKind.TABLE_EXISTS, ErrorType.UNAVAILABLE),
 )
 async def register_external_tools(body: RegisterTableBody, dependencies: Injected) -> ExternalTable:

@@ -12,8 +12,9 @@ from api.ports import Injected
 from api.problems import ProblemKind
 from api.reading.making_bodies import MessageBody
 from api.reading.strict_json import StrictRoute
+from api.views.event_streams import LastEventId
 from api.views.making import cancelled_making, listing, making_task, spoken_to
-from api.views.task_events import LastEventId, followed
+from api.views.task_events import followed
 from api.views.tasks import cancelled_task, task_with_events
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.http import Task
@@ -101,4 +102,4 @@ async def post_message(task_id: str, message: MessageBody, dependencies: Injecte
 )
 async def get_events(task_id: str, request: Request, dependencies: Injected, last_event_id: LastEventId = None) -> Response:
     """`note` for each line of the log (its `id` is for going on with), `task` whenever the task has changed. Ends when the task has."""
-    return await followed(dependencies, task_id, last_event_id, request.app.state.stopping)
+    return await followed(dependencies, task_id, last_event_id, request.app.state.streams)

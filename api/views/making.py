@@ -23,7 +23,7 @@ from toolagent_service.agents.loop import MOST_HEARD
 from toolagent_service.making.task_views import shown
 
 _LOG_LINES = 40
-_UNKNOWN_TO_TEMPORAL = "It was cancelled. Temporal did not know it, so nobody was working at it."
+_UNKNOWN_TO_TEMPORAL = "It was cancelled. Temporal did not know it, so no worker had it."
 
 
 async def listing(
@@ -83,7 +83,7 @@ async def spoken_to(dependencies: Dependencies, task_id: str, text: str, key: st
         remedy = "It stands in the log, and the task may not have heard it: send it again with this Idempotency-Key, and it is said once."
         raise unanswered(away, remedy, task_id=task_id, idempotency_key=key) from away
     if not is_told:
-        raise _ended(task_id, "nobody works at it any more")
+        raise _ended(task_id, "no worker has it any more")
     return note
 
 

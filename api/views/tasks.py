@@ -130,7 +130,7 @@ def _lost(record: CallRecord) -> ToolResult:
 
 def _goes_on(call: BatchedCall) -> ToolResult:
     """The batch was cancelled; this call is somebody else's, who had begun it under the same key, and so was left alone."""
-    message = f"The call goes on, for somebody else had begun it; its result will be at /tasks/{call.call_id}."
+    message = f"Another request began this call, and it goes on; its result will be at /tasks/{call.call_id}."
     return failed(call.call_id, call.tool_id, ToolError(type=ErrorType.CANCELLED, message=message), datetime.now(UTC))
 
 

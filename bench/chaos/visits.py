@@ -266,7 +266,7 @@ def _call(call: PlannedVisit, revision: str, *, is_task: bool) -> tuple[str, Map
         extensions=(TASKS,) if is_task else (),
         name=kind.tool_id,
         arguments=arguments,
-        _meta={"toolagent/idempotency_key": call.key},
+        _meta={"toolagent/idempotency_key": call.key, "toolagent/caller_id": CLIENT},
     )
     return request.body, request.headers
 

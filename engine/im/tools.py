@@ -31,7 +31,7 @@ class ReadMessages(Arguments):
 
 
 class SendMessage(Arguments):
-    chat_id: Annotated[str, Field(description="One of list_windows; the message goes to whoever asked there last.")]
+    chat_id: Annotated[str, Field(description="One of list_windows; the message goes to the last sender in that window.")]
     content: Annotated[str, Field(min_length=1)]
 
 
@@ -64,13 +64,13 @@ async def _read(client: ImClient, asked: ReadMessages, _: str) -> dict[str, Json
 
 async def _send(client: ImClient, asked: SendMessage, use: str) -> dict[str, JsonValue]:
     if not await client.windows.last(asked.chat_id, 1):
-        raise NotDone(f"There is no window {asked.chat_id!r}: nobody has written to it. list_windows names those that there are.")
+        raise NotDone(f"There is no window {asked.chat_id!r}: no message has come in for it. list_windows lists the windows.")
     is_new = await client.say(asked.chat_id, use, asked.content)
     return {"status": "sent" if is_new else "sent before"}
 
 
 IM_FUNCTIONS: tuple[ImFunction[Any], ...] = (
-    ImFunction("list_windows", "The chats that somebody has written to over IM, and how many messages wait in each.", ListWindows, _list),
+    ImFunction("list_windows", "The chats that have messages over IM, and how many messages wait in each.", ListWindows, _list),
     ImFunction("read_messages", "What was said last in a window, the oldest of it first.", ReadMessages, _read),
     ImFunction("send_message", "Say something in a window without being asked.", SendMessage, _send),
 )

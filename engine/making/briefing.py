@@ -34,7 +34,7 @@ def _wanted(step: BriefStep) -> str:
                 part
                 for part in (
                     f"Mend the tool `{name}`.",
-                    f"What went wrong, as whoever asks says it:\n\n{_quoted(error[-_LONGEST_ERROR:])}" if error else "",
+                    f"What went wrong, in the caller's words:\n\n{_quoted(error[-_LONGEST_ERROR:])}" if error else "",
                     description,
                 )
                 if part

@@ -200,4 +200,4 @@ def _missing(variables: Variables) -> tuple[str, ...]:
     names = (*variables.required, *variables.missing)
     if not names:
         return ()
-    return (f"It names variables that nobody gave a value: {', '.join(names[:_NAMED])}. What needs them fails; give `env`.",)
+    return (f"It names variables without a value: {', '.join(names[:_NAMED])}. What needs them fails; give `env`.",)

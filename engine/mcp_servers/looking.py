@@ -1,8 +1,11 @@
 """One look at a server: it is started, or reached, and asked for its tools."""
 
 import asyncio
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import structlog
 
@@ -23,6 +26,9 @@ from toolagent.contracts.mcp_servers import McpServerSpec, McpTransport
 from toolagent.contracts.sources import McpSource
 from toolagent.core.failures import McpLoginRequiredError, McpServerNotReachedError, McpServerNotStartedError, McpServerRefusedError
 from toolagent.core.mcp_specs import SpecFault
+
+_RIGHTS = {"read": "read", "write": "write", "hosts": "reach"}
+"""Items of a sandbox that are fields of a registration, and what they let a server do."""
 
 _AT_ONCE = 2
 _LISTING = "(the listing)"
@@ -55,6 +61,7 @@ class ServerLooks:
         Raises McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpLoginRequiredError.
         """
         async with self._slots:
+            self._require_granted(name, spec)
             source = known or await self._source(name, spec, is_older=False)
             try:
                 listing = await self._listed(name, spec, source)
@@ -65,11 +72,27 @@ class ServerLooks:
         spoken = source.model_copy(update={"revision": source.revision or listing.revision})
         return await asyncio.to_thread(_taken, name, spec, spoken, listing)
 
+    def _require_granted(self, name: str, spec: McpServerSpec) -> None:
+        """A server that lacks what it was promised would fail later, in words of its own.
+
+        Raises McpServerRefusedError, McpServerNotStartedError.
+        """
+        if spec.url is not None:
+            return
+        try:
+            differences = self._runtime.not_granted(_manifest(name, spec))
+        except RuntimeFailure as failure:
+            raise refused(name, spec, failure) from failure
+        for one in differences:
+            if one.item in _RIGHTS:
+                asked, given = cast("list[str]", one.requested), cast("list[str]", one.enforced)
+                missing = [right for right in asked if right not in given]
+                raise McpServerRefusedError(f"allow_{one.item}", _not_granted(one.item, missing))
+
     async def _listed(self, name: str, spec: McpServerSpec, source: McpSource) -> Listing:
         """Raises RuntimeFailure."""
         # Apart from the process that answers calls: it has a place of its own.
-        manifest = ToolManifest(tool_id=f"mcp:{name}", name=name, security_context=rights_of(spec))
-        return await self._runtime.listed(manifest, source.model_copy(update={"process": None}), lambda _: None)
+        return await self._runtime.listed(_manifest(name, spec), source.model_copy(update={"process": None}), lambda _: None)
 
     async def _with_older(self, name: str, spec: McpServerSpec, failure: RuntimeFailure) -> tuple[McpSource, Listing]:
         """Raises what came of it first."""
@@ -129,6 +152,17 @@ def _taken(name: str, spec: McpServerSpec, source: McpSource, listing: Listing) 
 
     is_whole = all(fault.name for fault in listing.faults)
     return Look(Definitions(source, by_id, entry, frozenset(others), is_whole), tuple(left_out))
+
+
+def _manifest(name: str, spec: McpServerSpec) -> ToolManifest:
+    return ToolManifest(tool_id=f"mcp:{name}", name=name, security_context=rights_of(spec))
+
+
+def _not_granted(item: str, missing: Sequence[str]) -> str:
+    said = json.dumps(missing, ensure_ascii=False)
+    told = f"The sandbox policy of this host does not let tools {_RIGHTS[item]} {', '.join(missing)}."
+    remedy = f"Add it to `{item}` in the file that TOOL_AGENT_SANDBOX_POLICY names ({item}: {said}), and start the service again."
+    return f"{told} {remedy}"
 
 
 def _may_be_too_new(spec: McpServerSpec, failure: RuntimeFailure) -> bool:

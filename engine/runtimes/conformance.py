@@ -93,7 +93,7 @@ async def _starts_and_stops(subject: Subject) -> bool:
     async with _up(subject) as running:
         _must(bool(subject.told), "Starting must tell of its progress.")
         _must(await subject.runtime.is_alive(running), "What was started must be alive.")
-        _must(await subject.runtime.is_idle(running, subject.source), "What serves nobody must be idle.")
+        _must(await subject.runtime.is_idle(running, subject.source), "A tool without open calls must be idle.")
         await subject.runtime.stop(running)
     return True
 

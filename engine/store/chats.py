@@ -192,10 +192,14 @@ class ChatTable:
         async with self._database.write_once() as connection:
             await connection.execute(update(chats).where(chats.c.chat_id == chat_id).values(is_open=False))
 
-    async def forget(self, chat_id: str) -> bool:
-        """The chat with all that was said and done in it, but for tasks that it began; False where there is none."""
+    async def forget(self, chat_id: str, *, silent_since: str | None = None) -> bool:
+        """The chat with all that was said and done in it, but for tasks that it began; False where there is none.
+
+        With `silent_since`, a timestamp, also False for a chat with a later message.
+        """
+        query = _KEY if silent_since is None else _KEY.where(chats.c.updated_at < silent_since)
         async with self._database.write(alone=_lock(chat_id)) as connection:
-            key = (await connection.execute(_KEY, {"of": chat_id})).scalar_one_or_none()
+            key = (await connection.execute(query, {"of": chat_id})).scalar_one_or_none()
             if key is None:
                 return False
             own = select(chat_turns.c.number).where(chat_turns.c.chat_id == chat_id, chat_turns.c.role == ChatRole.USER.value)

@@ -67,8 +67,8 @@ class McpServerRows:
 
     async def add(self, server: McpServer, found: Definitions) -> tuple[McpServer, frozenset[str]] | None:
         """A new server with its tools, and which ids are other tools'; None where the name is taken."""
-        # Whoever dies before its tools are there leaves a server that is due at once.
-        if not await self.add_unlisted(server.model_copy(update={"attempted_at": None})):
+        # A process that dies before the tools are there leaves a server that is due at once, and was never asked.
+        if not await self.add_unlisted(server.model_copy(update={"attempted_at": None, "refreshed_at": None})):
             return None
         return await self.renew(server, found)
 
@@ -84,17 +84,21 @@ class McpServerRows:
             return True
 
     async def renew(self, server: McpServer, found: Definitions) -> tuple[McpServer, frozenset[str]] | None:
-        """What was listed goes into the catalog, and then all that is known of the server; None where it is another one meanwhile."""
+        """What was listed goes into the catalog, and then all that is known of the server; None where it is another one meanwhile.
+
+        Who added it agreed to what it lists first. What comes later waits, unless the server is trusted.
+        """
         written = Written()
         ids = [*found.by_id]
         for at in range(0, max(len(ids), 1), _AT_ONCE):
             async with self._database.write(alone=CATALOG) as connection:
-                if not await _is_still(connection, server):
+                if (kept := await _kept(connection, server)) is None:
                     return None
                 some = {tool_id: found.by_id[tool_id] for tool_id in ids[at : at + _AT_ONCE]}
-                written.add(await write_pinned(connection, server.name, some, found.entry_of))
+                new_wait = kept.refreshed_at is not None and not kept.spec.trusted
+                written.add(await write_pinned(connection, server.name, some, found.entry_of, new_wait=new_wait))
         async with self._database.write(alone=CATALOG) as connection:
-            if not await _is_still(connection, server):
+            if await _kept(connection, server) is None:
                 return None
             listed = {*found.by_id, *found.others}
             gone = await mark_gone(connection, server.name, listed) if found.is_whole else tuple[str, ...]()
@@ -109,7 +113,7 @@ class McpServerRows:
     async def note(self, server: McpServer) -> bool:
         """What is known of a server, of which nothing was listed; False where it is another one meanwhile."""
         async with self._database.write(alone=CATALOG) as connection:
-            if not await _is_still(connection, server):
+            if await _kept(connection, server) is None:
                 return False
             await connection.execute(update(mcp_servers).where(mcp_servers.c.name == server.name).values(**_row(server)))
             return True
@@ -194,7 +198,8 @@ async def _remove(connection: AsyncConnection, name: str) -> int | None:
     return sum(removed_at is None for _, removed_at in found)
 
 
-async def _is_still(connection: AsyncConnection, server: McpServer) -> bool:
-    """Whether it is the same registration."""
+async def _kept(connection: AsyncConnection, server: McpServer) -> McpServer | None:
+    """As it stands, while it is the same registration."""
     text = await connection.scalar(select(mcp_servers.c.document).where(mcp_servers.c.name == server.name))
-    return text is not None and McpServer.model_validate_json(text).registered_at == server.registered_at
+    kept = McpServer.model_validate_json(text) if text is not None else None
+    return kept if kept is not None and kept.registered_at == server.registered_at else None

@@ -9,13 +9,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.catalog_entries import MCP_ORIGIN
 from engine.store.tables import events, tool_versions, tools
 from engine.store.tool_files import forget_version
-from engine.store.tools import collected, stored_versions
+from engine.store.tools import collected, erase_tools, stored_versions
 from engine.store.upserts import insert_new, upsert_all
 from engine.store.version_rows import NewVersion, mark_activated, tool_event, tool_row, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.mcp_servers import WaitingVersion
 from toolagent.contracts.records import EventType
-from toolagent.core.catalog.pins import Pinned, gone, pinned
+from toolagent.core.catalog.pins import Pinned, appeared, gone, pinned
 
 EntryOf = Callable[[str, str], ToolEntry | None]
 """Of a tool id and a definition."""
@@ -38,13 +38,22 @@ class _Tool:
     active: str
     versions: Mapping[str, Pinned]
 
+    @property
+    def was_active(self) -> bool:
+        return any(version.was_active for version in self.versions.values())
+
 
 def of_server(name: str) -> ColumnElement[bool]:
     return tools.c.origin == f"{MCP_ORIGIN}{name}"
 
 
-async def write_pinned(connection: AsyncConnection, server: str, definitions: Mapping[str, str], entry_of: EntryOf) -> Written:
-    """New tools are there at once; of those that are known a changed definition becomes a version that waits. What was removed stays so."""
+async def write_pinned(
+    connection: AsyncConnection, server: str, definitions: Mapping[str, str], entry_of: EntryOf, *, new_wait: bool
+) -> Written:
+    """Of tools that are known a changed definition becomes a version that waits; new ones wait, or are there at once.
+
+    What was removed stays so.
+    """
     written = Written()
     columns = select(tools.c.tool_id, tools.c.origin, tools.c.removed_at).where(tools.c.tool_id.in_([*definitions]))
     rows = {tool_id: (origin, removed) for tool_id, origin, removed in (await connection.execute(columns)).all()}
@@ -57,26 +66,29 @@ async def write_pinned(connection: AsyncConnection, server: str, definitions: Ma
         if tool_id in written.taken or tool_id in left:
             continue
         if (tool := known.get(tool_id)) is None:
-            entry = entry_of(tool_id, definition)
-            new += [Pinned(entry, definition)] if entry is not None else []
+            if (entry := entry_of(tool_id, definition)) is not None:
+                new.append(appeared(entry, definition, waits=new_wait))
             continue
         change = pinned(definition, tool.versions, tool.active, lambda text, tool_id=tool_id: entry_of(tool_id, text))
         for version in change.drop:
             await forget_version(connection, tool_id, version, None)
         await _write(connection, change.write)
         if change.waiting is not None:
-            written.waiting.append(WaitingVersion(tool_id=tool_id, version=change.waiting))
+            written.waiting.append(WaitingVersion(tool_id=tool_id, version=change.waiting, is_new=not tool.was_active))
     await _write_new(connection, new, ours)
+    waiting = [one.entry.manifest for one in new if not one.was_active]
+    written.waiting += [WaitingVersion(tool_id=one.tool_id, version=one.version, is_new=True) for one in waiting]
     return written
 
 
 async def mark_gone(connection: AsyncConnection, server: str, listed: Collection[str]) -> tuple[str, ...]:
-    """Those that are not listed any more."""
+    """Those that are not listed any more. What was never active is forgotten: new names must not fill the table."""
     there = (await connection.scalars(select(tools.c.tool_id).where(of_server(server), tools.c.removed_at.is_(None)))).all()
-    away = [tool_id for tool_id in there if tool_id not in listed]
-    known = await _known(connection, away)
-    await _write(connection, [one for tool in known.values() if (one := gone(tool.versions[tool.active])) is not None])
-    return tuple(away)
+    away = await _known(connection, [tool_id for tool_id in there if tool_id not in listed])
+    await erase_tools(connection, [tool_id for tool_id, tool in away.items() if not tool.was_active])
+    left = {tool_id: tool for tool_id, tool in away.items() if tool.was_active}
+    await _write(connection, [one for tool in left.values() if (one := gone(tool.versions[tool.active])) is not None])
+    return tuple(left)
 
 
 async def _known(connection: AsyncConnection, tool_ids: Sequence[str]) -> dict[str, _Tool]:
@@ -111,6 +123,8 @@ async def _write_new(connection: AsyncConnection, new: Sequence[Pinned], origin:
     manifests = [one.entry.manifest for one in new]
     await upsert_all(connection, tools, [tool_row(manifest, origin) for manifest in manifests])
     await write_versions(connection, [NewVersion(one.entry, one.definition) for one in new])
-    await mark_activated(connection, *[(manifest.tool_id, manifest.version) for manifest in manifests])
-    said = [tool_event(one.tool_id, EventType.TOOL_ADDED, {"version": one.version, "origin": origin}) for one in manifests]
+    active = [one.entry.manifest for one in new if one.was_active]
+    await mark_activated(connection, *[(manifest.tool_id, manifest.version) for manifest in active])
+    told = [(one.tool_id, {"version": one.version, "origin": origin, "status": one.status.value}) for one in manifests]
+    said = [tool_event(tool_id, EventType.TOOL_ADDED, {**details}) for tool_id, details in told]
     await insert_new(connection, events, said)

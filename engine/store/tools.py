@@ -29,7 +29,10 @@ _AT_ONCE = 100
 _REMEMBERED = 16_384
 """Parsed versions. A catalog with more tools than this is parsed anew each time that it is listed."""
 
-_IS_ACTIVE = and_(tools.c.removed_at.is_(None), tool_versions.c.version == tools.c.active_version)
+_IS_HEAD = and_(tool_versions.c.version == tools.c.active_version, tool_versions.c.activated_at.is_not(None))
+"""Not that of a tool which waits for its first activation."""
+
+_IS_ACTIVE = and_(tools.c.removed_at.is_(None), _IS_HEAD)
 
 _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
@@ -47,8 +50,8 @@ class ToolTable:
         return entries[0] if entries else None
 
     async def list_active_versions(self, category: str | None = None) -> tuple[ToolEntry, ...]:
-        """The active version of every tool, by id."""
-        query = stored_versions().where(tool_versions.c.version == tools.c.active_version)
+        """The active version of every tool, by id; not of those that wait for their first activation."""
+        query = stored_versions().where(_IS_HEAD)
         if category is not None:
             query = query.where(tools.c.category == category)
         rows = await self._database.rows(query)
@@ -56,12 +59,10 @@ class ToolTable:
         return await asyncio.to_thread(collected, rows)
 
     async def list_some(self, tool_ids: Sequence[str]) -> tuple[ToolEntry, ...]:
-        """The active versions of these that are there, in this order."""
+        """The active versions of these that are there, in this order; not of those that wait for their first activation."""
         found: dict[str, ToolEntry] = {}
         for at in range(0, len(tool_ids), _AT_ONCE):
-            query = stored_versions().where(
-                tools.c.tool_id.in_(tool_ids[at : at + _AT_ONCE]), tool_versions.c.version == tools.c.active_version
-            )
+            query = stored_versions().where(tools.c.tool_id.in_(tool_ids[at : at + _AT_ONCE]), _IS_HEAD)
             found |= {entry.manifest.tool_id: entry for entry in collected(await self._database.rows(query))}
         return tuple(found[tool_id] for tool_id in tool_ids if tool_id in found)
 
@@ -167,6 +168,7 @@ class ToolTable:
             active = (await connection.execute(_known(tool_id))).scalar_one()
             if active != version:
                 await make_active(connection, manifest, before=active)
+            if active != version or await _was_never_active(connection, tool_id, version):
                 await mark_activated(connection, (tool_id, version))
             return True
 
@@ -251,6 +253,12 @@ async def _erase(connection: AsyncConnection, tool_ids: Sequence[str]) -> None:
     await forget_evidence(connection, *tool_ids)
     for table in (tool_versions, sources, tools):
         await connection.execute(delete(table).where(table.c.tool_id.in_(tool_ids)))
+
+
+async def _was_never_active(connection: AsyncConnection, tool_id: str, version: str) -> bool:
+    """Of a tool that waits since it was found: its first version is the active one, and cannot be called."""
+    mine = (tool_versions.c.tool_id == tool_id, tool_versions.c.version == version)
+    return await connection.scalar(select(tool_versions.c.activated_at).where(*mine)) is None
 
 
 def _known(tool_id: str) -> Select[str]:

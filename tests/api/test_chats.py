@@ -10,6 +10,8 @@ from pydantic import JsonValue
 from starlette.responses import StreamingResponse
 
 from api.chats import followed
+from api.errors import Refusal
+from api.views.event_streams import EventStreams
 from engine.store.chats import ChatTable
 from engine.store.database import Database
 from tests.api.conftest import House
@@ -140,12 +142,29 @@ class Looks(ChatTable):
 async def test_a_chat_in_which_nothing_happens_is_looked_at_less_and_less_often(house: House, database: Database) -> None:
     await answered(house, "a", "Hello.", "k")
     chats, stopping = Looks(database), asyncio.Event()
-    stream = await followed(replace(house.dependencies, chats=chats), "a", "4", stopping)
+    stream = await followed(replace(house.dependencies, chats=chats), "a", "4", EventStreams(stopping))
     assert isinstance(stream, StreamingResponse)
     asyncio.get_running_loop().call_later(1.5, stopping.set)
     async for _ in stream.body_iterator:
         pass
     assert chats.count <= 6
+
+
+async def test_more_streams_than_there_may_be_are_refused_until_one_ends(house: House) -> None:
+    await answered(house, "a", "Hello.", "k")
+    stopping = asyncio.Event()
+    streams = EventStreams(stopping, most=1)
+    first = await followed(house.dependencies, "a", None, streams)
+    assert isinstance(first, StreamingResponse)
+    events = aiter(first.body_iterator)
+    await anext(events)
+    with pytest.raises(Refusal) as refused:
+        await followed(house.dependencies, "a", None, streams)
+    assert (refused.value.kind, refused.value.headers) == ("unavailable", {"Retry-After": "5"})
+    stopping.set()
+    async for _ in events:
+        pass
+    assert isinstance(await followed(house.dependencies, "a", None, streams), StreamingResponse)
 
 
 async def test_the_service_at_a_glance_shows_the_chats_that_are_open(house: House) -> None:

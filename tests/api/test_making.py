@@ -183,7 +183,7 @@ async def test_a_repair_that_cannot_be_begun_is_a_problem(stocked: House) -> Non
     assert started(stocked) == []
 
 
-@pytest.mark.parametrize(("tool_id", "remedy"), [("echo", "part of this service"), ("weather", "tell whoever runs it")])
+@pytest.mark.parametrize(("tool_id", "remedy"), [("echo", "part of this service"), ("weather", "tell its operator")])
 async def test_what_is_not_made_of_files_here_is_refused_before_there_is_a_task(stocked: House, tool_id: str, remedy: str) -> None:
     spec: JsonValue = {"type": "repair_tool", "tool_id": tool_id}
     for answer in (

@@ -245,7 +245,7 @@ async def test_an_id_that_no_event_had_is_a_problem(house: House, last: str) -> 
 
 
 async def test_a_silent_task_is_heard_to_be_alive(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.views.task_events._HEARTBEAT_S", 0.01)
+    monkeypatch.setattr("api.views.task_events.HEARTBEAT_S", 0.01)
     task_id = (await made(house)).task_id
     async with asyncio.timeout(BOUND_S), reached(house.dependencies) as http, http.stream("GET", f"/tasks/{task_id}/events") as answer:
         async for line in answer.aiter_lines():

@@ -10,7 +10,7 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from tests.api.conftest import ECHO, House, with_doors
-from tests.api.mcp_client import NEW, OLD, Caller, calling
+from tests.api.mcp_client import NEW, OLD, Caller, calling, door
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.sources import BuiltinSource
@@ -96,7 +96,36 @@ async def test_the_conversation_of_a_call_is_its_session(stocked: House, client:
 async def test_the_same_key_is_the_same_call(stocked: House, client: Caller) -> None:
     for _ in range(2):
         await client.result("tools/call", name="echo", arguments={}, _meta={"toolagent/idempotency_key": "one"})
-    assert list(stocked.client.calls) == [call_id_for_key("tests", "one")]
+    assert len(stocked.client.calls) == 1
+
+
+async def test_a_key_is_its_sessions_own_at_every_front_door(stocked: House) -> None:
+    key = {"toolagent/idempotency_key": "one"}
+    async with calling(stocked.dependencies, OLD) as client:
+        for arguments in ({"message": "mine"}, {"message": "theirs"}):
+            client = await Caller(client.http, OLD).open()
+            told = await client.result("tools/call", name="echo", arguments=arguments, _meta=key)
+            assert told["structuredContent"] == arguments
+    async with door(stocked.dependencies) as http:
+        again = Caller(http, OLD, session_id=client.session_id)
+        assert (await again.result("tools/call", name="echo", arguments=arguments, _meta=key))["_meta"] == told["_meta"]
+    assert [call.caller.caller_id for call in stocked.client.calls.values()] == ["tests", "tests"]
+
+
+async def test_who_says_who_calls_has_the_key_in_all_sessions_and_without(stocked: House) -> None:
+    meta = {"toolagent/idempotency_key": "one", "toolagent/caller_id": "ada"}
+    for revision in (OLD, OLD, NEW):
+        async with calling(stocked.dependencies, revision) as client:
+            await client.result("tools/call", name="echo", arguments={}, _meta=meta)
+            await client.result("tools/call", name="echo", arguments={}, _meta={**meta, "toolagent/caller_id": "bob"})
+    assert [*stocked.client.calls] == [call_id_for_key(caller, "one") for caller in ("ada", "bob")]
+    assert [call.caller.caller_id for call in stocked.client.calls.values()] == ["ada", "bob"]
+
+
+@pytest.mark.parametrize("caller", ["", "x" * 201, 7, "a\0"])
+async def test_a_caller_id_of_the_wrong_form_is_refused(stocked: House, client: Caller, caller: object) -> None:
+    error = await client.error("tools/call", name="echo", arguments={}, _meta={"toolagent/caller_id": caller})
+    assert (error["code"], "toolagent/caller_id" in error["message"], stocked.client.calls) == (-32602, True, {})
 
 
 async def test_another_call_under_a_key_in_use_is_refused(stocked: House, client: Caller) -> None:

@@ -8,13 +8,16 @@ from datetime import timedelta
 from typing import Any
 
 import httpx
+from sqlalchemy import select
 
+from engine.store.client_tables import mcp_sessions
 from engine.store.database import Database
 from engine.store.mcp_sessions import McpSessionTable
 from tests.api.conftest import House
 from tests.api.mcp_client import NEW, OLD, Caller
 from tests.api.serving import reached
 from toolagent.client.mcp_bridge import McpBridge
+from toolagent_service.contracts.mcp import McpSession
 
 
 class Ends:
@@ -77,6 +80,30 @@ async def test_a_session_that_is_closed_is_begun_anew(stocked: House, database: 
             ]
             ends.bridge.http = own
             assert await McpSessionTable(database).expire(timedelta(0)) == 1
+
+
+async def test_a_session_that_is_begun_anew_has_the_level_and_the_subscriptions_of_the_lost_one(stocked: House, database: Database) -> None:
+    client = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
+    uris = [f"toolagent://tools/{name}" for name in ("echo", "weather", "calculator")]
+    asked = [("logging/setLevel", {"level": "error"}), *(("resources/subscribe", {"uri": uri}) for uri in uris)]
+    async with bridged(stocked) as ends:
+        ends.say({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client})
+        await ends.read()
+        for number, (method, params) in enumerate(
+            [*asked, ("resources/unsubscribe", {"uri": uris[1]}), ("logging/setLevel", {"level": "x"})]
+        ):
+            ends.say({"jsonrpc": "2.0", "id": number + 1, "method": method, "params": params})
+            await ends.read()
+        assert await McpSessionTable(database).expire(timedelta(0)) == 1
+        async with reached(stocked.dependencies) as http:
+            # Another front door remembers nothing of the session.
+            own, ends.bridge.http = ends.bridge.http, http
+            ends.say({"jsonrpc": "2.0", "id": "last", "method": "ping"})
+            assert await ends.read() == {"jsonrpc": "2.0", "id": "last", "result": {}}
+            ends.bridge.http = own
+        (document,) = await database.scalars(select(mcp_sessions.c.document))
+        session = McpSession.model_validate_json(document)
+        assert (session.log_level, session.subscriptions) == ("error", (uris[0], uris[2]))
 
 
 async def test_the_newer_revision_over_stdio(stocked: House) -> None:

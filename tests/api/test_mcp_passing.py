@@ -92,6 +92,25 @@ async def test_resources_and_templates_pass_through(stocked: House, revision: st
         assert servers.asked[-1][2]["ref"] == {"type": "ref/prompt", "name": "plain"}
 
 
+@pytest.mark.parametrize("most", [1, 100])
+async def test_resources_are_listed_in_pages(stocked: House, revision: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.mcp.catalog.PAGE", most)
+    monkeypatch.setattr("api.mcp.offers.resources.PAGE", most)
+    uris = [f"test://{number:03}" for number in range(210 if most == 100 else 3)]
+    monkeypatch.setitem(LISTED, "resources", [Listed("one", {"uri": uri, "name": uri}) for uri in reversed(uris)])
+    async with calling(with_doors(stocked, upstreams=Servers()), revision) as client:
+        pages = [await client.result("resources/list")]
+        while (cursor := pages[-1].get("nextCursor")) is not None:
+            pages.append(await client.result("resources/list", cursor=cursor))
+        listed = [one["uri"] for page in pages for one in page["resources"]]
+        own = [one["uri"] for one in (await client.result("resources/list"))["resources"] if one["uri"].startswith("toolagent:")]
+        assert [uri for uri in listed if uri.startswith("test:")] == uris
+        assert (len(listed), len({*listed})) == (len(uris) + len([u for u in listed if u.startswith("toolagent:")]), len(listed))
+        assert (own != [], max(len(page["resources"]) for page in pages)) == (True, most)
+        for cursor in ("?", "eA", pages[0]["nextCursor"][:-3] + "%%%"):
+            assert (await client.error("resources/list", cursor=cursor))["code"] == -32602
+
+
 async def test_what_is_ours_and_what_takes_every_uri_stays_with_us(stocked: House, revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = [
         "{+all}",

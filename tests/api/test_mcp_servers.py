@@ -150,7 +150,23 @@ async def test_a_changed_definition_waits_until_it_is_activated(house: House, si
     assert (await refreshed(house, "far")).waiting == ()
 
 
-async def test_a_tool_that_vanished_is_unavailable_and_comes_back_and_new_ones_are_there(house: House, site: Site) -> None:
+@pytest.mark.promise("definitions-are-pinned")
+async def test_a_tool_of_another_name_waits_until_it_is_activated(house: House, site: Site) -> None:
+    await register(house, "far", url=site.url)
+    site.tools = [tool("act"), tool("act_now", "Acts, and tells everybody.")]
+    server = await refreshed(house, "far")
+    assert [(one.tool_id, one.version, one.is_new) for one in server.waiting] == [("far_act_now", "1.0.0", True)]
+    before = await house.registry.get("far_act_now")
+    await house.http.post("/tools/far_act_now/versions/1.0.0/activate")
+    after = await house.registry.get("far_act_now")
+    assert before is not None
+    assert after is not None
+    assert (before.status, after.status) == (ToolStatus.INACTIVE, ToolStatus.ACTIVE)
+    assert (await refreshed(house, "far")).waiting == ()
+
+
+async def test_a_tool_that_vanished_is_unavailable_and_comes_back(house: House, site: Site) -> None:
+    site.tools = [tool("act"), tool("other")]
     await register(house, "far", url=site.url)
     site.tools = [tool("other")]
     server = await refreshed(house, "far")
@@ -171,7 +187,7 @@ async def test_nothing_is_gone_where_the_listing_ended_early_and_a_tool_that_lie
     await register(house, "far", url=site.url)
     site.tools = [tool("liar", inputSchema={"type": "nonsense"}), *(tool(f"t{number}") for number in range(1_100))]
     server = await registered_servers(database, tmp_path, patience_s=60.0).refresh("far")
-    assert (server.gone, server.waiting, server.left_out_total) == ((), (), 2)
+    assert (server.gone, [one for one in server.waiting if not one.is_new], server.left_out_total) == ((), [], 2)
     assert (len(server.tool_ids), {"far_act", "far_liar"} - {*server.tool_ids}) == (1001, set())
 
 

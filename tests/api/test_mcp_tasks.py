@@ -8,7 +8,7 @@ from mcp_types import INTERNAL_ERROR
 from pydantic import JsonValue
 
 from tests.api.conftest import ECHO, House
-from tests.api.mcp_client import NEW, OLD, TASKS, calling, messages_of, said_by
+from tests.api.mcp_client import NEW, OLD, TASKS, Caller, calling, messages_of, said_by
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.manifest import TaskSupport
 from toolagent.contracts.records import CallRecord
@@ -135,6 +135,32 @@ async def test_a_task_of_the_older_revision_asks_nothing(stocked: House) -> None
         await said_by(stocked).say(task_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
         shown = await client.result("tasks/get", taskId=task_id)
         assert (shown["status"], "inputRequests" in shown) == ("working", False)
+
+
+async def test_a_key_of_another_call_is_the_callers_error_of_a_task_too(stocked: House) -> None:
+    key: dict[str, JsonValue] = {"toolagent/idempotency_key": "one"}
+    async with calling(stocked.dependencies, OLD) as client:
+        await client.result("tools/call", name="echo", arguments={}, task={}, _meta=key)
+        error = await client.error("tools/call", name="echo", arguments={"message": "other"}, task={}, _meta=key)
+        assert (error["code"], error["data"]["type"], error["data"]["details"]["reason"]) == (-32602, "rejected", "idempotency_conflict")
+        stocked.client.away = True
+        error = await client.error("tools/call", name="echo", arguments={}, task={})
+        assert (error["code"], error["data"]["type"]) == (INTERNAL_ERROR, "unavailable")
+
+
+async def test_a_session_lists_its_own_tasks_in_pages(stocked: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.mcp.calls.tasks.PAGE", 2)
+    stocked.client.script = goes_on
+    async with calling(stocked.dependencies, OLD) as client:
+        ids = [(await client.result("tools/call", name="echo", arguments={}, task={}))["task"]["taskId"] for _ in range(3)]
+        stocked.client.finish(ids[2], succeeded(ids[2], "echo", {}, datetime.now(UTC), execution_time=0.0, metadata={}))
+        page = await client.result("tasks/list")
+        rest = await client.result("tasks/list", cursor=page["nextCursor"])
+        told = [(task["taskId"], task["status"], task["ttl"]) for task in page["tasks"] + rest["tasks"]]
+        assert told == [(ids[0], "working", None), (ids[1], "working", None), (ids[2], "completed", None)]
+        assert ("nextCursor" in rest, (await client.error("tasks/list", cursor="?"))["code"]) == (False, -32602)
+        other = await Caller(client.http, OLD).open()
+        assert (await other.result("tasks/list"))["tasks"] == []
 
 
 async def test_tasks_of_the_older_revision(stocked: House) -> None:

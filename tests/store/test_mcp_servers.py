@@ -45,6 +45,38 @@ async def test_a_server_is_taken_in_asked_again_and_taken_out(database: Database
     assert (await tools.list_ids(), await groups.get("near"), await rows.list_all()) == ((), None, ())
 
 
+async def test_a_tool_that_comes_later_waits_in_no_list_and_is_forgotten_when_it_goes(database: Database) -> None:
+    rows, tools = McpServerRows(database), ToolTable(database)
+    added = await rows.add(NEAR.model_copy(update={"refreshed_at": NOW}), listing(a="1"))
+    assert added is not None
+    assert added[0].waiting == ()
+    renewed = await rows.renew(added[0], listing(a="1", b="1", c="1"))
+    assert renewed is not None
+    waiting = tuple(WaitingVersion(tool_id=tool_id, version="1.0.0", is_new=True) for tool_id in ("b", "c"))
+    assert (renewed[0].waiting, [entry.manifest.tool_id for entry in await tools.list_active_versions()]) == (waiting, ["a"])
+    assert [tool_id for tool_id, _ in await tools.active_manifests()] == ["a"]
+    assert [entry.manifest.tool_id for entry in await tools.list_some(["b", "a"])] == ["a"]
+    await tools.activate("b", "1.0.0")
+    again = await rows.renew(renewed[0], listing(a="1", b="1"))
+    assert again is not None
+    assert (again[0].waiting, again[0].gone, await tools.list_ids()) == ((), (), ("a", "b"))
+    assert [entry.manifest.tool_id for entry in await tools.list_active_versions()] == ["a", "b"]
+
+
+async def test_the_first_look_that_succeeds_is_what_was_agreed_to_and_a_trusted_server_is_believed(database: Database) -> None:
+    rows, tools = McpServerRows(database), ToolTable(database)
+    trusted = McpServerSpec(command="x", trusted=True)
+    await rows.bring_in({"near": NEAR.spec, "far": trusted}, ())
+    for name, tool_id in (("near", "a"), ("far", "b")):
+        server = await rows.get(name)
+        assert server is not None
+        await rows.renew(server.model_copy(update={"refreshed_at": NOW}), listing(**{tool_id: "1"}))
+    far = await rows.get("far")
+    assert far is not None
+    await rows.renew(far, listing(b="1", c="1"))
+    assert [entry.manifest.tool_id for entry in await tools.list_active_versions()] == ["a", "b", "c"]
+
+
 async def test_a_look_that_comes_late_writes_nothing_over_another_registration(database: Database) -> None:
     rows = McpServerRows(database)
     await rows.add(NEAR, listing(a="1"))

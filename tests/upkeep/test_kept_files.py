@@ -11,7 +11,7 @@ from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.hosts import HostClaim, HostTable, database_time
 from engine.store.tables import hosts as host_rows
-from engine.upkeep.removal.kept_files import sweeping_files
+from engine.upkeep.removal.kept_files import Retention, sweeping_files
 
 
 async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(sqlite_url: str, tmp_path: Path) -> None:
@@ -23,7 +23,11 @@ async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(sqlite_url: s
     with structlog.testing.capture_logs() as said:
         async with (
             sweeping_files(
-                database, FolderContent(tmp_path / "content"), tmp_path / "spool", timedelta(hours=26), timedelta(hours=96), every_s=0.01
+                database,
+                FolderContent(tmp_path / "content"),
+                tmp_path / "spool",
+                Retention(files=timedelta(hours=26), tasks=timedelta(hours=96), chats=timedelta(hours=96)),
+                every_s=0.01,
             ),
             asyncio.timeout(30),
         ):

@@ -158,7 +158,7 @@ async def test_after_a_repair_that_failed_there_is_a_pause_and_older_failures_co
     [
         (OURS, {"has_model": False}, "TOOL_AGENT_MODEL"),
         (OURS, {"rules": RepairRules(3, per_day=0)}, "TOOL_AGENT_REPAIRS_PER_DAY"),
-        (RemoteSource(remote_url="http://127.0.0.1:1/"), {}, "whoever runs it"),
+        (RemoteSource(remote_url="http://127.0.0.1:1/"), {}, "tell its operator"),
     ],
 )
 async def test_what_cannot_be_repaired_is_an_alert_once_a_pause_and_calls_go_on(

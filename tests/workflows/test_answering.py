@@ -37,7 +37,7 @@ async def test_what_has_the_name_already_is_named_and_nobody_says_that_it_does_w
     assert end is not None
     assert end.tool_ids == tool_ids
     assert f"There is {kind} already" in end.reason
-    assert "nobody looked" in end.reason
+    assert "not checked whether" in end.reason
     assert "another tool_name" in end.reason
 
 

@@ -59,3 +59,6 @@ class RetentionSettings(Part):
 
     task_retention_hours: Annotated[float, Field(ge=96)] = 2_160.0
     """Hours after its end at which a task is deleted, with its log; its tools and their evidence stay."""
+
+    chat_retention_hours: Annotated[float, Field(ge=96)] = 2_160.0
+    """Hours after its last message at which a conversation is deleted; tasks that it began stay."""

@@ -8,14 +8,14 @@ from engine.upkeep.removal.tasks import UnreadableEndError
 from toolagent.client.patience import is_away
 from toolagent.contracts.tasks import TaskState
 
-_UNKNOWN = "Temporal does not know it any more, so nobody works at it."
+_UNKNOWN = "Temporal does not know it any more, so no worker has it."
 _GOES_ON = (WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW)
 
 _REASONS: dict[WorkflowExecutionStatus, str] = {
     WorkflowExecutionStatus.TERMINATED: "Its workflow was terminated on Temporal.",
-    WorkflowExecutionStatus.TIMED_OUT: "Its workflow ran into a time limit that somebody gave it on Temporal.",
+    WorkflowExecutionStatus.TIMED_OUT: "Its workflow reached a time limit that was set on Temporal.",
     WorkflowExecutionStatus.CANCELED: "It was cancelled.",
-    WorkflowExecutionStatus.COMPLETED: "Its workflow has ended, and nobody wrote down how.",
+    WorkflowExecutionStatus.COMPLETED: "Its workflow has ended, and its outcome was not recorded.",
 }
 
 

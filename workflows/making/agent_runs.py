@@ -46,7 +46,7 @@ class AgentRuns:
                 **options.coding_agent(asked.conversation_id),
             )
         except WorkflowAlreadyStartedError as error:
-            taken = f"Somebody else runs the workflow {error.workflow_id!r} on Temporal, which is to be the task's agent."
+            taken = f"Another workflow runs on Temporal under {error.workflow_id!r}, the id of this task's agent."
             raise ApplicationError(f"{taken} Terminate it, and ask for the task again.", non_retryable=True) from error
 
         async def tell(guidance: Guidance) -> None:

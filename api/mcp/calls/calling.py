@@ -25,7 +25,7 @@ from api.mcp.calls.request_state import RequestStates
 from api.mcp.calls.tasks import Tasks, lacking_tasks
 from api.mcp.calls.underway import LostCallError, Underway
 from api.mcp.catalog import ToolCatalog
-from api.mcp.clients import TASKS, caller_of, has_tasks, is_modern, listener_of, responses_of, token_of
+from api.mcp.clients import IDEMPOTENCY_KEY, TASKS, caller_of, has_tasks, is_modern, listener_of, own_key, responses_of, token_of
 from api.mcp.visit import Ctx, Visit, visit_of
 from api.ports import Limits
 from toolagent.client.call_ids import new_call_id
@@ -34,9 +34,6 @@ from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import TaskSupport
 from toolagent.core.calls.idempotency import call_id_for_key
-
-IDEMPOTENCY_KEY = "toolagent/idempotency_key"
-"""In `_meta` of a request: the idempotency key of the call."""
 
 _LOOK_AGAIN_S = 0.5
 _MOMENT_S = 0.5
@@ -97,7 +94,7 @@ class Calling:
             raise MCPError(METHOD_NOT_FOUND, f"task: {params.name} cannot be a task. Call it without `task`.")
         call, call_id = self._taken(ctx, visit, entry, params)
         # Nobody follows such a task: what it asks would never be answered.
-        return {"task": await self._tasks.begun(call.model_copy(update={"listens": None}), call_id)}
+        return {"task": await self._tasks.begun(call.model_copy(update={"listens": None}), call_id, visit.session)}
 
     async def _answered(self, followed: Followed, entry: ToolEntry, *, is_task: bool) -> dict[str, JsonValue]:
         """`is_task`: it is answered with a task, or with what it asks before it is one."""
@@ -165,6 +162,8 @@ class Calling:
                 caller=caller,
                 listens=listener_of(ctx, visit, entry),
             )
+            if call.idempotency_key is not None:
+                call = call.model_copy(update={"idempotency_key": own_key(ctx, visit, call.idempotency_key)})
             bounded(call, self._limits)
         except ValidationError as error:
             raise MCPError(INVALID_PARAMS, f"_meta[{IDEMPOTENCY_KEY!r}]: a text of 1 to 255 characters is expected.") from error

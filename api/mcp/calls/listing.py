@@ -7,10 +7,10 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestPar
 from pydantic import JsonValue
 from pydantic_core import to_json
 
+from api.catalog_ports import Search
 from api.mcp.calls.calling import Calling
 from api.mcp.catalog import ToolCatalog
 from api.mcp.visit import Ctx, Visit, visit_of
-from engine.registry.matching.matching import Matching
 from engine.registry.matching.texts import Filters
 from toolagent.contracts.catalog import ToolEntry
 
@@ -58,7 +58,7 @@ SEARCH_TOOLS: list[JsonValue] = [
 
 
 class Listing:
-    def __init__(self, catalog: ToolCatalog, matching: Matching, calling: Calling) -> None:
+    def __init__(self, catalog: ToolCatalog, matching: Search, calling: Calling) -> None:
         self._catalog, self._matching, self._calling = catalog, matching, calling
 
     async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import cast
 
 from mcp import MCPError
@@ -16,25 +17,32 @@ from mcp_types import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,
     CancelTaskRequestParams,
     GetTaskRequestParams,
+    PaginatedRequestParams,
     RequestParams,
 )
 from pydantic import JsonValue
 from starlette.requests import Request
 
+from api.errors import status_of
 from api.mcp.calls.answers import Answers
 from api.mcp.calls.following import Following, request_of
 from api.mcp.calls.underway import LostCallError, Underway
-from api.mcp.catalog import ToolCatalog
+from api.mcp.catalog import PAGE, ToolCatalog, no_cursor
 from api.mcp.clients import TASKS, has_tasks, is_modern
-from api.mcp.visit import Ctx
+from api.mcp.sessions.kept import ClientSessions
+from api.mcp.visit import Ctx, visit_of
 from api.ports import CallRecords, Calls
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.tasks import TaskView
+from toolagent_service.contracts.mcp import McpSession
 
 _POLL_MS = 1000
+_MOST_LISTED = 500
+"""Tasks of a session that are listed: its latest ones."""
+
 _RELATED = "io.modelcontextprotocol/related-task"
 
 
@@ -47,17 +55,26 @@ class UpdateTaskParams(RequestParams):
 
 class Tasks:
     def __init__(
-        self, client: Calls, records: CallRecords, catalog: ToolCatalog, underway: Underway, following: Following, answers: Answers
+        self,
+        client: Calls,
+        records: CallRecords,
+        catalog: ToolCatalog,
+        underway: Underway,
+        following: Following,
+        answers: Answers,
+        sessions: ClientSessions,
     ) -> None:
-        self._client, self._records, self._catalog = client, records, catalog
+        self._client, self._records, self._catalog, self._sessions = client, records, catalog, sessions
         self._underway, self._following, self._answers = underway, following, answers
 
-    async def begun(self, call: ToolCall, call_id: str) -> dict[str, JsonValue]:
-        """Start a call that is a task from its beginning, and the task. Raises MCPError where it is not taken."""
+    async def begun(self, call: ToolCall, call_id: str, session: McpSession | None) -> dict[str, JsonValue]:
+        """Start a call that is a task of a session from its beginning, and the task. Raises MCPError where it is not taken."""
         try:
             await self._client.start(call, call_id)
         except (CallRefusedError, AnswerPendingError) as error:
-            raise MCPError(INTERNAL_ERROR, str(error)) from error
+            raise _not_begun(error.result) from error
+        if session is not None:
+            await self._sessions.change(session.session_id, lambda now: _with_task(now, call_id))
         moment = _time(datetime.now(UTC))
         return {
             "taskId": call_id,
@@ -80,6 +97,29 @@ class Tasks:
         moment = _time(begun_at or datetime.now(UTC))
         known: dict[str, JsonValue] = {"taskId": call_id, "status": "working", "createdAt": moment, "lastUpdatedAt": moment}
         return {"resultType": "task", **known, "ttlMs": None, "pollIntervalMs": _POLL_MS}
+
+    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
+        """`tasks/list` of 2025-11-25: those of the session, the earliest first. Raises MCPError for a cursor that is none of ours."""
+        _require_old(ctx)
+        session, cursor = visit_of(ctx).session, params.cursor if params else None
+        ids: tuple[str, ...] = session.tasks if session is not None else ()
+        if cursor is not None and cursor not in ids:
+            raise no_cursor()
+        start = ids.index(cursor) + 1 if cursor is not None else 0
+        shown = ids[start : start + PAGE]
+        found = await asyncio.gather(*(self._listed(ctx, task_id) for task_id in shown))
+        listed: dict[str, JsonValue] = {"tasks": [task for task in found if task is not None]}
+        return {**listed, "nextCursor": shown[-1]} if start + PAGE < len(ids) else listed
+
+    async def _listed(self, ctx: Ctx, task_id: str) -> dict[str, JsonValue] | None:
+        """None for one that has neither a record nor a workflow any more. Raises MCPError while Temporal is away."""
+        try:
+            record, view = await self._found(task_id)
+        except MCPError as error:
+            if error.code == INVALID_PARAMS:
+                return None
+            raise
+        return {**await self._shown(ctx, task_id, record, view), "ttl": None, "pollInterval": _POLL_MS}
 
     async def get(self, ctx: Ctx, params: GetTaskRequestParams) -> dict[str, JsonValue]:
         _require(ctx, params.task_id)
@@ -170,6 +210,20 @@ class Tasks:
                 return {"error": {**told, "data": error.model_dump(mode="json")}}
             case _:
                 return {}
+
+
+def _with_task(session: McpSession, task_id: str) -> McpSession:
+    if task_id in session.tasks:
+        return session
+    return session.model_copy(update={"tasks": (*session.tasks, task_id)[-_MOST_LISTED:]})
+
+
+def _not_begun(result: ToolResult) -> MCPError:
+    """A call that was not taken has no task that could end with its error."""
+    status = status_of(result)
+    is_callers = status < HTTPStatus.INTERNAL_SERVER_ERROR and status is not HTTPStatus.TOO_MANY_REQUESTS
+    message, data = (result.error.message, result.error.model_dump(mode="json")) if result.error else (result.status, None)
+    return MCPError(INVALID_PARAMS if is_callers else INTERNAL_ERROR, message, data)
 
 
 def _result_of(record: CallRecord | None, view: TaskView | None) -> ToolResult | None:

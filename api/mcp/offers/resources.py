@@ -2,7 +2,8 @@
 
 import base64
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from mcp import MCPError
@@ -17,7 +18,7 @@ from mcp_types import (
 from pydantic import JsonValue
 
 from api.mcp.calls.answers import FILE_URI, Answers
-from api.mcp.catalog import Selection, ToolCatalog, refuse_cursor
+from api.mcp.catalog import PAGE, Selection, ToolCatalog, cursor_after, item_before, refuse_cursor
 from api.mcp.changes import TOOL_URI
 from api.mcp.clients import answering, asked_again, is_modern
 from api.mcp.offers.passing import Passing, as_revision, require_short
@@ -30,6 +31,9 @@ from toolagent_service.contracts.mcp import McpSession
 
 _NOT_FOUND = -32_002
 """Of the older revision; the newer has it among the invalid params."""
+
+_OTHERS = " "
+"""Begins the position of a cursor among resources of registered servers; no tool id has it."""
 
 _LARGEST = 4 * 1_048_576
 _MOST_SUBSCRIPTIONS = 1000
@@ -58,19 +62,23 @@ class Resources:
         self._sessions, self._passing = sessions, passing
 
     async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
-        """The tools, and then what registered servers list. Files are not listed: who made one has its link.
+        """The tools, and then what registered servers list by URI, in pages. Files are not listed: who made one has its link.
 
         Raises MCPError for a cursor that is none of ours.
         """
-        tools, following = await self._catalog.page(visit_of(ctx).selection, params.cursor if params else None)
-        found: list[JsonValue] = []
-        for tool in tools:
-            meta = tool.get("_meta")
-            tool_id = meta.get("toolagent/tool_id") if isinstance(meta, dict) else None
-            shown = {"name": tool["name"], "title": tool["title"], "description": tool["description"], "mimeType": "application/json"}
-            found.append({"uri": f"{TOOL_URI}{tool_id}", **shown})
-        if following is None and visit_of(ctx).selection.is_all:
-            found += [item for _, item in (await self._passing.resources()).values()]
+        selection, cursor = visit_of(ctx).selection, params.cursor if params else None
+        before = item_before(cursor or "")
+        is_among_others = selection.is_all and before.startswith(_OTHERS)
+        tools, following = ((), None) if is_among_others else await self._catalog.page(selection, cursor)
+        found: list[JsonValue] = [_resource(tool) for tool in tools]
+        if following is None and selection.is_all:
+            others = await self._passing.resources()
+            uris = sorted(others)
+            start = bisect_right(uris, before.removeprefix(_OTHERS)) if is_among_others else 0
+            shown = uris[start : start + PAGE - len(found)]
+            found += [others[uri][1] for uri in shown]
+            if start + len(shown) < len(uris):
+                following = cursor_after(f"{_OTHERS}{shown[-1] if shown else ''}")
         listed: dict[str, JsonValue] = {"resources": found}
         return {**listed, "nextCursor": following} if following is not None else listed
 
@@ -165,6 +173,14 @@ class Resources:
             except UnicodeDecodeError:
                 pass
         return {"mimeType": file.media_type, "blob": base64.b64encode(data).decode()}
+
+
+def _resource(tool: Mapping[str, JsonValue]) -> JsonValue:
+    """A tool in MCP's form as a resource."""
+    meta = tool.get("_meta")
+    tool_id = meta.get("toolagent/tool_id") if isinstance(meta, dict) else None
+    shown = {"name": tool["name"], "title": tool["title"], "description": tool["description"], "mimeType": "application/json"}
+    return {"uri": f"{TOOL_URI}{tool_id}", **shown}
 
 
 def _with(session: McpSession, uri: str) -> McpSession:

@@ -13,7 +13,8 @@ SESSION_HEADER = "mcp-session-id"
 VERSION_HEADER = "mcp-protocol-version"
 LAST_EVENT_HEADER = "last-event-id"
 
-_LONGEST_ID = 200
+LONGEST_ID = 200
+"""Of the id of a request and of its `progressToken`, in characters as they are written in JSON."""
 
 
 class RpcRefusal(Exception):
@@ -51,8 +52,8 @@ def message_of(body: JsonValue) -> JSONRPCMessage:
     if isinstance(message, JSONRPCRequest):
         for name, said in (("id", message.id), ("params._meta.progressToken", progress_token_from_params(message.params))):
             # So the database and the ids of events have it.
-            if len(json.dumps(said)) > _LONGEST_ID:
-                raise no_request(f"{name}: it has more than {_LONGEST_ID} characters when written in JSON.")
+            if len(json.dumps(said)) > LONGEST_ID:
+                raise no_request(f"{name}: it has more than {LONGEST_ID} characters when written in JSON.")
     return message
 
 

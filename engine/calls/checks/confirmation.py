@@ -10,7 +10,7 @@ async def _check(asked: Asked, _: Sources) -> Asked:
     if asked.is_stop or not manifest.requires_confirmation:
         return asked
     # There is no way to ask a person yet: running it unasked would break the promise of its manifest.
-    message = f"Tool {manifest.tool_id!r} may only run when a person has confirmed the call, and nobody can be asked here."
+    message = f"Tool {manifest.tool_id!r} runs only after a person has confirmed the call, and this service cannot ask for a confirmation."
     raise Refused(ErrorType.PERMISSION_DENIED, message, {"reason": "requires_confirmation"})
 
 

@@ -18,7 +18,7 @@ from toolagent_service.contracts.dependency_policy import DependencyPolicy, Depe
 
 _VERSIONS_TOLD = 5
 
-_OPERATOR = "Whoever runs this service can"
+_OPERATOR = "The operator of this service can"
 _POLICY = "in the file that TOOL_AGENT_DEPENDENCY_POLICY names"
 _VOUCH = f"{_OPERATOR} name it under `trusted`, or set `min_age_days`, {_POLICY}."
 

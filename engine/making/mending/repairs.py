@@ -53,7 +53,7 @@ class Repairs:
         """Raises NotASuccessor."""
         present = await self.registry.entry(tool_id, mends)
         if present is None:
-            raise NotASuccessor(f"{tool_id!r} has no version {mends} any more: somebody removed it.")
+            raise NotASuccessor(f"{tool_id!r} has no version {mends} any more: it was removed.")
         return await asyncio.to_thread(successor, present, candidate, await self._version(task_id, tool_id))
 
     async def replay(self, task: RepairTool, mends: str, limits: ReplayLimits | None = None) -> Check:
@@ -61,7 +61,7 @@ class Repairs:
         limits = limits or ReplayLimits()
         present, versions = await self.registry.get(task.tool_id, mends), await self.registry.versions(task.tool_id)
         if present is None or versions is None:
-            raise NotASuccessor(f"{task.tool_id!r} has no version {mends} any more: somebody removed it.")
+            raise NotASuccessor(f"{task.tool_id!r} has no version {mends} any more: it was removed.")
         # A version that was deactivated gave unwanted answers.
         trusted = [one.version for one in versions.versions if one.version == mends or one.status is ToolStatus.ACTIVE]
         records = await self.calls.latest_good(task.tool_id, limits.looked_at)
@@ -73,7 +73,7 @@ class Repairs:
         """The check that asks the candidate what ended the process of the version that it mends."""
         present = await self.registry.get(task.tool_id, mends)
         if present is None:
-            raise NotASuccessor(f"{task.tool_id!r} has no version {mends} any more: somebody removed it.")
+            raise NotASuccessor(f"{task.tool_id!r} has no version {mends} any more: it was removed.")
         return await asyncio.to_thread(poison_of, present, await self.quarantine.of_tool(task.tool_id, mends), task.examples)
 
     async def register(self, task_id: str, mended: Mended, candidate: Candidate, evidence: Evidence) -> Registered:

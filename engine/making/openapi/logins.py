@@ -32,9 +32,7 @@ def login_of(credential: Credential | None, variables: Collection[str]) -> Login
     if found is None:
         what = "a login, `user:password`," if credential.kind == "basic" else "a key"
         name = wanted[0][:_LONGEST]
-        raise DocumentRefused(
-            f"It wants to be shown {what} that nobody gives. Give it in `env` of the task as {name}, by the name of a secret."
-        )
+        raise DocumentRefused(f"It requires {what}, which is not given. Give it in `env` of the task as {name}, by the name of a secret.")
     try:
         match credential:
             case Credential(kind="basic"):

@@ -71,8 +71,8 @@ def ssh_failure_of(done: Execution, address: RepositoryAddress, words: str) -> C
 _SSH_SAID: Mapping[str, tuple[CloneFailure, str]] = {
     r"REMOTE HOST IDENTIFICATION HAS CHANGED|host key for .* has changed|REVOKED HOST KEY": (
         CloneFailure.NOT_TRUSTED,
-        "The key of {place} is another than the one that is known of it: somebody may be in between, or it has a new one. Ask whoever runs "
-        "it; then replace its line in the known_hosts of the service.",
+        "{place} shows another key than the known one: the connection may be intercepted, or the host has a new key. Ask its operator; "
+        "then replace its line in the known_hosts of the service.",
     ),
     r"host key is known|Host key verification failed": (
         CloneFailure.NOT_TRUSTED,

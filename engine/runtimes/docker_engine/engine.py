@@ -124,7 +124,7 @@ class Engine:
 
     async def _within(self, threads: ThreadPoolExecutor, what: Callable[[Api], T], timeout_s: float) -> T:
         if self._is_closed:
-            raise EngineUnavailable("Nobody here asks the Docker engine any more.")
+            raise EngineUnavailable("The connection to the Docker engine is closed: the service stops.")
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout_s):

@@ -27,6 +27,7 @@ from engine.runtimes.runtime import Offer, Progress, Running, ToolRequest, Vital
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.identifiers import SECRET_IN_A_HEADER
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sandbox import Difference
 from toolagent.contracts.sources import McpSource
 
 _IDLE_ASK_S = 1.0
@@ -100,6 +101,10 @@ class RemoteMcpRuntime:
         if not server.is_alive:
             raise NotSent(ErrorType.UNAVAILABLE, "The server has ended.", {"endpoint": running.endpoint})
         return await offered_by(server, offer)
+
+    def not_granted(self, tool: ToolManifest) -> tuple[Difference, ...]:  # noqa: ARG002 - of programs that are started here
+        """What a program of this tool asks for, and does not get here. Raises StartFailed where none is started."""
+        return ()
 
     async def listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
         """What the server of a source offers, which is up for that alone. Raises StartFailed, CallFailed.

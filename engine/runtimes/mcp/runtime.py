@@ -28,6 +28,7 @@ from engine.runtimes.runtime import Progress, Running
 from engine.runtimes.variables import variables_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sandbox import Difference
 from toolagent.contracts.sources import McpSource
 
 _EXITS_S = 1.0
@@ -55,6 +56,9 @@ class McpRuntime(RemoteMcpRuntime):
             return await super().start(tool, source, progress)
         server, pid = await self._started(tool, source, progress)
         return Up(endpoint=f"stdio:{pid}", started_at=datetime.now(UTC), pid=pid, server=server)
+
+    def not_granted(self, tool: ToolManifest) -> tuple[Difference, ...]:
+        return self._boxed.sandbox(tool.tool_id).grant(tool.security_context).account.differences
 
     async def _started(self, tool: ToolManifest, source: McpSource, progress: Progress) -> tuple[Server, int]:
         sandbox = self._boxed.sandbox(tool.tool_id)

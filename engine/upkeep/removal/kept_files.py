@@ -1,6 +1,7 @@
-"""Removes files that nothing needs any more, tasks that ended long ago, and hosts that never came back."""
+"""Removes files that nothing needs any more, old tasks and chats, and hosts that never came back."""
 
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from engine.registry.departures import departures_of
 from engine.store.content.store import ContentStore
 from engine.store.content_sweep import Swept, sweep_files
 from engine.store.database import Database
-from engine.store.task_retention import forget_tasks
+from engine.store.retention import forget_chats, forget_tasks
 from engine.upkeep.rounds import repeated
 from toolagent.core.failures import StoreUnavailableError
 
@@ -19,8 +20,17 @@ _EVERY_S = 3600.0
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long an unused file is kept, a task after its end, a chat after its last message."""
+
+    files: timedelta
+    tasks: timedelta
+    chats: timedelta
+
+
 def sweeping_files(
-    database: Database, content: ContentStore, spool: Path, retention: timedelta, of_tasks: timedelta, every_s: float = _EVERY_S
+    database: Database, content: ContentStore, spool: Path, retention: Retention, every_s: float = _EVERY_S
 ) -> AbstractAsyncContextManager[None]:
     """Now and every hour until the block ends."""
     departures = departures_of(database)
@@ -29,9 +39,11 @@ def sweeping_files(
         try:
             for host in await departures.forget():
                 _log.info("forgot_host", host=host, with_it="the tools that only its catalog had")
-            if forgotten := await forget_tasks(database, of_tasks):
+            if forgotten := await forget_tasks(database, retention.tasks):
                 _log.info("forgot_tasks", tasks=forgotten, with_them="their logs and conversations")
-            swept = await sweep_files(database, content, spool, retention)
+            if forgotten := await forget_chats(database, retention.chats):
+                _log.info("forgot_chats", chats=forgotten, with_them="their turns, events and conversations")
+            swept = await sweep_files(database, content, spool, retention.files)
         except StoreUnavailableError as error:
             _log.warning("sweep_failed", reason=str(error))
         else:

@@ -108,7 +108,7 @@ async def test_a_host_whose_key_is_unknown_or_another_is_not_trusted(
     tmp_path: Path, state: Path, launcher: Launcher, there: Sandboxing, server: SshServer, origin: Path
 ) -> None:
     (tmp_path / "none").touch()
-    for known_hosts, said in ((tmp_path / "none", "is not known here"), (server.other_hosts, "another than the one")):
+    for known_hosts, said in ((tmp_path / "none", "is not known here"), (server.other_hosts, "another key than the known one")):
         access = SshAccess(server.key, known_hosts)
         failure = await failing(cloner(launcher, there, state, access), address(server, origin), tmp_path / "clone", state)
         assert (failure.kind, said in failure.message) == (CloneFailure.NOT_TRUSTED, True), failure.message

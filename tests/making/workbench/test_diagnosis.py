@@ -182,7 +182,7 @@ def test_of_a_run_that_goes_on_its_streams_are_shown_beside_how_the_last_one_end
         (DockerSource(image="alpine"), "with the new image"),
         (DockerSource(container_id="c"), "with a Dockerfile"),
         (DockerSource(dockerfile="Dockerfile", host_dir="x"), "data folder"),
-        (RemoteSource(remote_url="https://tools.example.test"), "tell whoever runs it"),
+        (RemoteSource(remote_url="https://tools.example.test"), "tell its operator"),
         (BuiltinSource(handler="echo"), "part of this service"),
         (ScriptSource(script_path="a.py", language=ScriptLanguage.PYTHON), "imported again"),
         (McpSource(tool_name="x"), "MCP server"),

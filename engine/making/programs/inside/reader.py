@@ -338,7 +338,7 @@ def main() -> None:
             result = found()
             if hasattr(result, "send") and hasattr(result, "close"):
                 result.close()
-                fault = "It is a coroutine, which nobody awaits."
+                fault = "It is a coroutine that is never awaited."
     except Captured:
         pass
     except SystemExit as ended:

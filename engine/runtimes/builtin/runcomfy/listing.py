@@ -25,14 +25,14 @@ class Listed(ToolOutput):
 
 
 class Result(ToolOutput):
-    servers: Annotated[tuple[Listed, ...], Field(description="Those that cost money, whoever launched them.")]
+    servers: Annotated[tuple[Listed, ...], Field(description="Those that cost money, including servers launched by others.")]
 
 
 _MANIFEST = ToolManifest(
     tool_id="runcomfy_list_envs",
     name="列出 ComfyUI 环境 List ComfyUI servers",
     description=(
-        "列出账户租用的 ComfyUI 服务器。Lists the ComfyUI servers that the account rents, whoever launched them. It changes nothing."
+        "列出账户租用的 ComfyUI 服务器。Lists the account's ComfyUI servers, including servers launched by others. It changes nothing."
     ),
     category=CATEGORY,
     backend_runtime=BackendRuntime.REMOTE,

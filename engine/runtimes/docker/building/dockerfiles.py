@@ -36,7 +36,7 @@ class _Stages:
         if not is_image(name):
             raise DockerfileRefused(f"{name[:200]!a} leaves open which image it means: write it out, or give the ARG before it a default.")
         if OWN_IMAGES in name.lower():
-            raise DockerfileRefused(f"{name[:200]}: the images of tools are for nobody else.")
+            raise DockerfileRefused(f"{name[:200]}: an image built for another tool cannot be used.")
         self.images[name] = None
 
 

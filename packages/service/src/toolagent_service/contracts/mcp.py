@@ -18,6 +18,7 @@ class McpSession(Contract):
     subscriptions: Annotated[
         tuple[str, ...], Field(max_length=1000, description="URIs of resources whose changes it wants to hear of.")
     ] = ()
+    tasks: Annotated[tuple[str, ...], Field(max_length=500, description="Ids of the calls that it made as tasks, the latest 500.")] = ()
     opened_at: datetime
 
     @property

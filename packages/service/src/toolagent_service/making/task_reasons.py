@@ -21,15 +21,16 @@ def ready_reason(tool_ids: Sequence[str], left_out: Sequence[str] = ()) -> str:
 
 
 def there_already(name: str, tool_ids: Sequence[str]) -> str:
-    """Of a task whose name is that of an active tool, or of a group of them: nobody has looked whether these do what is asked for."""
+    """Of a task whose name is that of an active tool, or of a group of them. Whether these do what is asked for is not checked."""
     if tuple(tool_ids) == (name,):
         return (
-            f"There is an active tool {name!r} already, so nothing was built, and nobody looked whether it does what is asked for here. "
+            f"There is an active tool {name!r} already, so nothing was built. "
+            "It was not checked whether that tool does what is asked for here. "
             f"If it does not: have it repaired (POST /tools/{name}/repair), delete it (DELETE /tools/{name}), or choose another tool_name."
         )
     return (
-        f"There is a group {name!r} already, and all its tools can be called ({', '.join(tool_ids)}), so nothing was built, and nobody "
-        "looked whether they do what is asked for here. If they do not: have them repaired, delete them, or choose another tool_name."
+        f"There is a group {name!r} already, and all its tools can be called ({', '.join(tool_ids)}), so nothing was built. It was "
+        "not checked whether they do what is asked for here. If they do not: have them repaired, delete them, or choose another tool_name."
     )
 
 

@@ -16,7 +16,7 @@ __all__ = ["remove", "start", "stop"]
 
 @asking
 def start(asked: Asked, tool: Tool) -> None:
-    """Start a tool before anybody calls it; a call starts it too.
+    """Start a tool before its first call; a call starts it too.
 
     `toolagent start image_stitcher`
     """
@@ -44,7 +44,7 @@ def remove(
     """
     tool_id = tool_id_of(tool)
     if not yes and not sys.stdin.isatty():
-        raise ParameterError(f"Nobody can be asked here whether {tool_id!r} is to go: give --yes.")
+        raise ParameterError(f"This is no terminal to confirm the removal of {tool_id!r} in: give --yes.")
     if not yes:
         typer.confirm(f"Remove {tool_id} with all its versions?", abort=True, err=True)
     asked.show(asked.service.destroy(tool_id), lambda removed: show_plain(f"{removed.tool_id} removed"))

@@ -12,7 +12,7 @@ from toolagent.contracts.external_tables import ExternalTable, ExternalTables
 
 __all__ = ["external"]
 
-external = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Tables of tools that somebody else keeps.")
+external = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Tables of tools on other hosts.")
 
 Source = Annotated[str, typer.Argument(help="What the table is called, as `toolagent external list` shows it.", show_default=False)]
 

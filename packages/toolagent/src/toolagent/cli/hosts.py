@@ -58,7 +58,7 @@ def drain(
     state = _drained(asked.service, state) if wait else state
     asked.show(state, _show)
     if wait and not state.is_drained:
-        show_failure("Somebody has ended its drain.")
+        show_failure("Its drain was ended by another command.")
         raise typer.Exit(ExitCode.FAILED)
 
 

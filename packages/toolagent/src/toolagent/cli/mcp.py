@@ -105,7 +105,7 @@ def list_servers(asked: Asked) -> None:
 @mcp.command("refresh")
 @asking
 def refresh(asked: Asked, name: Name) -> None:
-    """Ask a server for its tools again. Changed ones wait for `toolagent activate`. Exit code 1 when it cannot be reached.
+    """Ask a server for its tools again. Changed and new ones wait for `toolagent activate`. Exit code 1 when it cannot be reached.
 
     `toolagent mcp refresh time`
     """
@@ -167,7 +167,7 @@ def _show(server: McpServer) -> None:
     for tool_id in server.tool_ids:
         show_plain(f"  {tool_id}")
     for one in server.waiting:
-        show_note(f"changed, waits for: toolagent activate {one.tool_id} {one.version}", "yellow")
+        show_note(f"{'new' if one.is_new else 'changed'}, waits for: toolagent activate {one.tool_id} {one.version}", "yellow")
     for tool_id in server.gone:
         show_note(f"not listed any more: {tool_id}", "yellow")
     for left in server.left_out:

@@ -31,9 +31,13 @@ Message = dict[str, JsonValue]
 class _Place:
     """How far the answer to one request has been read. `last_event_id` is where the service goes on with it."""
 
-    request_id: JsonValue
+    request: Message = field(default_factory=dict[str, JsonValue])
     last_event_id: str | None = None
     is_answered: bool = False
+
+    @property
+    def request_id(self) -> JsonValue:
+        return self.request.get("id")
 
 
 @dataclass(slots=True)
@@ -47,6 +51,8 @@ class McpBridge:
     _running: dict[str, "asyncio.Task[None]"] = field(default_factory=dict[str, "asyncio.Task[None]"])
     _hearing: "asyncio.Task[None] | None" = None
     _opening: Message | None = None
+    _level: Message | None = None
+    _subscribed: dict[str, Message] = field(default_factory=dict[str, Message])
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, lines: AsyncIterator[str]) -> None:
@@ -71,7 +77,7 @@ class McpBridge:
         method, request_id = one.get("method"), one.get("id")
         if method == "initialize":
             # What follows needs its session.
-            self._opening = one
+            self._opening, self._level, self._subscribed = one, None, {}
             await self._ask(one)
         elif method is not None and request_id is not None:
             task = asyncio.create_task(self._ask(one))
@@ -98,7 +104,7 @@ class McpBridge:
             self._hearing = asyncio.create_task(self._hear())
 
     async def _ask(self, message: Message) -> None:
-        place, used = _Place(message.get("id")), self._session.get(_SESSION)
+        place, used = _Place(message), self._session.get(_SESSION)
         try:
             async with self.http.stream("POST", self.path, json=message, headers=self._headers(message)) as answer:
                 is_lost = answer.status_code == HTTPStatus.NOT_FOUND and used is not None
@@ -118,21 +124,24 @@ class McpBridge:
             await self._go_on(place)
 
     async def _opened_anew(self, lost: str | None) -> bool:
-        """The service knows the session no more: begin another as the client began this one. False where there was none."""
+        """The service knows the session no more: begin another as the client began this one, with its level and its subscriptions.
+
+        False where there was none.
+        """
         async with self._turn:
             if lost is None or self._opening is None:
                 return False
             if self._session.get(_SESSION) != lost:
                 return True
-            self._session = {}
-            answer = await self.http.post(self.path, json=self._opening, headers=self._headers(self._opening))
+            answer = await self.http.post(self.path, json=self._opening, headers={"Accept": _ACCEPTED})
             if _SESSION not in answer.headers:
                 return False
-            self._session[_SESSION] = answer.headers[_SESSION]
-            version = answer.json()["result"]["protocolVersion"]
-            self._session["MCP-Protocol-Version"] = version
+            session = {_SESSION: answer.headers[_SESSION], "MCP-Protocol-Version": answer.json()["result"]["protocolVersion"]}
             told: Message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-            await self.http.post(self.path, json=told, headers=self._headers(told))
+            for one in (told, *((self._level,) if self._level else ()), *self._subscribed.values()):
+                await self.http.post(self.path, json=one, headers={"Accept": _ACCEPTED, **session})
+            # One that was not told all of it is not used: the next request finds the lost one again.
+            self._session = session
             return True
 
     async def _go_on(self, place: _Place) -> None:
@@ -155,7 +164,7 @@ class McpBridge:
 
     async def _hear(self) -> None:
         """What the service says without having been asked."""
-        place = _Place(None)
+        place = _Place()
         while True:
             used = self._session.get(_SESSION)
             resumed = {"Last-Event-ID": place.last_event_id} if place.last_event_id else {}
@@ -197,9 +206,24 @@ class McpBridge:
         if "method" not in message:
             place.is_answered = True
             result = message.get("result")
+            if isinstance(result, dict):
+                self._note(place.request)
             if isinstance(result, dict) and isinstance(version := result.get("protocolVersion"), str) and self._session:
                 self._session.setdefault("MCP-Protocol-Version", version)
         await self.write(json.dumps(message, ensure_ascii=False, separators=(",", ":")))
+
+    def _note(self, request: Message) -> None:
+        """What the service has taken, and another session would lack."""
+        uri = str(_params(request).get("uri"))
+        match request.get("method"):
+            case "logging/setLevel":
+                self._level = request
+            case "resources/subscribe":
+                self._subscribed[uri] = request
+            case "resources/unsubscribe":
+                self._subscribed.pop(uri, None)
+            case _:
+                pass
 
     async def _refuse(self, request_id: JsonValue, code: int, message: str) -> None:
         told: Message = {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}

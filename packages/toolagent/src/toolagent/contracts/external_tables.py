@@ -1,4 +1,4 @@
-"""Tables of tools that somebody else keeps, and whose tools are found and called here."""
+"""Tables of tools on other hosts, and whose tools are found and called here."""
 
 from datetime import datetime
 from enum import StrEnum

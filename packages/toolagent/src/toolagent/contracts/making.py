@@ -70,7 +70,7 @@ class MakeRequest(Contract):
 
     task_id: str
     spec: TaskSpec
-    description: Annotated[str, Field(description="What was asked for, in the words of whoever asked.")] = ""
+    description: Annotated[str, Field(description="What was asked for, in the caller's words.")] = ""
     caller: Caller = Caller()
     key: _Key = ""
 

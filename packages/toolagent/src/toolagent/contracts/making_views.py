@@ -57,7 +57,7 @@ class MakingTask(ListedTask):
     result: Annotated[str | None, Field(description="What came of it, in a sentence; null while it goes on.")]
     task_spec: TaskSpec
     tool_ids: Annotated[tuple[str, ...], Field(description="The tools that do what was asked for.")]
-    built: Annotated[bool, Field(description="Whether it made those tools; otherwise they were there before, and are somebody else's.")] = (
+    built: Annotated[bool, Field(description="Whether it made those tools; otherwise they existed before, and belong to another task.")] = (
         False
     )
     stages: tuple[StageView, ...]

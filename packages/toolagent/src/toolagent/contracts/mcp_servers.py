@@ -79,10 +79,13 @@ class McpServerSpec(Contract):
 
 
 class WaitingVersion(Contract):
-    """A tool whose definition has changed: calls get it once it is activated."""
+    """A tool whose definition has changed, or that is new: calls get it once it is activated."""
 
     tool_id: ToolId
     version: str
+    is_new: Annotated[bool, Field(description="The server did not list the tool when it was added; no version of it can be called.")] = (
+        False
+    )
 
 
 class McpServer(Contract):
@@ -94,7 +97,9 @@ class McpServer(Contract):
     tool_ids: tuple[ToolId, ...] = ()
     left_out: Annotated[tuple[LeftOutTool, ...], Field(description="At most 50 of its tools that are none here.")] = ()
     left_out_total: int = 0
-    waiting: Annotated[tuple[WaitingVersion, ...], Field(description="Changed definitions, for somebody to activate.")] = ()
+    waiting: Annotated[
+        tuple[WaitingVersion, ...], Field(description="Changed definitions and new tools, for the operator to activate.")
+    ] = ()
     gone: Annotated[tuple[ToolId, ...], Field(description="Tools that it does not list any more; they are `unavailable`.")] = ()
     registered_at: datetime
     refreshed_at: Annotated[datetime | None, Field(description="When it was asked last with success; null: never.")] = None

@@ -121,7 +121,7 @@ def _issues(checked: Checked) -> tuple[ValidationIssue, ...]:
         what, seconds = "The value does not fit, and finding out where else" if checked.first else _SOMEWHERE, REASONS_S
     message = (
         f"{what} took more than {seconds:g} s or {CHECK_MEMORY_BYTES >> 20} MiB of memory, and was ended. Send less, or nest it less "
-        "deeply; whoever keeps the tool can let the branches of its schema (anyOf, oneOf, patterns) exclude each other."
+        "deeply; the tool's maintainer can make the branches of its schema (anyOf, oneOf, patterns) exclude each other."
     )
     return (*_told(checked.first), ValidationIssue(path="$", message=message, keyword="limit"))
 

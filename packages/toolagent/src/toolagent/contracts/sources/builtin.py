@@ -21,4 +21,4 @@ class BuiltinSource(Source):
 
     @property
     def remedy(self) -> str:
-        return "is a part of this service. Report the error to whoever maintains that."
+        return "is a part of this service. Report the error to its operator."

@@ -50,7 +50,7 @@ class DockerSource(HttpSource, PackedSource):
     def remedy(self) -> str:
         if self.container_id is not None:
             remedy = "mend it there, or register the tool with a Dockerfile, which can be repaired"
-            return f"is the container {self.container_id!r}, which nobody could build again: {remedy}."
+            return f"is the container {self.container_id!r}, which cannot be built again: {remedy}."
         if self.dockerfile is None:
             remedy = "mend it where that is built, and register the tool with the new image"
             return f"runs from the image {self.image!r}, and its files are not here: {remedy}."

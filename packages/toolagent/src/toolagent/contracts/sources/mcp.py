@@ -96,7 +96,7 @@ class McpSource(PackedSource):
     @property
     def remedy(self) -> str:
         is_ours = self.host_dir is not None and self.url is None
-        return "" if is_ours else "is one of an MCP server. Mend the server, or tell whoever runs it."
+        return "" if is_ours else "is one of an MCP server. Repair the server, or tell its operator."
 
     def packed_as(self, archive: str | None) -> Self:
         """The same with these files; unchanged for a server elsewhere, or a program of the machine."""

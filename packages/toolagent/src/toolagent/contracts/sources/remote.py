@@ -61,7 +61,7 @@ class RemoteSource(HttpSource):
 
     @property
     def remedy(self) -> str:
-        remedy = "tell whoever runs it; if it has moved, register the tool with its new address"
+        remedy = "tell its operator; if it has moved, register the tool with its new address"
         return f"is a service at {self.remote_url}, and its code is not here: {remedy}."
 
     @model_validator(mode="after")

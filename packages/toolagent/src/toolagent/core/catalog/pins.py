@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolStatus
 
-__all__ = ["Change", "Pinned", "gone", "pinned"]
+__all__ = ["Change", "Pinned", "appeared", "gone", "pinned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,20 @@ class Pinned:
 class Change:
     """What is to be written of a tool, and which versions go that nobody has ever activated.
 
-    `waiting` is the version that has the server's definition, where it is not the active one.
+    `waiting` is the version that has the server's definition, where it is not the active one, or was never activated.
     """
 
     write: tuple[Pinned, ...] = ()
     drop: tuple[str, ...] = ()
     waiting: str | None = None
+
+
+def appeared(entry: ToolEntry, definition: str, *, waits: bool) -> Pinned:
+    """Of a tool that its server lists for the first time. One that `waits` cannot be called before it is activated."""
+    if not waits:
+        return Pinned(entry, definition)
+    manifest = entry.manifest.model_copy(update={"status": ToolStatus.INACTIVE})
+    return Pinned(entry.model_copy(update={"manifest": manifest}), definition, was_active=False)
 
 
 def pinned(definition: str, known: Mapping[str, Pinned], active: str, entry_of: Callable[[str], ToolEntry | None]) -> Change:
@@ -42,7 +50,8 @@ def pinned(definition: str, known: Mapping[str, Pinned], active: str, entry_of: 
     kept = {version: old for version, old in known.items() if version not in drop}
     write = tuple(one for version, old in kept.items() if (one := _renewed(old, version == active, entry_of)) is not None)
     if having:
-        return Change(write, drop, None if active in having else having[-1])
+        version = active if active in having else having[-1]
+        return Change(write, drop, None if version == active and known[version].was_active else version)
     if (entry := entry_of(definition)) is None:
         return Change(write, drop)
     version = _following([*known])

@@ -101,7 +101,7 @@ def runcomfy(
 @app.command()
 def im(
     port: Port = 0,
-    token: Annotated[str | None, typer.Option(help="What contacts bring as a bearer; unset: anybody may connect.")] = None,
+    token: Annotated[str | None, typer.Option(help="The bearer token that contacts send; unset: no token is needed.")] = None,
     fault: Annotated[
         list[str] | None, typer.Option(metavar="KIND", help=f"It happens at the next occasion: {', '.join(IM_FAULTS)}.")
     ] = None,

@@ -29,7 +29,7 @@ IM_FAULTS: dict[str, str] = {
     "drop": "the connection is closed instead of a delivery",
     "drop_after": "the connection is closed after a delivery, and the acknowledgement is lost",
     "garbage": "frames that are no messages come before a delivery",
-    "unknown_type": "a message of a type that nobody knows comes before a delivery",
+    "unknown_type": "a message of an unknown type comes before a delivery",
     "twice": "a message is delivered twice",
     "too_large": "a frame of `count` bytes comes before a delivery",
     "flood": "`count` messages of `flood` come before a delivery",

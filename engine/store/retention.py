@@ -1,10 +1,12 @@
-"""Forgetting tasks that ended long ago, with their logs, conversations and ledgers. Evidence stays with its versions."""
+"""Deletes old tasks and chats, with their logs, conversations and ledgers. Evidence stays with its versions."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 
 from sqlalchemy import delete, select
 
+from engine.store.chat_tables import chats
+from engine.store.chats import ChatTable
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.file_references import holder_of_candidates, holder_of_conversation, release_files
@@ -31,6 +33,19 @@ async def forget_tasks(database: Database, retention: timedelta) -> int:
             await _forget(database, task_id)
         forgotten += len(page)
     return forgotten
+
+
+async def forget_chats(database: Database, retention: timedelta) -> int:
+    """Delete chats without a message for longer than the retention; how many. One after another. Raises StoreUnavailableError."""
+    table, forgotten = ChatTable(database), 0
+    while page := await _silent(database, before := timestamp(now() - retention)):
+        for chat_id in page:
+            forgotten += await table.forget(chat_id, silent_since=before)
+    return forgotten
+
+
+async def _silent(database: Database, before: str) -> Sequence[str]:
+    return await database.scalars(select(chats.c.chat_id).where(chats.c.updated_at < before).order_by(chats.c.updated_at).limit(_PAGE))
 
 
 async def _ended(database: Database, before: str) -> Sequence[str]:

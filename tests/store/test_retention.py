@@ -1,4 +1,4 @@
-"""Tasks that ended long ago are forgotten, with all that was only theirs."""
+"""Tasks and chats of long ago are deleted, with all that was only theirs."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -6,14 +6,16 @@ from pathlib import Path
 from sqlalchemy import func, select, update
 
 from engine.store import tables
+from engine.store.chat_tables import chats
+from engine.store.chats import ChatTable
 from engine.store.clock import now, timestamp
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
 from engine.store.files import FileStore
 from engine.store.messages import MessageTable
+from engine.store.retention import forget_chats, forget_tasks
 from engine.store.task_notes import TaskNoteTable
-from engine.store.task_retention import forget_tasks
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from tests.store.making import put_evidence, task
@@ -63,3 +65,18 @@ async def test_what_ended_long_ago_is_forgotten_but_for_its_evidence(database: D
     assert await TaskNoteTable(database).after(old) == ()
     assert set(await EvidenceTable(database).of_tool("word_counter")) == {"1.0.0", "2.0.0", "3.0.0"}
     assert await forget_tasks(database, RETENTION) == 0
+
+
+async def test_chats_that_were_silent_for_long_are_deleted(database: Database) -> None:
+    table = ChatTable(database)
+    for chat_id in ("old", "spoken in just now", "young"):
+        await table.say(chat_id, "msg-1", "Hello.")
+    long_ago = timestamp(now() - timedelta(days=5))
+    async with database.write() as connection:
+        await connection.execute(update(chats).where(chats.c.chat_id != "young").values(updated_at=long_ago))
+    await table.say("spoken in just now", "msg-2", "Again.")
+    # One that gets a message between the look and the deletion stays.
+    assert not await table.forget("spoken in just now", silent_since=timestamp(now() - RETENTION))
+    assert await forget_chats(database, RETENTION) == 1
+    assert {chat.chat_id for chat in await table.page(limit=9)} == {"spoken in just now", "young"}
+    assert await table.turns("old") == ()

@@ -7,6 +7,8 @@ from pydantic import Field
 
 from toolagent.contracts.contract import Contract
 
+__all__ = ["McpGrant", "McpOAuth"]
+
 
 class McpGrant(StrEnum):
     """How a token is asked for."""

@@ -1,10 +1,9 @@
 """Logins at MCP servers: begun, finished by a browser, renewed, refused, and what is not shown of them."""
 
 import asyncio
-import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 import pytest
@@ -12,6 +11,7 @@ from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl, JsonValue
 from sqlalchemy import select, table, text
 from starlette.responses import JSONResponse, RedirectResponse, Response
+from typer.testing import CliRunner
 
 from engine.runtimes.failures import NotSent
 from engine.runtimes.mcp.oauth.logins import LOGIN_REQUIRED
@@ -21,6 +21,7 @@ from tests.api.conftest import BASE_URL, House, browse, logins_at, reached_by, r
 from tests.api.serving import served
 from tests.api.test_mcp_servers import refused, register, secrets_in
 from tests.mcp_servers.authorized import Authorized, authorized, visited
+from toolagent.cli.app import app as command_line
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.mcp_servers import McpServer, McpServerSpec, McpTransport
 
@@ -301,14 +302,12 @@ async def test_the_command_line_shows_the_url_and_waits(house: House, site: Auth
         await register(house, "far", url=site.url)
     async with served(house.dependencies) as url:
         given = [site.url if word == "URL" else word for word in words]
-        command = [sys.executable, "-m", "toolagent.cli", "mcp", *given, "--url", url]
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
-        assert process.stderr is not None
-        async with asyncio.timeout(60):
-            while not (line := (await process.stderr.readline()).decode()).startswith(site.url.removesuffix("/mcp")):
-                assert line, "It ended without a URL."
-            async with httpx.AsyncClient() as browser:
-                assert (await browser.get(await visited(line.strip()))).status_code == 200
-            out, _ = await process.communicate()
-    assert (process.returncode, out.decode().splitlines()[1:]) == (0, ["  far_whoami"])
+        running = asyncio.create_task(asyncio.to_thread(CliRunner().invoke, command_line, ["mcp", *given, "--url", url]))
+        async with asyncio.timeout(60), httpx.AsyncClient() as browser:
+            # One that leads back to this front door is what the command has begun.
+            while quote(url, safe="") not in (login_url := str((await house.http.get("/mcp_servers/far")).json().get("login_url"))):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            assert (await browser.get(await visited(login_url))).status_code == 200
+            result = await running
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, ["  far_whoami"])
+    assert login_url in result.stderr

@@ -45,6 +45,7 @@ ROOT = Path(__file__).parents[2]
 OWN_CLIENTS = {
     "engine/network/peers.py": "the clients of the engine, for tools, documents, callbacks, indexes and http_request",
     "engine/runtimes/mcp/web.py": "the SDK's of MCP, for servers over HTTP: its transport bounds what comes, and takes nothing packed",
+    "engine/runtimes/mcp/oauth/sending.py": "the SDK's of MCP, for logins there: bounded, and nothing packed",
     "engine/making/inside/mcp_bridge.py": "in the sandbox, to the server in its own process",
     "engine/roles/providers/anthropic_client.py": "the model's, bounded by anthropic_answers",
     "packages/toolagent/src/toolagent/cli/mcp_stdio.py": "to the service that the user names: answers are handed on as they are",
@@ -57,6 +58,7 @@ OWN_READERS = {
     "engine/runtimes/builtin/runcomfy/comfy.py": "pictures, in pieces to a file of bounded size, below the hook of the engine's clients",
     "engine/runtimes/docker/building/build_request.py": "of the Docker engine, which is trusted with the machine",
     "packages/toolagent/src/toolagent/client/http.py": "below a bounding hook",
+    "engine/runtimes/mcp/oauth/sending.py": "in pieces, up to 256 KiB",
     "packages/toolagent/src/toolagent/client/http_files.py": "below a bounding hook",
     "packages/toolagent/src/toolagent/client/mcp_bridge.py": "in pieces, of the service that the user names",
     "packages/toolagent/src/toolagent/testing/servers/recorder.py": "below a bounding hook",

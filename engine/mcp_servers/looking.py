@@ -82,7 +82,7 @@ class ServerLooks:
         try:
             differences = self._runtime.not_granted(_manifest(name, spec))
         except RuntimeFailure as failure:
-            raise _refused(name, spec, failure) from failure
+            raise refused(name, spec, failure) from failure
         for one in differences:
             if one.item in _RIGHTS:
                 asked, given = cast("list[str]", one.requested), cast("list[str]", one.enforced)

@@ -90,7 +90,7 @@ class McpDoor:
             stack.enter_context(self._upstreams.heard_by(self._changes.note))
             await stack.enter_async_context(self._changes.watched())
             await stack.enter_async_context(self._managed())
-            # Whoever is cut off from here on did not cancel anything.
+            # A client that is cut off from here on did not cancel anything.
             stack.callback(self._stopping.set)
             yield
 

@@ -80,7 +80,7 @@ class Following:
             pause_s = _LOOK_S if told else min(1.5 * pause_s, _LONGEST_LOOK_S)
 
     async def open_questions(self, call_id: str) -> dict[str, CallMessage]:
-        """Those that nobody has answered, by their keys."""
+        """Those without an answer, by their keys."""
         return {key_of(one): one for one in await self._messages.open_questions(call_id)}
 
     async def answer(self, call_id: str, answers: Mapping[str, JsonValue]) -> None:

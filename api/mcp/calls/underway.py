@@ -43,7 +43,7 @@ class _Look:
 
 
 class Underway:
-    """Whoever asks for the end of a call may stop waiting; the call goes on."""
+    """A request that asks for the end of a call may stop waiting; the call goes on."""
 
     def __init__(self, client: Calls, records: CallRecords) -> None:
         self._client, self._records = client, records
@@ -52,7 +52,7 @@ class Underway:
         self._cancelling: set[asyncio.Task[None]] = set()
 
     def begin(self, call: ToolCall, call_id: str, *, is_new: bool) -> None:
-        """Make it. `is_new`: nobody else has its id. Raises CallRefusedError where another call has the id."""
+        """Make it. `is_new`: no other call has its id. Raises CallRefusedError where another call has the id."""
         if (known := self._calls.get(call_id)) is not None:
             if fingerprint(known[0]) != fingerprint(call):
                 raise CallRefusedError(key_conflict(call_id, call.tool_id, datetime.now(UTC)))
@@ -86,7 +86,7 @@ class Underway:
         return record.result if record is not None else None
 
     async def view(self, call_id: str) -> TaskView | None:
-        """How far a call is that has not ended; None where nobody has it. Raises AnswerPendingError where nobody can say now."""
+        """How far a call is that has not ended; None where Temporal does not know it. Raises AnswerPendingError where Temporal was not reached."""
         return await self._client.task(call_id)
 
     async def cancel(self, call_id: str) -> bool:
@@ -100,7 +100,7 @@ class Underway:
         task.add_done_callback(self._cancelling.discard)
 
     async def close(self) -> None:
-        """Nobody waits here any more; the calls go on where they are made."""
+        """No request waits here any more; the calls go on where they are made."""
         tasks: list[asyncio.Task[ToolResult] | asyncio.Task[None]] = [*(task for _, task in self._calls.values()), *self._cancelling]
         for task in tasks:
             task.cancel()
@@ -123,7 +123,7 @@ class Underway:
     async def _looked_for(self, call_id: str) -> ToolResult:
         pause_s, absent_s = _LOOK_S, 0.0
         while (result := await self.result(call_id)) is None:
-            # While Temporal is away nobody can say that a call was lost.
+            # While Temporal is away it is not known whether a call was lost.
             with suppress(AnswerPendingError):
                 view = await self.view(call_id)
                 if view is not None and view.result is not None:

@@ -16,7 +16,7 @@ from api.ports import Upstreams
 from toolagent.contracts.call_messages import Listener
 
 OWN = "toolagent:"
-"""What begins so is ours, whoever lists it."""
+"""What begins so is ours, also where a registered server lists it."""
 
 _NOT_FOUND = -32_002
 _LONGEST_URI = 2048
@@ -67,7 +67,7 @@ class Passing:
         return found
 
     async def place_of(self, uri: str) -> Place | None:
-        """Whose resource it is; None for nobody's, and for ours. Raises MCPError for a URI that is too long."""
+        """The server whose resource it is; None where there is none, and for ours. Raises MCPError for a URI that is too long."""
         require_short(uri)
         if is_own(uri):
             return None

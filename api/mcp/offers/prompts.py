@@ -65,7 +65,7 @@ class Prompts:
         return {"completion": {"values": shown, "total": len(values), "hasMore": len(values) > _MOST}}
 
     async def _place(self, name: str) -> Place | None:
-        """Whose prompt it is; None for that of a group, and for nobody's."""
+        """The server whose prompt it is; None for that of a group, and where there is none."""
         taken = {group.group_id for group in await self._groups.list_all()}
         found = (await self._passing.prompts(taken)).get(name) if name not in taken else None
         return found[0] if found else None

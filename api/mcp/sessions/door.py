@@ -87,7 +87,7 @@ class SessionDoor:
         await Response(status_code=200)(request.scope, request.receive, send)
 
     async def close(self) -> None:
-        """The service stops: nobody is answered any more. Calls go on, and whoever made them asks for the rest."""
+        """The service stops and answers no request any more. Calls go on, and their clients ask for the rest."""
         works = [*self._running.values()]
         for work in works:
             work.cancel()
@@ -126,7 +126,7 @@ class SessionDoor:
             if answer is not None:
                 await stream.write(Event(answer))
             elif visit.call_id is None:
-                # Nobody can ask for the rest of what is no call.
+                # Of what is no call, no client can ask for the rest.
                 work.cancel()
             if not stream.has_begun:
                 raise ending(message.id)
@@ -155,7 +155,7 @@ class SessionDoor:
             self._underway.cancel_soon(call_id)
 
     async def _answered(self, session: McpSession, message: JSONRPCResponse | JSONRPCError) -> None:
-        """The answer to a question of a call; one that nobody asked in this session is left aside."""
+        """The answer to a question of a call; one that was not asked in this session is left aside."""
         question = question_of(message.id, session, self._states)
         if question is None:
             return

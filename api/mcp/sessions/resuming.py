@@ -123,7 +123,7 @@ class Resuming:
                 known, versions = standing, now
 
     async def _updates(self, session_id: str, stream: EventStream) -> None:
-        """Of resources of registered servers; what is said while nobody listens is not kept."""
+        """Of resources of registered servers; what is said while no client listens is not kept."""
         updated: asyncio.Queue[str] = asyncio.Queue(_MOST_UPDATES)
 
         def hear(event: ServerEvent) -> None:
@@ -143,7 +143,7 @@ class Resuming:
 def _told(
     before: Standing, standing: Standing, session: McpSession, versions: Mapping[str, str] | None, now: Mapping[str, str]
 ) -> list[dict[str, JsonValue]]:
-    """What a client is told that knew another state; of what it subscribed to it is told all when nobody knows what it has seen."""
+    """What a client is told that knew another state; of what it subscribed to it is told all when it is not known what it has seen."""
     methods: list[str] = []
     if before.catalog != standing.catalog:
         methods += ["notifications/tools/list_changed", "notifications/resources/list_changed"]

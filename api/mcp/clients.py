@@ -124,7 +124,7 @@ def _answers(told: Mapping[str, JsonValue]) -> tuple[Answer, ...]:
 def _elicits(told: Mapping[str, JsonValue]) -> tuple[Elicitation, ...]:
     """A client that names no mode takes forms, as before there were others."""
     declared = told.get("elicitation")
-    modes = tuple(mode for mode in _MODES if isinstance(declared, dict) and declared.get(mode) is not None)
+    modes: tuple[Elicitation, ...] = tuple(mode for mode in _MODES if isinstance(declared, dict) and declared.get(mode) is not None)
     return modes or ("form",)
 
 

@@ -260,9 +260,9 @@ async def test_the_search_mode_begins_tasks_of_what_it_has(stocked: House) -> No
         assert [*stocked.client.calls] == [begun["task"]["taskId"]]
         for name, code in (("echo", -32602), ("find_tools", -32601)):
             assert (await client.error("tools/call", name=name, arguments={"need": "x"}, task={}))["code"] == code
-        for more in ({}, {"task": {}}):
-            arguments = {"name": "echo", "arguments": 0}
-            assert (await client.error("tools/call", name="call_tool", arguments=arguments, **more))["code"] == -32602
+        wrong: dict[str, JsonValue] = {"name": "echo", "arguments": 0}
+        assert (await client.error("tools/call", name="call_tool", arguments=wrong))["code"] == -32602
+        assert (await client.error("tools/call", name="call_tool", arguments=wrong, task={}))["code"] == -32602
         assert len(stocked.client.calls) == 1
 
 
@@ -279,7 +279,7 @@ async def test_a_large_result_stands_in_the_answer_where_its_tool_lists_an_outpu
     async def pieces() -> AsyncGenerator[bytes]:
         yield json.dumps(output).encode()
 
-    file = await stocked.dependencies.files.put(pieces(), "large.json", "application/json", max_bytes=1000)
+    file = await stocked.files.put(pieces(), "large.json", "application/json")
     told = ResultReference(
         file=f"/files/{file.file_id}",
         file_id=file.file_id,

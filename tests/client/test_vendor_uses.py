@@ -42,7 +42,7 @@ def test_a_model_calls_only_what_it_was_offered(*, is_listed: bool, made: list[s
     service = Service()
     if is_listed:
         service.tools_as("openai", tag="safe")
-    uses = [{"type": "tool_use", "id": "1", "name": name, "input": {}} for name in ("shop__buy", "weather")]
+    uses: list[dict[str, JsonValue]] = [{"type": "tool_use", "id": "1", "name": name, "input": {}} for name in ("shop__buy", "weather")]
     answers = [service.run_anthropic(use) for use in uses]
     assert service.made == made
     assert [json.loads(str(answer["content"])).get("error", {}).get("type") for answer in answers] == [

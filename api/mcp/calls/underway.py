@@ -86,7 +86,10 @@ class Underway:
         return record.result if record is not None else None
 
     async def view(self, call_id: str) -> TaskView | None:
-        """How far a call is that has not ended; None where Temporal does not know it. Raises AnswerPendingError where Temporal was not reached."""
+        """How far a call is that has not ended; None where Temporal does not know it.
+
+        Raises AnswerPendingError where Temporal was not reached.
+        """
         return await self._client.task(call_id)
 
     async def cancel(self, call_id: str) -> bool:

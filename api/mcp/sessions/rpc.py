@@ -4,7 +4,8 @@ import json
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from mcp.shared.jsonrpc_dispatcher import as_request_id, handler_exception_to_error_data, progress_token_from_params
+from mcp.shared.dispatcher import as_request_id
+from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data, progress_token_from_params
 from mcp_types import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -65,10 +66,11 @@ def require_one_revision(header: str | None, body: JsonValue) -> None:
     if said in MODERN_PROTOCOL_VERSIONS and (header is None or header in HANDSHAKE_PROTOCOL_VERSIONS):
         told = f"{VERSION_HEADER}: the body is of revision {said}; the header has to say the same."
         raise RpcRefusal(HTTPStatus.BAD_REQUEST, HEADER_MISMATCH, told, request_id)
-    known = [*MODERN_PROTOCOL_VERSIONS, *reversed(HANDSHAKE_PROTOCOL_VERSIONS)]
-    if header is not None and header not in known and said in {None, header}:
-        told = f"{VERSION_HEADER}: there is no such revision here. Use one of {', '.join(known)}."
-        data: JsonValue = {"supported": [*known], "requested": header[:LONGEST_ID]}
+    if header is not None and header not in {*MODERN_PROTOCOL_VERSIONS, *HANDSHAKE_PROTOCOL_VERSIONS} and said in {None, header}:
+        modern, older = ", ".join(MODERN_PROTOCOL_VERSIONS), ", ".join(HANDSHAKE_PROTOCOL_VERSIONS)
+        told = f"{VERSION_HEADER}: there is no such revision here. There are {modern}, and with a session (`initialize`) {older}."
+        # As in `server/discover`: those that need no session.
+        data: JsonValue = {"supported": [*MODERN_PROTOCOL_VERSIONS], "requested": header[:LONGEST_ID]}
         raise RpcRefusal(HTTPStatus.BAD_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, told, request_id, data)
 
 

@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 import pytest_asyncio
+from mcp_types import CLIENT_CAPABILITIES_META_KEY
 from pydantic import JsonValue
 
 from engine.network.ports import free_port
@@ -18,11 +19,12 @@ from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.local.boxed_runs import LocalSettings
 from engine.runtimes.mcp.runtime import McpRuntime
+from engine.runtimes.mcp.wire import stamped
 from engine.runtimes.runtime import Asked, Running, ToolRequest, declined
 from tests.parts import launching, sandboxing
 from tests.programs import start_program
 from tests.runtimes.conftest import silent
-from toolagent.contracts.call_messages import ANSWER_OF, Listener, LogLevel
+from toolagent.contracts.call_messages import ANSWER_OF, Elicitation, Listener, LogLevel
 from toolagent.contracts.manifest import FileAccess, SecurityContext, ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import McpSource
@@ -189,3 +191,10 @@ async def test_calls_at_once_are_each_told_their_own(server: Server) -> None:
         told = [cast("dict[str, str]", answer)["text"] for answer in answers]
         assert all("action=decline" in text or "action=accept" in text for text in told)
         assert all(asked.params["message"] == str(n) for n, one in enumerate(asking) for asked in one.asked)
+
+
+@pytest.mark.parametrize("modes", [("form",), ("url",), ("form", "url")])
+def test_a_server_is_told_the_modes_of_elicitation_that_the_caller_takes(modes: tuple[Elicitation, ...]) -> None:
+    listens = Listener(answers=("elicitation", "roots"), elicits=modes)
+    params, _ = stamped("tools/call", {}, "2026-07-28", listens, {})
+    assert params["_meta"][CLIENT_CAPABILITIES_META_KEY] == {"elicitation": {mode: {} for mode in modes}, "roots": {}}

@@ -40,6 +40,7 @@ from toolagent.core.failures import (
     McpServerNotReachedError,
     McpServerNotStartedError,
     McpServerRefusedError,
+    McpServersBusyError,
     NoSuchMcpServerError,
     NoSuchTableError,
     StoreFullError,
@@ -190,6 +191,8 @@ def _handle_mcp_servers(app: Starlette) -> None:
     _handle(app, McpServerExistsError, lambda error: refusal_response(bad_field("name", str(error), ProblemKind.SERVER_EXISTS)))
     _handle(app, NoSuchMcpServerError, lambda error: refusal_response(Refusal(ProblemKind.SERVER_NOT_FOUND, str(error))))
     _handle(app, McpServerNotReachedError, lambda error: refusal_response(Refusal(ProblemKind.SERVER_NOT_REACHED, str(error))))
+    busy: Mapping[str, str] = {"Retry-After": "30"}
+    _handle(app, McpServersBusyError, lambda error: refusal_response(Refusal(ErrorType.UNAVAILABLE, str(error), headers=busy)))
     _handle(app, McpServerNotStartedError, lambda error: refusal_response(Refusal(ErrorType.UNAVAILABLE, str(error))))
 
 

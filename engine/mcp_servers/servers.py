@@ -32,6 +32,7 @@ from toolagent.core.mcp_specs import SpecFault
 from toolagent_service.contracts.mcp_logins import LoginEnd
 
 _TOLD = 50
+_DUE_AT_ONCE = 4
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -179,7 +180,13 @@ class RegisteredServers:
 
     async def look_at_due(self) -> tuple[str, ...]:
         """Ask those that were not for long enough, and new ones of a file; says in words what came of it."""
-        return tuple(await asyncio.gather(*map(self._refreshed, await self._due())))
+        slots = asyncio.Semaphore(_DUE_AT_ONCE)
+
+        async def refreshed(name: str) -> str:
+            async with slots:
+                return await self._refreshed(name)
+
+        return tuple(await asyncio.gather(*map(refreshed, await self._due())))
 
     def look_again(self) -> None:
         """There may be servers that are due: have `watch` look at them."""

@@ -13,7 +13,8 @@ from starlette.responses import RedirectResponse, Response
 
 from engine.store.database import Database
 from engine.store.mcp_servers import McpServerRows
-from tests.api.conftest import ECHO, House, registered_servers
+from tests.api.conftest import ECHO, House, registered_servers, with_doors
+from tests.api.serving import reached
 from tests.mcp_servers.site import Site, served, tool
 from toolagent.contracts.manifest import PermissionClass, ToolStatus
 from toolagent.contracts.mcp_servers import McpServer, McpServerSpec, McpTransport
@@ -267,6 +268,35 @@ async def test_a_registration_of_the_wrong_form_names_the_field(house: House, bo
 
 async def test_a_front_door_alone_starts_no_servers(house: House) -> None:
     assert refused(await register(house, "time", command="uvx", args=["mcp-server-time"])) == (503, "unavailable", "")
+
+
+async def test_servers_that_say_nothing_hold_up_no_others_until_there_are_sixteen(
+    house: House, site: Site, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.mcp_servers.looking._PATIENCE_S", 0.1)
+    mute, patient = site.url.replace("/mcp", "/slow"), registered_servers(database, tmp_path, patience_s=60)
+    async with reached(with_doors(house, mcp_servers=patient)) as http:
+
+        async def wait_for(count: int) -> None:
+            while site.paths.count("/slow") < count:  # noqa: ASYNC110 - another thread notes them
+                await asyncio.sleep(0.01)
+
+        async def register(name: str, url: str) -> httpx.Response:
+            return await http.post("/mcp_servers", json={"name": name, "url": url})
+
+        waiting = [asyncio.create_task(register(f"mute-{number}", mute)) for number in range(15)]
+        async with asyncio.timeout(15):
+            await wait_for(15)
+            assert (await register("good", site.url)).status_code == 200
+            waiting.append(asyncio.create_task(register("mute-15", mute)))
+            await wait_for(16)
+            answer = await register("another", site.url)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "30")
+        site.hanging.set()
+        # A request wakes the thread of the site.
+        async with httpx.AsyncClient() as web:
+            await web.get(site.url)
+        await asyncio.gather(*waiting)
 
 
 async def test_there_is_no_other(house: House) -> None:

@@ -23,7 +23,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import McpSource
 
-TEMPLATES = ["test://template/{id}/data", "test://touch/{name}"]
+TEMPLATES = ["test://template/{id}/data", "test://touch/{name}", "test://long/{size}"]
 
 
 @pytest_asyncio.fixture(params=WAYS)
@@ -93,6 +93,13 @@ async def test_what_goes_wrong_is_an_error_of_the_protocol(upstreams: Upstreams)
         assert told == code if code is not None else isinstance(told, int)
 
 
+@pytest.mark.parametrize("size", [4 * 1_048_576, 4_000_000])
+async def test_a_resource_of_more_than_four_mebibytes_is_refused(upstreams: Upstreams, size: int) -> None:
+    answer = await upstreams.ask("fixture", "resources/read", {"uri": f"test://long/{size}"})
+    error = cast("Item", answer.get("error") or {})
+    assert ("4194304 bytes" in str(error.get("message"))) == (size > 4_000_000)
+
+
 class SlowServers(Supervisor):
     """One server. It lists what `pages` has once it `may` answer."""
 
@@ -132,10 +139,34 @@ async def test_a_slow_server_is_waited_for_once(slow: tuple[SlowServers, Upstrea
         while await _names(upstreams) != ["one"]:  # noqa: ASYNC110 - the listing goes on behind
             await asyncio.sleep(0)
     servers.pages = [{"name": "two"}]
-    upstreams.note_change("notifications/prompts/list_changed", {})
+    upstreams.note_change("http://127.0.0.1:1/mcp", "notifications/prompts/list_changed", {})
     assert await _names(upstreams) == ["two"]
     servers.may.clear()
     monkeypatch.setattr("engine.calling.upstreams._FRESH_S", -1.0)
+    assert await _names(upstreams) == ["two"]
+
+
+async def test_a_server_that_changes_without_end_makes_only_itself_wait(
+    slow: tuple[SlowServers, Upstreams], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers, upstreams = slow
+    servers.may.set()
+    assert await _names(upstreams) == ["one"]
+    servers.may.clear()
+    monkeypatch.setattr("engine.calling.upstreams._LISTED_S", 3600.0)
+    url = "http://127.0.0.1:1/mcp"
+    for server, method in (("another", "prompts"), (url, "tools"), (url, "resources")):
+        upstreams.note_change(server, f"notifications/{method}/list_changed", {})
+    assert await _names(upstreams) == ["one"]
+    servers.may.set()
+    upstreams.note_change(url, "notifications/prompts/list_changed", {})
+    assert await _names(upstreams) == ["one"]
+    # It is asked again, and what it listed is given until it answers.
+    servers.may.clear()
+    upstreams.note_change(url, "notifications/prompts/list_changed", {})
+    assert await _names(upstreams) == ["one"]
+    servers.may.set()
+    servers.pages = [{"name": "two"}]
     assert await _names(upstreams) == ["two"]
 
 

@@ -19,7 +19,7 @@ from engine.runtimes.mcp.answers import answer_of, failure_of
 from engine.runtimes.mcp.codes import FORGOTTEN
 from engine.runtimes.mcp.listing import Listing, listing_of
 from engine.runtimes.mcp.oauth.logins import Login, Logins
-from engine.runtimes.mcp.offers import Changes, offered_by
+from engine.runtimes.mcp.offers import Changes, offered_by, server_name
 from engine.runtimes.mcp.serving import Server, Up
 from engine.runtimes.mcp.session import Session
 from engine.runtimes.mcp.web import WebServer, over_web
@@ -62,7 +62,7 @@ class RemoteMcpRuntime:
         if source.url is None:
             raise StartFailed(ErrorType.EXECUTOR_NOT_FOUND, f"The MCP server of {tool.tool_id!r} is not started here.")
         progress(f"connecting to the server of {tool.tool_id}")
-        server = await self._reached(source, source.url)
+        server = await self._reached(source, source.url, tool.tool_id)
         return Up(endpoint=source.url.partition("?")[0], started_at=datetime.now(UTC), server=server)
 
     async def is_alive(self, running: Running) -> bool:
@@ -135,7 +135,7 @@ class RemoteMcpRuntime:
         server = _server_of(running)
         try:
             async with asyncio.timeout(self._start_timeout_s):
-                return await listing_of(server.session)
+                return await listing_of(server.session, server.secrets)
         except TimeoutError:
             raise timed_out(self._start_timeout_s) from None
         except MCPError as error:
@@ -161,7 +161,7 @@ class RemoteMcpRuntime:
         request.dialogue.show(answer.content)
         return answer.output
 
-    async def _reached(self, source: McpSource, url: str) -> Server:
+    async def _reached(self, source: McpSource, url: str, tool_id: str) -> Server:
         whole, keys = filled(url, self._secrets)
         public = self._registered if source.server is not None else self._http.public if source.only_public else None
         headers = partial(self._headers, source)
@@ -175,7 +175,8 @@ class RemoteMcpRuntime:
                 if public is not None:
                     # Of SSE the SDK would say that there is no connection, and not why.
                     await public.of(httpx.URL(whole))
-                opened = await Session.open(partial(over_web, web), secrets, self.changes.say, modern_first=source.is_modern_first)
+                noted = partial(self.changes.say, server_name(source, tool_id))
+                opened = await Session.open(partial(over_web, web), secrets, noted, modern_first=source.is_modern_first)
                 return Server(opened, secrets=secrets)
         except NotSent as refusal:
             raise StartFailed(refusal.error_type, refusal.message, refusal.details) from refusal

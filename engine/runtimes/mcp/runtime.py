@@ -16,6 +16,7 @@ from engine.runtimes.http.remote_keys import Secrets
 from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
 from engine.runtimes.local.failures import exited
 from engine.runtimes.mcp.oauth.logins import Logins
+from engine.runtimes.mcp.offers import server_name
 from engine.runtimes.mcp.pipes import Pipes, over_pipes
 from engine.runtimes.mcp.programs import program_of
 from engine.runtimes.mcp.remote import RemoteMcpRuntime, mute, strange
@@ -81,7 +82,8 @@ class McpRuntime(RemoteMcpRuntime):
         is_up = False
         try:
             over = partial(over_pipes, pipes, self._most_bytes, self._http.max_result_values, begun.process.stdout.add)
-            opening = partial(Session.open, over, tuple(given.secret.values()), self.changes.say, modern_first=source.is_modern_first)
+            noted = partial(self.changes.say, server_name(source, tool.tool_id))
+            opening = partial(Session.open, over, tuple(given.secret.values()), noted, modern_first=source.is_modern_first)
             session = await self._opened(opening, begun, tool.tool_id)
             is_up = True
         except StartFailed as error:

@@ -31,6 +31,9 @@ _GOODBYE_S = 3.0
 _SESSION = "mcp-session-id"
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LONGEST_END = 4
+_LARGE_BYTES = 64 * 1024
+"""What is longer is read in a thread, so that others are answered in between."""
+
 _MOST_TOKENS = 3
 """For one request: the first may have expired, and the next be one for too little."""
 
@@ -153,7 +156,7 @@ class Guarded(httpx2.AsyncBaseTransport):
         body = await _whole(stream, self._server.most_bytes)
         if body is None:
             return _said(request, TOO_LARGE, _too_much(self._server.most_bytes))
-        if (excess := excess_of(body, self._server.max_values)) is not None:
+        if (excess := await _excess_of(body, self._server.max_values)) is not None:
             return _said(request, TOO_LARGE, _too_many(excess))
         return httpx2.Response(status, headers=response.headers, content=body)
 
@@ -178,10 +181,10 @@ class _Bounded(httpx2.AsyncByteStream):
             end = max(event.rfind(mark, searched) + len(mark) if mark in event[searched:] else 0 for mark in _ENDS)
             if end:
                 whole = bytes(event[:end])
-                if (excess := excess_of(whole, self._server.max_values)) is not None:
+                if (excess := await _excess_of(whole, self._server.max_values)) is not None:
                     yield self._refusal(_too_many(excess))
                     return
-                yield _marked(whole, self._call) if self._call else whole
+                yield await _marked(whole, self._call) if self._call else whole
                 del event[:end]
         if event:
             yield bytes(event)
@@ -211,10 +214,18 @@ def _call_of(request: httpx2.Request) -> str | None:
             return None
 
 
-def _marked(events: bytes, call_id: str) -> bytes:
+async def _excess_of(body: bytes, max_values: int) -> Excess | None:
+    return await asyncio.to_thread(excess_of, body, max_values) if len(body) > _LARGE_BYTES else excess_of(body, max_values)
+
+
+async def _marked(events: bytes, call_id: str) -> bytes:
     """What the server says and asks in the stream of a call names that call: over HTTP nothing else tells."""
     if b'"method"' not in events:
         return events
+    return await asyncio.to_thread(_marked_lines, events, call_id) if len(events) > _LARGE_BYTES else _marked_lines(events, call_id)
+
+
+def _marked_lines(events: bytes, call_id: str) -> bytes:
     return b"".join(_marked_line(line, call_id) for line in events.splitlines(keepends=True))
 
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from starlette.responses import RedirectResponse, Response
 
 from engine.store.database import Database
-from engine.store.mcp_servers import McpServerRows
+from engine.store.mcp_servers import BroughtIn, McpServerRows
 from tests.api.conftest import ECHO, House, registered_servers, with_doors
 from tests.api.serving import reached
 from tests.mcp_servers.site import Site, served, tool
@@ -315,7 +315,7 @@ async def test_servers_are_asked_again_when_they_are_due(house: House, site: Sit
 async def test_servers_of_a_file_are_looked_at_beside_everything_else(house: House, site: Site, database: Database, tmp_path: Path) -> None:
     rows, servers = McpServerRows(database), registered_servers(database, tmp_path)
     specs = {"far": McpServerSpec(type=McpTransport.STREAMABLE_HTTP, url=site.url), "away": McpServerSpec(url="http://127.0.0.1:9/mcp")}
-    assert await rows.bring_in(specs, ()) == ()
+    assert await rows.bring_in(specs, ()) == BroughtIn()
     watching = asyncio.create_task(servers.watch())
     try:
         async with asyncio.timeout(20):

@@ -109,9 +109,9 @@ async def test_progress_and_logs_come_before_the_result_and_a_question_is_answer
         stream = await client.stream("tools/call", name="asks", arguments={}, _meta={"progressToken": 7})
         (call_id,) = await client.calls(stocked, 1)
         messages = said_by(stocked)
-        await messages.say(call_id, "progress", {"progress": 1, "total": 2})
-        await messages.say(call_id, "log", {"level": "info", "data": "half"})
-        await messages.say(call_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
+        await messages.say_all(call_id, [("progress", {"progress": 1, "total": 2})])
+        await messages.say_all(call_id, [("log", {"level": "info", "data": "half"})])
+        await messages.say_all(call_id, [("question", {"method": "elicitation/create", "params": {"message": "Sure?"}})])
         assert await stream.next() == {"method": "notifications/progress", "params": {"progressToken": 7, "progress": 1.0, "total": 2.0}}
         assert await stream.next() == {"method": "notifications/message", "params": {"level": "info", "data": "half"}}
         asked = await stream.next()
@@ -131,10 +131,10 @@ async def test_a_client_whose_stream_broke_hears_the_rest_at_another_door(stocke
         stream = await client.stream("tools/call", name="echo", arguments={}, _meta={"progressToken": "t"})
         (call_id,) = await client.calls(stocked, 1)
         messages = said_by(stocked)
-        await messages.say(call_id, "progress", {"progress": 1})
+        await messages.say_all(call_id, [("progress", {"progress": 1})])
         await stream.next()
         await stream.leave()
-        await messages.say(call_id, "progress", {"progress": 2})
+        await messages.say_all(call_id, [("progress", {"progress": 2})])
     async with opened(stocked.dependencies, OLD, session_id=client.session_id) as other:
         rest = await other.resume(stream.last_event_id)
         assert (await rest.next())["params"]["progress"] == 2
@@ -226,9 +226,9 @@ async def test_what_json_cannot_say_is_left_out(stocked: House) -> None:
         (call_id,) = await client.calls(stocked, 1)
         messages = said_by(stocked)
         for payload in ({"progress": float("nan")}, {"progress": 10**400}, {"progress": 1, "total": float("inf")}):
-            await messages.say(call_id, "progress", payload)
-        await messages.say(call_id, "log", {"level": "info", "data": {"x": float("nan")}})
-        await messages.say(call_id, "progress", {"progress": 3})
+            await messages.say_all(call_id, [("progress", payload)])
+        await messages.say_all(call_id, [("log", {"level": "info", "data": {"x": float("nan")}})])
+        await messages.say_all(call_id, [("progress", {"progress": 3})])
         assert (await stream.next())["params"]["progress"] == 3
 
 

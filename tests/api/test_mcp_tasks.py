@@ -50,7 +50,7 @@ async def test_a_question_of_a_task_is_answered_by_its_key(stocked: House) -> No
             "params": {"mode": "form", "message": "Sure?", "requestedSchema": {}},
             "key": "sure",
         }
-        await messages.say(task_id, "question", asked)
+        await messages.say_all(task_id, [("question", asked)])
         shown = await client.result("tasks/get", taskId=task_id)
         assert (shown["status"], shown["inputRequests"]["sure"]["method"]) == ("input_required", "elicitation/create")
         assert await client.result("tasks/update", taskId=task_id, inputResponses={"sure": {"action": "decline"}}) | {"_meta": 0} == {

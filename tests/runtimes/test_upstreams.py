@@ -93,11 +93,11 @@ async def test_what_goes_wrong_is_an_error_of_the_protocol(upstreams: Upstreams)
         assert told == code if code is not None else isinstance(told, int)
 
 
-@pytest.mark.parametrize("size", [4 * 1_048_576, 4_000_000])
-async def test_a_resource_of_more_than_four_mebibytes_is_refused(upstreams: Upstreams, size: int) -> None:
-    answer = await upstreams.ask("fixture", "resources/read", {"uri": f"test://long/{size}"})
-    error = cast("Item", answer.get("error") or {})
-    assert ("4194304 bytes" in str(error.get("message"))) == (size > 4_000_000)
+async def test_a_resource_that_is_too_large_is_not_passed_on(upstreams: Upstreams, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runtimes.mcp.offers._LARGEST", 2000)
+    assert "error" not in await upstreams.ask("fixture", "resources/read", {"uri": "test://long/1500"})
+    answer = await upstreams.ask("fixture", "resources/read", {"uri": "test://long/2000"})
+    assert "larger than 2000 bytes" in str(cast("Item", answer["error"])["message"])
 
 
 class SlowServers(Supervisor):

@@ -11,12 +11,12 @@ from mcp import MCPError
 from mcp.shared.inbound import mcp_param_headers, x_mcp_header_map
 from pydantic import JsonValue, ValidationError
 
-from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed, timed_out
+from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed, no_answer, timed_out
 from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets, filled, key_of
 from engine.runtimes.mcp.answers import answer_of, failure_of
-from engine.runtimes.mcp.codes import FORGOTTEN
+from engine.runtimes.mcp.codes import FORGOTTEN, NOT_SENT
 from engine.runtimes.mcp.listing import Listing, listing_of
 from engine.runtimes.mcp.oauth.logins import Login, Logins
 from engine.runtimes.mcp.offers import Changes, offered_by, server_name
@@ -137,7 +137,8 @@ class RemoteMcpRuntime:
             async with asyncio.timeout(self._start_timeout_s):
                 return await listing_of(server.session, server.secrets)
         except TimeoutError:
-            raise timed_out(self._start_timeout_s) from None
+            message = f"The server did not list its tools within {self._start_timeout_s:g} s."
+            raise no_answer(message, ErrorType.TIMEOUT, timeout_s=self._start_timeout_s) from None
         except MCPError as error:
             raise _explained(server, failure_of(error, server.secrets)) from error
 
@@ -151,7 +152,7 @@ class RemoteMcpRuntime:
             await asyncio.shield(_end_if_mute(server))
             raise timed_out(request.timeout_s) from None
         except MCPError as error:
-            if error.code == FORGOTTEN:
+            if error.code == FORGOTTEN or (error.code == NOT_SENT and server.launched is not None):
                 server.session.forsake()
             raise _explained(server, failure_of(error, server.secrets)) from error
         except ValidationError as error:

@@ -22,6 +22,7 @@ mcp.command("stdio")(stdio)
 Name = Annotated[str, typer.Argument(help="What the server is called, as `toolagent mcp list` shows it.", show_default=False)]
 _WEB = ("http://", "https://")
 _LOOK_AGAIN_S = 1.0
+_SHOWN = 80
 
 
 @mcp.command("add")
@@ -186,5 +187,6 @@ def _row(server: McpServer) -> Iterable[Cell]:
     yield cell(server.name, "bold")
     yield from (str(len(server.tool_ids)), str(len(server.waiting)), str(len(server.gone)), str(server.left_out_total))
     yield moment(server.refreshed_at) if server.refreshed_at else "never"
-    yield server.spec.url or " ".join((server.spec.command or "", *server.spec.args))
+    where = " ".join((server.spec.url or " ".join((server.spec.command or "", *server.spec.args))).split())
+    yield where if len(where) <= _SHOWN else f"{where[: _SHOWN - 1]}…"
     yield cell(server.error, "red") if server.error else ""

@@ -63,9 +63,10 @@ class Handlers:
 
 def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
     async def listen_to(ctx: Ctx, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
-        await handlers.resources.listen_to(ctx, [str(uri) for uri in params.notifications.resource_subscriptions or ()])
-        with handlers.changes.heard():
-            return await handlers.changes.listen(ctx, params)
+        uris = [str(uri) for uri in params.notifications.resource_subscriptions or ()]
+        async with handlers.resources.listening(ctx, uris):
+            with handlers.changes.heard():
+                return await handlers.changes.listen(ctx, params)
 
     async def set_level(ctx: Ctx, params: SetLevelRequestParams) -> EmptyResult:
         if (session := visit_of(ctx).session) is not None:

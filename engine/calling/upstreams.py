@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeAlias, cast
 from pydantic import JsonValue
 
 from engine.runtimes.failures import NotSent
-from engine.runtimes.mcp.offers import server_name
+from engine.runtimes.mcp.offers import STARTED, server_name
 from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Offer
 from toolagent.contracts.call_messages import Listener
@@ -41,6 +41,8 @@ _MOST_BYTES = 2 * 1_048_576
 _NEVER = float("-inf")
 _AT_ONCE = 4
 _UNREACHED = -32_603
+
+_WATCHES = ("resources/subscribe", "resources/unsubscribe")
 
 Kind: TypeAlias = Literal["prompts", "resources", "resourceTemplates"]
 
@@ -86,8 +88,9 @@ class _Known:
 class Upstreams:
     """Servers are named as they were registered, or else by the process, URL or tool that they are known by.
 
-    They are started for what is asked of them. What was listed is remembered, and listed anew after some seconds, or when it or the
-    server changes. A server that is slow then is waited for once: what was known of it is given until it has answered.
+    They are started for what is asked of them, and subscribed to again when they start anew. What was listed is remembered, and listed
+    anew after some seconds, or when it or the server changes. A server that is slow then is waited for once: what was known of it is given
+    until it has answered.
     """
 
     def __init__(self, tools: McpTools, catalog: CatalogNumber, supervisor: Supervisor) -> None:
@@ -99,6 +102,8 @@ class Upstreams:
         self._changed_at: dict[tuple[str, Kind], float] = {}
         self._waited_at: dict[tuple[str, Kind], float] = {}
         self._listing: dict[tuple[str, Kind], asyncio.Task[None]] = {}
+        self._watched: dict[str, set[str]] = {}
+        self._watching: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._listeners: list[Changed] = []
 
@@ -114,6 +119,7 @@ class Upstreams:
             for times in (self._waited_at, self._said_at, self._changed_at):
                 for key in [key for key in times if key[0] not in kept]:
                     del times[key]
+            self._watched = {name: uris for name, uris in self._watched.items() if name in self._servers}
             self._number = number
         return tuple(sorted(self._servers))
 
@@ -140,7 +146,11 @@ class Upstreams:
         await self.servers()
         if (entry := self._servers.get(server)) is None:
             return _error(f"There is no server {server!r}.")
-        return await self._asked(entry, Offer(method, dict(params), _ANSWERED_S, listens or Listener()))
+        answer = await self._asked(entry, Offer(method, dict(params), _ANSWERED_S, listens or Listener()))
+        if method in _WATCHES and "result" in answer:
+            watched = self._watched.setdefault(server, set())
+            (watched.add if method == "resources/subscribe" else watched.discard)(str(params.get("uri")))
+        return answer
 
     def note_change(self, server: str, method: str, params: Mapping[str, JsonValue]) -> None:
         """What a server said that belongs to no call: a list, or a resource that is subscribed to, has changed.
@@ -148,6 +158,11 @@ class Upstreams:
         What was known of that list is not given any more. A server that says so again within some seconds is asked again, but what
         was known of it is given until it has answered.
         """
+        if method == STARTED:
+            if self._watched.get(server) and server not in self._watching:
+                task = self._watching[server] = asyncio.create_task(self._watch_again(server), name=f"subscriptions at {server}")
+                task.add_done_callback(lambda _: self._watching.pop(server, None))
+            return
         said_at = time.monotonic()
         for kind in _CHANGED.get(method, ()) if server in self._servers else ():
             key = (server, kind)
@@ -167,10 +182,19 @@ class Upstreams:
             self._listeners.remove(listener)
 
     async def close(self) -> None:
-        tasks = [*self._listing.values()]
+        tasks = [*self._listing.values(), *self._watching.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _watch_again(self, server: str) -> None:
+        """What was subscribed to at a server that has started anew."""
+        for uri in tuple(self._watched[server]):
+            if (entry := self._servers.get(server)) is None:
+                return
+            answer = await self._asked(entry, Offer("resources/subscribe", {"uri": uri}, _ANSWERED_S))
+            if cast("Item", answer.get("error") or {}).get("code") == _UNREACHED:
+                return
 
     def _is_due(self, name: str, kind: Kind) -> bool:
         known = self._known.get((name, kind))

@@ -125,11 +125,12 @@ async def test_a_second_registration_at_the_same_time_takes_no_key_away(house: H
     assert (await refreshed(house, "far")).error == ""
 
 
-async def test_the_service_itself_is_none_of_its_servers(site: Site, database: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "[::ffff:127.0.0.1]", "localhost", "0.0.0.0"])  # noqa: S104 - an address
+async def test_the_service_itself_is_none_of_its_servers(site: Site, database: Database, tmp_path: Path, host: str) -> None:
     port = httpx.URL(site.url).port or 0
     with pytest.raises(McpServerRefusedError, match="the service itself"):
         await registered_servers(database, tmp_path, own_port=port).register(
-            "far", McpServerSpec(url=site.url), "http://127.0.0.1:8001/oauth/callback"
+            "far", McpServerSpec(url=f"http://{host}:{port}/mcp"), "http://127.0.0.1:8001/oauth/callback"
         )
 
 
@@ -231,6 +232,9 @@ BAD: dict[str, Callable[[], Response]] = {
 }
 
 
+SAID = {"broken": "status 500", "forbidden": "status 401: give it another key in `headers`"}
+
+
 @pytest.mark.parametrize("how", [*BAD, "slow"])
 async def test_a_server_that_cannot_be_used_is_502_and_leaves_nothing(house: House, site: Site, how: str, tmp_path: Path) -> None:
     site.instead = BAD.get(how)
@@ -240,6 +244,7 @@ async def test_a_server_that_cannot_be_used_is_502_and_leaves_nothing(house: Hou
     finally:
         site.hanging.set()
     assert refused(answer) == (502, "server_not_reached", "")
+    assert SAID.get(how, "") in answer.json()["detail"]
     assert ((await house.http.get("/mcp_servers")).json()["servers"], await secrets_in(tmp_path)) == ([], "")
     assert (await house.registry.list_ids(), await house.groups.get("x")) == ((), None)
 

@@ -148,7 +148,7 @@ async def test_a_stream_of_another_session_is_refused(stocked: House) -> None:
     async with opened(stocked.dependencies, OLD) as client:
         stream = await client.stream("tools/call", name="echo", arguments={}, _meta={"progressToken": "t"})
         (call_id,) = await client.calls(stocked, 1)
-        await said_by(stocked).say(call_id, "progress", {"progress": 1})
+        await said_by(stocked).say_all(call_id, [("progress", {"progress": 1})])
         await stream.next()
         event_id = stream.last_event_id
     async with opened(stocked.dependencies, OLD) as other:
@@ -203,7 +203,7 @@ async def test_a_session_answers_no_question_of_another(stocked: House) -> None:
     async with opened(stocked.dependencies, OLD, {"elicitation": {}}) as client, opened(stocked.dependencies, OLD) as other:
         stream = await client.stream("tools/call", name="asks", arguments={})
         (call_id,) = await client.calls(stocked, 1)
-        await said_by(stocked).say(call_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
+        await said_by(stocked).say_all(call_id, [("question", {"method": "elicitation/create", "params": {"message": "Sure?"}})])
         asked = await stream.next()
         for forged in (asked["id"], f"{call_id}/1"):
             await other.post({"jsonrpc": "2.0", "id": forged, "result": {"action": "accept", "content": {}}})

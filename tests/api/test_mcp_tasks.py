@@ -132,7 +132,7 @@ async def test_a_task_of_the_older_revision_asks_nothing(stocked: House) -> None
     async with calling(stocked.dependencies, OLD, {"elicitation": {}}) as client:
         task_id = (await client.result("tools/call", name="asks", arguments={}, task={}))["task"]["taskId"]
         assert stocked.client.calls[task_id].listens is None
-        await said_by(stocked).say(task_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
+        await said_by(stocked).say_all(task_id, [("question", {"method": "elicitation/create", "params": {"message": "Sure?"}})])
         shown = await client.result("tasks/get", taskId=task_id)
         assert (shown["status"], "inputRequests" in shown) == ("working", False)
 

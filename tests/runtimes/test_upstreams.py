@@ -26,15 +26,20 @@ from toolagent.contracts.sources import McpSource
 TEMPLATES = ["test://template/{id}/data", "test://touch/{name}", "test://long/{size}"]
 
 
+@pytest_asyncio.fixture
+async def upstreams(supervised: tuple[Upstreams, Supervisor]) -> Upstreams:
+    return supervised[0]
+
+
 @pytest_asyncio.fixture(params=WAYS)
-async def upstreams(
+async def supervised(
     parts: RuntimeParts,
     launcher: Launcher,
     routes: Routes,
     database: Database,
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
-) -> AsyncGenerator[Upstreams]:
+) -> AsyncGenerator[tuple[Upstreams, Supervisor]]:
     """Of the fixture, a server that is not there, and one whose tool is not active."""
     # A busy machine starts no server in five seconds.
     monkeypatch.setattr("engine.calling.upstreams._LISTED_S", 20.0)
@@ -48,7 +53,7 @@ async def upstreams(
         off = manifest.model_copy(update={"status": ToolStatus.INACTIVE})
         await tools.put(_entry(off, "off", source.model_copy(update={"process": "off"})), "registered")
         with runtime.changes.heard_by(upstreams.note_change):
-            yield upstreams
+            yield upstreams, supervisor
         await upstreams.close()
         await supervisor.close()
 
@@ -177,7 +182,10 @@ async def test_a_listing_ends_before_the_page_that_makes_it_too_large(slow: tupl
     assert await _names(upstreams) == ["one"]
 
 
-async def test_that_a_resource_has_changed_is_heard(upstreams: Upstreams) -> None:
+async def test_that_a_resource_has_changed_is_heard_also_when_its_server_was_started_anew(
+    supervised: tuple[Upstreams, Supervisor],
+) -> None:
+    upstreams, supervisor = supervised
     heard = asyncio.Event()
 
     def note(method: str, params: Mapping[str, JsonValue]) -> None:
@@ -186,7 +194,11 @@ async def test_that_a_resource_has_changed_is_heard(upstreams: Upstreams) -> Non
 
     with upstreams.heard_by(note):
         await _result(upstreams, "resources/subscribe", uri="test://watched-resource")
-        async with asyncio.timeout(10):
-            while not heard.is_set():
-                # A server of 2026 does not say when it has begun to watch.
-                await _result(upstreams, "resources/read", uri="test://touch/watched-resource")
+        for is_new in (False, True):
+            if is_new:
+                await supervisor.stop("one")
+            heard.clear()
+            async with asyncio.timeout(20):
+                while not heard.is_set():
+                    # A server of 2026 does not say when it has begun to watch.
+                    await _result(upstreams, "resources/read", uri="test://touch/watched-resource")

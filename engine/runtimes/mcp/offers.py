@@ -42,6 +42,10 @@ _LARGEST = 4 * 1_048_576
 Changed: TypeAlias = Callable[[str, str, Mapping[str, Any]], None]
 
 
+STARTED = "tool-agent/started"
+"""Said of a server, by our side: it is up, and knows of no subscription."""
+
+
 def server_name(source: McpSource, tool_id: str) -> str:
     """As it was registered, or else the process, URL or tool that it is known by."""
     return source.server or source.process or (source.url or "").partition("?")[0] or tool_id

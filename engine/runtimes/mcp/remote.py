@@ -19,7 +19,7 @@ from engine.runtimes.mcp.answers import answer_of, failure_of
 from engine.runtimes.mcp.codes import FORGOTTEN, NOT_SENT
 from engine.runtimes.mcp.listing import Listing, listing_of
 from engine.runtimes.mcp.oauth.logins import Login, Logins
-from engine.runtimes.mcp.offers import Changes, offered_by, server_name
+from engine.runtimes.mcp.offers import STARTED, Changes, offered_by, server_name
 from engine.runtimes.mcp.serving import Server, Up
 from engine.runtimes.mcp.session import Session
 from engine.runtimes.mcp.web import WebServer, over_web
@@ -59,6 +59,12 @@ class RemoteMcpRuntime:
         self._most_bytes = min(_TWICE_AND_ENVELOPE * http.max_result_bytes + _ENVELOPE_BYTES, _MOST_LINE_BYTES)
 
     async def start(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:
+        running = await self._up(tool, source, progress)
+        self.changes.say(server_name(source, tool.tool_id), STARTED, {})
+        return running
+
+    async def _up(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:
+        """Raises StartFailed."""
         if source.url is None:
             raise StartFailed(ErrorType.EXECUTOR_NOT_FOUND, f"The MCP server of {tool.tool_id!r} is not started here.")
         progress(f"connecting to the server of {tool.tool_id}")
@@ -121,7 +127,7 @@ class RemoteMcpRuntime:
             return await self._listed(tool, source, progress)
 
     async def _listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
-        running = await self.start(tool, source, progress)
+        running = await self._up(tool, source, progress)
         try:
             listing = await self.list_tools(running)
             if source.url is None:

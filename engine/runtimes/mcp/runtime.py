@@ -52,9 +52,9 @@ class McpRuntime(RemoteMcpRuntime):
         super().__init__(settings.start_timeout_s, settings.stop_grace_s, http, secrets, registered, logins)
         self._environments, self._boxed = sandboxing.environments, BoxedRuns(settings, launcher, sandboxing, projects)
 
-    async def start(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:
+    async def _up(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:
         if source.url is not None:
-            return await super().start(tool, source, progress)
+            return await super()._up(tool, source, progress)
         server, pid = await self._started(tool, source, progress)
         return Up(endpoint=f"stdio:{pid}", started_at=datetime.now(UTC), pid=pid, server=server)
 

@@ -7,7 +7,7 @@ ControlFailedError       a tool could not be started or stopped
 MakingUnreachableError   Temporal cannot be asked about a task that makes or repairs a tool
 ToolAgentError           a call without an ordinary end; answered with its ToolResult
 TableRefusedError, TableExistsError, NoSuchTableError (external tables)
-McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpServerExistsError, NoSuchMcpServerError
+McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpServersBusyError, McpServerExistsError, NoSuchMcpServerError
 FileTooLargeError, StoreUnavailableError (the database, or where files are kept)
 Exception                ours to repair; the caller learns nothing of it
 """

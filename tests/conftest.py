@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,9 @@ from tests.programs import Program
 from toolagent_service.plugin import service_plugin
 from workers.temporal.connection import connect
 from workers.temporal.dev_server import read_config, server_command, temporal_binary
+
+# Where PYTHONDONTWRITEBYTECODE is set, each process of each run would rewrite the assertions of all test modules, for a dozen seconds.
+sys.dont_write_bytecode = False
 
 # As the service does it: the values of variables take seconds to print, while the event loop stands still.
 _PLAIN = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
@@ -183,5 +187,5 @@ async def impatient(address: str) -> Client:
 
 @pytest_asyncio.fixture
 async def temporal(temporal_address: str) -> Client:
-    """A connection whose workers run workflows in Temporal's sandbox."""
-    return await connect(temporal_address, "default", sandbox=True, patience_s=120)
+    """Its workers run workflows as the service does, outside Temporal's sandbox: `test_replay.py` replays every path in that."""
+    return await connect(temporal_address, "default", sandbox=False, patience_s=120)

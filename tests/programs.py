@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.runtimes.process.guardian import Guardian
 
-__all__ = ["Program", "start_program"]
+__all__ = ["Program", "end_with_us", "start_program"]
 
 _watched: set[int] = set()
 
@@ -21,18 +21,19 @@ class Program(subprocess.Popen[bytes]):
     def __init__(self, command: Sequence[str], **options: Any) -> None:
         _guardian()  # before there is something to guard
         super().__init__(command, start_new_session=True, **options)
-        _watch(self.pid)
+        end_with_us(self.pid)
 
 
 async def start_program(*command: str, **options: Any) -> asyncio.subprocess.Process:
     """The same for those that are waited for in the loop."""
     _guardian()
     process = await asyncio.create_subprocess_exec(*command, start_new_session=True, **options)
-    _watch(process.pid)
+    end_with_us(process.pid)
     return process
 
 
-def _watch(group: int) -> None:
+def end_with_us(group: int) -> None:
+    """Have this process group killed when this process has died."""
     # The number of one that has ended may become a stranger's.
     for ended in [other for other in _watched if not _is_there(other)]:
         _watched.remove(ended)

@@ -68,11 +68,16 @@ async def log_in_at_mcp_server(name: str, request: Request, dependencies: Inject
     return await dependencies.mcp_servers.log_in(name, _redirect_uri(request, dependencies))
 
 
-@router.get(LOGIN_PATH, include_in_schema=False)
+@router.get(
+    LOGIN_PATH,
+    summary="Finish a login at an MCP server",
+    response_class=HTMLResponse,
+    responses={**problem_responses(ErrorType.UNAVAILABLE), 400: {"content": {"text/html": {}}, "description": "Why there is no login."}},
+)
 async def finish_login(
     dependencies: Injected, state: str = "", code: str = "", iss: str | None = None, error: str = "", error_description: str = ""
 ) -> HTMLResponse:
-    """Where an authorization server sends the browser back to."""
+    """An authorization server sends a browser here, which is shown a page. Never needs the key."""
     said = f"{error} {error_description}".strip()
     return login_page(await dependencies.mcp_servers.finish_login(state, code, iss, said))
 

@@ -4,9 +4,8 @@ import uuid
 from datetime import timedelta
 
 from temporalio import activity, workflow
+from temporalio.client import Client
 from temporalio.worker import Worker
-
-from workers.temporal.connection import connect
 
 
 @activity.defn(name="count_words")
@@ -27,7 +26,7 @@ class Counted:
         return await workflow.execute_activity(count_words, text, start_to_close_timeout=timedelta(seconds=10))
 
 
-async def test_an_activity_is_an_adapter_a_stub_and_a_line_of_a_worker(temporal_address: str) -> None:
-    client, queue = await connect(temporal_address, "default", sandbox=False, patience_s=120), uuid.uuid4().hex
-    async with Worker(client, task_queue=queue, workflows=[Counted], activities=[CountWords().count_words]):
-        assert await client.execute_workflow(Counted.run, "two words", id=queue, task_queue=queue) == 2
+async def test_an_activity_is_an_adapter_a_stub_and_a_line_of_a_worker(temporal: Client) -> None:
+    queue = uuid.uuid4().hex
+    async with Worker(temporal, task_queue=queue, workflows=[Counted], activities=[CountWords().count_words]):
+        assert await temporal.execute_workflow(Counted.run, "two words", id=queue, task_queue=queue) == 2

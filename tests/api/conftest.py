@@ -212,10 +212,10 @@ async def reached_by(logins: McpLogins, entry: ToolEntry | None) -> JsonValue:
     assert entry is not None
     source = entry.sources[0]
     assert isinstance(source, McpSource)
-    runtime = RemoteMcpRuntime(5.0, 1.0, HttpExchange(), lambda _: None, _JUDGE, logins)
+    runtime = RemoteMcpRuntime(30.0, 1.0, HttpExchange(), lambda _: None, _JUDGE, logins)
     running = await runtime.start(entry.manifest, source, lambda _: None)
     try:
-        return await runtime.call(running, source, ToolRequest("call-00000001", {}, 10.0, Path(), manifest=entry.manifest))
+        return await runtime.call(running, source, ToolRequest("call-00000001", {}, 30.0, Path(), manifest=entry.manifest))
     finally:
         await runtime.stop(running)
 

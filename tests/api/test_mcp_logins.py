@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Generator
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 import pytest
@@ -11,14 +11,17 @@ from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl, JsonValue
 from sqlalchemy import select, table, text
 from starlette.responses import JSONResponse, RedirectResponse, Response
+from typer.testing import CliRunner
 
 from engine.runtimes.failures import NotSent
 from engine.runtimes.mcp.oauth.logins import LOGIN_REQUIRED
 from engine.store.database import Database
 from engine.store.mcp_servers import McpServerRows
 from tests.api.conftest import BASE_URL, House, browse, logins_at, reached_by, registered_servers, with_doors
+from tests.api.serving import served
 from tests.api.test_mcp_servers import refused, register, secrets_in
 from tests.mcp_servers.authorized import Authorized, authorized, visited
+from toolagent.cli.app import app as command_line
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.mcp_servers import McpServer, McpServerSpec, McpTransport
 
@@ -237,7 +240,7 @@ async def test_a_given_client_is_used_and_shown_to_its_authorization_server_only
     [
         ({"client_id": "x", "grant": "client_credentials"}, {}, "oauth"),
         ({"client_id": "x"}, {"headers": {"Authorization": "Bearer abcdefgh12"}}, "oauth"),
-        ({"client_id": "x", "client_secret": "secret:MY_KEY"}, {}, "oauth"),
+        ({"client_id": "x", "scopes": ["a b"]}, {}, "oauth"),
         ({"client_id": "x"}, {"url": "http://far.example/mcp"}, "url"),
         ({"client_id": ""}, {}, "oauth.client_id"),
     ],
@@ -291,3 +294,20 @@ async def test_a_server_that_wants_no_login_or_is_started_here_has_none(house: H
     site.instead["/mcp"] = Response("", 200)
     assert refused(await house.http.post("/mcp_servers/far/login")) == (422, "invalid_request", "url")
     assert refused(await house.http.post("/mcp_servers/none/login")) == (404, "server_not_found", "")
+
+
+@pytest.mark.parametrize("words", [("add", "far", "URL"), ("login", "far")])
+async def test_the_command_line_shows_the_url_and_waits(house: House, site: Authorized, words: tuple[str, ...]) -> None:
+    if words[0] == "login":
+        await register(house, "far", url=site.url)
+    async with served(house.dependencies) as url:
+        given = [site.url if word == "URL" else word for word in words]
+        running = asyncio.create_task(asyncio.to_thread(CliRunner().invoke, command_line, ["mcp", *given, "--url", url]))
+        async with asyncio.timeout(60), httpx.AsyncClient() as browser:
+            # One that leads back to this front door is what the command has begun.
+            while quote(url, safe="") not in (login_url := str((await house.http.get("/mcp_servers/far")).json().get("login_url"))):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            assert (await browser.get(await visited(login_url))).status_code == 200
+            result = await running
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, ["  far_whoami"])
+    assert login_url in result.stderr

@@ -102,6 +102,8 @@ async def test_keys_become_secrets_which_the_server_is_shown_and_that_go_with_it
 async def test_a_caller_chooses_no_secret_and_an_operators_stays(house: House, site: Site, database: Database, tmp_path: Path) -> None:
     (tmp_path / "secrets").write_text("MCP_FAR_TOKEN=of-the-operator\n")
     (tmp_path / "secrets").chmod(0o600)
+    oauth: JsonValue = {"client_id": "us", "client_secret": "secret:MCP_FAR_TOKEN"}
+    assert refused(await register(house, "far", url=site.url, oauth=oauth)) == (422, "invalid_request", "oauth")
     for name in ("MCP_FAR_TOKEN", "MCP_STATE_KEY"):
         assert refused(await register(house, "far", url=site.url, headers={"X-Key": f"secret:{name}"})) == (
             422,
@@ -109,10 +111,11 @@ async def test_a_caller_chooses_no_secret_and_an_operators_stays(house: House, s
             "headers",
         )
         assert refused(await register(house, "far", url=f"{site.url}?key=secret:{name}")) == (422, "invalid_request", "url")
-    spec = McpServerSpec(type=McpTransport.STREAMABLE_HTTP, url=site.url, headers={"X-Key": "secret:MCP_FAR_TOKEN"})
+    headers = {"X-Key": "secret:MCP_FAR_TOKEN", "X-Token": "Token secret:MCP_FAR_TOKEN"}
+    spec = McpServerSpec(type=McpTransport.STREAMABLE_HTTP, url=site.url, headers=headers)
     await McpServerRows(database).bring_in({"far": spec}, ())
     assert (await refreshed(house, "far")).error == ""
-    assert site.shown[-1]["x-key"] == "of-the-operator"
+    assert (site.shown[-1]["x-key"], site.shown[-1]["x-token"]) == ("of-the-operator", "Token of-the-operator")
     await house.http.delete("/mcp_servers/far")
     assert await secrets_in(tmp_path) == "MCP_FAR_TOKEN=of-the-operator\n"
 

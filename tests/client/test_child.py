@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
+import pytest_asyncio
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.worker import Replayer, Worker
@@ -19,10 +20,17 @@ from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent.core.calls.results import reason_of
+from workers.temporal.connection import connect
 from workflows.calls.invoke_tool import InvokeTool
 
 QUEUE = "somebody-else"
 ECHO = ToolCall(tool_id="echo", params={"number": 1})
+
+
+@pytest_asyncio.fixture
+async def temporal(temporal_address: str) -> Client:
+    """Its workers run workflows in Temporal's sandbox, as an agent's do by our plugin."""
+    return await connect(temporal_address, "default", sandbox=True, patience_s=120)
 
 
 @asynccontextmanager

@@ -2,7 +2,8 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,14 @@ def _attributes(node: ast.expr) -> Iterator[str]:
 
 def _marks(source: str) -> Iterator[str]:
     """The promises that a test file marks, as decorators, on parameters or for the whole module."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)) if MARKED[0] in source else ():
         if isinstance(node, ast.Call) and tuple(_attributes(node.func)) == MARKED:
             for argument in node.args:
                 yield argument.value if isinstance(argument, ast.Constant) and isinstance(argument.value, str) else ast.unparse(argument)
 
 
-def _tests_of_promises(root: Path, files: tuple[Path, ...]) -> dict[str, set[str]]:
+@cache
+def _tests_of_promises(root: Path, files: tuple[Path, ...]) -> Mapping[str, set[str]]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for path in files:
         if path.parts[0] == "tests" and path.name.startswith("test_"):

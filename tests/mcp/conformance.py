@@ -186,7 +186,7 @@ def rows(suite: Suite, work: Path) -> Iterator[Row]:
 @contextmanager
 def _imported(folder: Path, data: Path, server: JsonValue) -> Generator[str]:
     """The URL of a service that has imported the fixture; its tools have no prefix."""
-    settings = {"MCP_ALLOW": "127.0.0.1", "MCP_TASK_AFTER_S": "0.5", "LOG_LEVEL": "warning"}
+    settings = {"MCP_ALLOW": "127.0.0.1", "MCP_TASK_AFTER_S": "0.5", "TOOL_HEALTH_TIMEOUT_S": "60", "LOG_LEVEL": "warning"}
     service = ServiceProcess(folder, data, **settings)
     service.start()
     try:

@@ -14,6 +14,7 @@ from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
 from engine.store.mcp_servers import McpServerRows
+from toolagent.contracts.mcp_oauth import McpOAuth
 from toolagent.contracts.mcp_servers import McpServer, McpServerSpec, McpTransport
 from workers.state.secrets import SecretSource
 
@@ -96,6 +97,23 @@ async def test_secrets_are_named_but_for_the_key_of_the_service(importing: Impor
         "$.mcpServers.b.env"
     ]
     assert [server.spec.env for server in await importing.rows.list_all()] == [env]
+
+
+async def test_a_secret_is_named_after_a_scheme_too_and_a_client_names_its_own(importing: Importing, tmp_path: Path) -> None:
+    headers: JsonValue = {"Authorization": "Bearer secret:TICKETS", "X-Key": "Token secret:OTHER"}
+    oauth: JsonValue = {"client_id": "us", "client_secret": "secret:CLIENT"}
+    servers: dict[str, JsonValue] = {
+        "a": {"url": "https://a.example/mcp", "headers": headers},
+        "b": {"url": "https://b.example/mcp", "oauth": oauth},
+        "c": {"url": "https://c.example/mcp", "headers": {"X-Key": "Bearer secret:lower"}},
+        "d": {"url": "http://d.example/mcp", "headers": headers},
+        "e": {"url": "https://e.example/mcp", "headers": {"Authorization": "Bearer secret:MCP_STATE_KEY"}},
+    }
+    faults = await importing.bring_in(servers)
+    assert faults == ["$.mcpServers.c.headers", "$.mcpServers.d.url", "$.mcpServers.e.headers"]
+    a, b = await importing.rows.list_all()
+    assert (a.spec.headers, b.spec.oauth) == (headers, McpOAuth(client_id="us", client_secret="secret:CLIENT"))  # noqa: S106 - a name
+    assert not (tmp_path / "secrets").exists()
 
 
 async def test_a_server_that_was_registered_stays(importing: Importing, database: Database) -> None:

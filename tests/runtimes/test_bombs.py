@@ -4,6 +4,7 @@ import ast
 import asyncio
 import gzip
 import json
+import re
 import ssl
 import tracemalloc
 import zlib
@@ -44,6 +45,7 @@ ROOT = Path(__file__).parents[2]
 OWN_CLIENTS = {
     "engine/network/peers.py": "the clients of the engine, for tools, documents, callbacks, indexes and http_request",
     "engine/runtimes/mcp/web.py": "the SDK's of MCP, for servers over HTTP: its transport bounds what comes, and takes nothing packed",
+    "engine/runtimes/mcp/oauth/sending.py": "the SDK's of MCP, for logins there: bounded, and nothing packed",
     "engine/making/inside/mcp_bridge.py": "in the sandbox, to the server in its own process",
     "engine/roles/providers/anthropic_client.py": "the model's, bounded by anthropic_answers",
     "packages/toolagent/src/toolagent/cli/mcp_stdio.py": "to the service that the user names: answers are handed on as they are",
@@ -56,6 +58,7 @@ OWN_READERS = {
     "engine/runtimes/builtin/runcomfy/comfy.py": "pictures, in pieces to a file of bounded size, below the hook of the engine's clients",
     "engine/runtimes/docker/building/build_request.py": "of the Docker engine, which is trusted with the machine",
     "packages/toolagent/src/toolagent/client/http.py": "below a bounding hook",
+    "engine/runtimes/mcp/oauth/sending.py": "in pieces, up to 256 KiB",
     "packages/toolagent/src/toolagent/client/http_files.py": "below a bounding hook",
     "packages/toolagent/src/toolagent/client/mcp_bridge.py": "in pieces, of the service that the user names",
     "packages/toolagent/src/toolagent/testing/servers/recorder.py": "below a bounding hook",
@@ -283,6 +286,8 @@ _ASKS = {"get", "post", "put", "patch", "delete", "head", "options", "request", 
 _READS = {"aread", "aiter_bytes", "aiter_text", "aiter_lines", "aiter_raw", "iter_bytes", "iter_text", "iter_lines", "iter_raw"}
 _OTHERS = {"aiohttp", "urllib3", "urllib.request", "http.client", "pycurl", "websockets", "boto3", "httpcore"}
 _BY_HTTPX = {"httpx", "httpx2", "anthropic"}
+_SPOKEN_OF = re.compile("|".join(map(re.escape, _BY_HTTPX | _OTHERS | _READS)))
+"""In a file without one of these nothing can be found."""
 
 
 def _is_a_clients(node: ast.AST) -> bool:
@@ -311,10 +316,7 @@ def _reads_an_answer(node: ast.AST) -> bool:
 
 def test_nobody_else_makes_clients_or_reads_answers() -> None:
     folders = ("activities", "api", "engine", "packages", "workers", "workflows")
-    nodes = {
-        str(path.relative_to(ROOT)): list(ast.walk(ast.parse(path.read_text("utf-8"))))
-        for folder in folders
-        for path in (ROOT / folder).rglob("*.py")
-    }
+    sources = {path: path.read_text("utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    nodes = {str(path.relative_to(ROOT)): [*ast.walk(ast.parse(text))] for path, text in sources.items() if _SPOKEN_OF.search(text)}
     assert {path for path, of in nodes.items() if any(map(_makes_a_client, of))} == set(OWN_CLIENTS)
     assert {path for path, of in nodes.items() if any(map(_reads_an_answer, of))} == set(OWN_READERS)

@@ -1,9 +1,10 @@
 """What MCP servers say and ask while a call goes on, by each way to them and in each revision."""
 
 import asyncio
+import ssl
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -15,11 +16,10 @@ from pydantic import JsonValue
 from engine.network.ports import free_port
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.local.boxed_runs import LocalSettings
 from engine.runtimes.mcp.runtime import McpRuntime
-from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import Asked, Running, ToolRequest, declined
-from tests.parts import sandboxing
+from tests.parts import launching, sandboxing
 from tests.programs import start_program
 from tests.runtimes.conftest import silent
 from toolagent.contracts.call_messages import ANSWER_OF, Listener, LogLevel
@@ -83,30 +83,36 @@ class Server:
         return await self.runtime.call(self.running, self.source.model_copy(update={"tool_name": name}), request)
 
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 WAYS = ("stdio 2025-11-25", "stdio 2026-07-28", "http 2025-11-25", "http 2026-07-28")
 
 
-@pytest_asyncio.fixture(params=WAYS)
-async def server(parts: RuntimeParts, launcher: Launcher, request: pytest.FixtureRequest) -> AsyncGenerator[Server]:
-    runtime, way = fixture_runtime(parts, launcher), str(request.param)
-    async with fixture_source(way, parts.http) as (manifest, source):
-        running = await runtime.start(manifest, source, silent)
-        yield Server(runtime, running, source, way.split()[1])
+@pytest_asyncio.fixture(params=WAYS, scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory, tls: ssl.SSLContext, request: pytest.FixtureRequest) -> AsyncGenerator[Server]:
+    """One for all tests of a way: its start takes longer than they do."""
+    async with fixture_server(str(request.param), tmp_path_factory.mktemp("dialogue"), tls) as (runtime, source):
+        running = await runtime.start(TOOL, source, silent)
+        yield Server(runtime, running, source, source.revision or "")
         await runtime.stop(running)
 
 
-def fixture_runtime(parts: RuntimeParts, launcher: Launcher) -> McpRuntime:
-    """One that lets the fixture see the environment of these tests."""
-    boxes = sandboxing(parts.local.state, launcher, parts.local.state / "environments", SandboxPolicy(read=SEEN))
-    return McpRuntime(parts.local, launcher, boxes, parts.http, parts.secrets)
+@asynccontextmanager
+async def fixture_server(way_and_revision: str, folder: Path, tls: ssl.SSLContext) -> AsyncGenerator[tuple[McpRuntime, McpSource]]:
+    """A runtime that lets the fixture see the environment of these tests, and its source; one over HTTP is up."""
+    (folder / "state").mkdir()
+    with launching(folder / "state") as launcher:
+        settings = LocalSettings(data=folder, state=folder / "state", calls=folder / "calls", start_timeout_s=20.0, stop_grace_s=2.0)
+        boxes = sandboxing(folder / "state", launcher, folder / "environments", SandboxPolicy(read=SEEN))
+        async with aclosing(HttpExchange(tls=tls)) as http, _fixture_source(way_and_revision, http) as source:
+            yield McpRuntime(settings, launcher, boxes, http, dict[str, str]().get), source
 
 
 @asynccontextmanager
-async def fixture_source(way_and_revision: str, http: HttpExchange) -> AsyncGenerator[tuple[ToolManifest, McpSource]]:
-    """A tool of the fixture, which is up if it is one over HTTP."""
+async def _fixture_source(way_and_revision: str, http: HttpExchange) -> AsyncGenerator[McpSource]:
     way, revision = way_and_revision.split()
     if way == "stdio":
-        yield TOOL, McpSource.model_validate({"tool_name": "x", "command": [sys.executable, str(FIXTURE)], "revision": revision})
+        yield McpSource.model_validate({"tool_name": "x", "command": [sys.executable, str(FIXTURE)], "revision": revision})
         return
     port = free_port()
     program = await start_program(sys.executable, str(FIXTURE), "--port", str(port))
@@ -114,7 +120,7 @@ async def fixture_source(way_and_revision: str, http: HttpExchange) -> AsyncGene
         async with asyncio.timeout(20):
             while await http.health(f"http://127.0.0.1:{port}", "/", 1.0) is None:  # noqa: ASYNC110 - another process gets ready
                 await asyncio.sleep(0.05)
-        yield TOOL, McpSource.model_validate({"tool_name": "x", "url": f"http://127.0.0.1:{port}/mcp", "revision": revision})
+        yield McpSource.model_validate({"tool_name": "x", "url": f"http://127.0.0.1:{port}/mcp", "revision": revision})
     finally:
         program.kill()
         await program.wait()

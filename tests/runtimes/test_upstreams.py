@@ -1,7 +1,10 @@
 """What MCP servers have besides tools: prompts, resources, completions."""
 
 import asyncio
+import shutil
+import ssl
 from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -9,15 +12,13 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.calling.upstreams import Item, Upstreams
-from engine.runtimes.parts import RuntimeParts
-from engine.runtimes.process.processes import Launcher
 from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Offer
 from engine.store.catalog_state import CatalogState
 from engine.store.database import Database
 from engine.store.tools import ToolTable
 from tests.runtimes.conftest import Routes
-from tests.runtimes.test_mcp_dialogue import WAYS, fixture_runtime, fixture_source
+from tests.runtimes.test_mcp_dialogue import TOOL, WAYS, fixture_server
 from toolagent.contracts.call_messages import Listener
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
@@ -26,36 +27,35 @@ from toolagent.contracts.sources import McpSource
 TEMPLATES = ["test://template/{id}/data", "test://touch/{name}", "test://long/{size}"]
 
 
-@pytest_asyncio.fixture
-async def upstreams(supervised: tuple[Upstreams, Supervisor]) -> Upstreams:
-    return supervised[0]
-
-
-@pytest_asyncio.fixture(params=WAYS)
+@pytest_asyncio.fixture(params=WAYS, scope="module", loop_scope="module")
 async def supervised(
-    parts: RuntimeParts,
-    launcher: Launcher,
-    routes: Routes,
-    database: Database,
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
+    empty_database: Path, tmp_path_factory: pytest.TempPathFactory, tls: ssl.SSLContext, request: pytest.FixtureRequest
 ) -> AsyncGenerator[tuple[Upstreams, Supervisor]]:
     """Of the fixture, a server that is not there, and one whose tool is not active."""
-    # A busy machine starts no server in five seconds.
-    monkeypatch.setattr("engine.calling.upstreams._LISTED_S", 20.0)
-    runtime, tools = fixture_runtime(parts, launcher), ToolTable(database)
-    supervisor = Supervisor({"mcp": runtime}, routes, "here")
-    upstreams = Upstreams(tools, CatalogState(database), supervisor)
-    async with fixture_source(str(request.param), parts.http) as (manifest, source):
-        for name in ("one", "two"):
-            await tools.put(_entry(manifest, name, source.model_copy(update={"process": "fixture"})), "registered")
-        await tools.put(_entry(manifest, "lost", McpSource(tool_name="x", url="http://127.0.0.1:1/mcp")), "registered")
-        off = manifest.model_copy(update={"status": ToolStatus.INACTIVE})
-        await tools.put(_entry(off, "off", source.model_copy(update={"process": "off"})), "registered")
-        with runtime.changes.heard_by(upstreams.note_change):
-            yield upstreams, supervisor
-        await upstreams.close()
-        await supervisor.close()
+    folder = tmp_path_factory.mktemp("upstreams")
+    database = Database(f"sqlite+aiosqlite:///{shutil.copyfile(empty_database, folder / 'test.db')}")
+    tools = ToolTable(database)
+    with pytest.MonkeyPatch.context() as patch:
+        # A busy machine starts no server in five seconds.
+        patch.setattr("engine.calling.upstreams._LISTED_S", 20.0)
+        async with fixture_server(str(request.param), folder, tls) as (runtime, source):
+            supervisor = Supervisor({"mcp": runtime}, Routes(), "here")
+            upstreams = Upstreams(tools, CatalogState(database), supervisor)
+            for name in ("one", "two"):
+                await tools.put(_entry(TOOL, name, source.model_copy(update={"process": "fixture"})), "registered")
+            await tools.put(_entry(TOOL, "lost", McpSource(tool_name="x", url="http://127.0.0.1:1/mcp")), "registered")
+            off = TOOL.model_copy(update={"status": ToolStatus.INACTIVE})
+            await tools.put(_entry(off, "off", source.model_copy(update={"process": "off"})), "registered")
+            with runtime.changes.heard_by(upstreams.note_change):
+                yield upstreams, supervisor
+            await upstreams.close()
+            await supervisor.close()
+    await database.close()
+
+
+@pytest.fixture(scope="module")
+def upstreams(supervised: tuple[Upstreams, Supervisor]) -> Upstreams:
+    return supervised[0]
 
 
 def _entry(manifest: ToolManifest, tool_id: str, source: McpSource) -> ToolEntry:
@@ -68,6 +68,7 @@ async def _result(upstreams: Upstreams, method: str, **params: JsonValue) -> Ite
     return cast("Item", answer["result"])
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_what_servers_list_and_answer_passes_through(upstreams: Upstreams) -> None:
     assert await upstreams.servers() == ("fixture", "http://127.0.0.1:1/mcp")
     prompts = await upstreams.listed("prompts")
@@ -86,6 +87,7 @@ async def test_what_servers_list_and_answer_passes_through(upstreams: Upstreams)
     assert await _result(upstreams, "resources/unsubscribe", uri="test://watched-resource") == {}
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_what_goes_wrong_is_an_error_of_the_protocol(upstreams: Upstreams) -> None:
     for server, method, params, code in (
         ("fixture", "resources/read", {"uri": "test://nothing"}, None),
@@ -98,6 +100,7 @@ async def test_what_goes_wrong_is_an_error_of_the_protocol(upstreams: Upstreams)
         assert told == code if code is not None else isinstance(told, int)
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_resource_that_is_too_large_is_not_passed_on(upstreams: Upstreams, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.runtimes.mcp.offers._LARGEST", 2000)
     assert "error" not in await upstreams.ask("fixture", "resources/read", {"uri": "test://long/1500"})
@@ -182,6 +185,7 @@ async def test_a_listing_ends_before_the_page_that_makes_it_too_large(slow: tupl
     assert await _names(upstreams) == ["one"]
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_that_a_resource_has_changed_is_heard_also_when_its_server_was_started_anew(
     supervised: tuple[Upstreams, Supervisor],
 ) -> None:

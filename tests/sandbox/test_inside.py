@@ -51,7 +51,7 @@ async def serving(tmp_path: Path, program: str, port: int, files: int = 1024) ->
         with contextlib.suppress(ProcessLookupError):
             process.terminate()  # which it hands on to the program; nobody would end that after a SIGKILL
         await process.wait()
-        await door.aclose()
+        door.close()
 
 
 async def connected(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -2,15 +2,14 @@
 
 import re
 import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 
-from tests.programs import Program
 from tests.system.leftovers import processes_of
+from tests.system.loaded import Process, start_workers
 from tests.system.service_process import Asked, child_environment
 from tests.system.waiting import wait_until
 from toolagent.contracts.hosts import Host, HostListing
@@ -31,7 +30,7 @@ class Member:
     def __init__(self, kind: str, folder: Path, data: Path, settings: dict[str, str]) -> None:
         self.kind, self.folder, self.state = kind, folder, folder / "state"
         self.environment = child_environment(self.state, data, settings)
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Process | None = None
 
     @property
     def output(self) -> str:
@@ -53,14 +52,7 @@ class Member:
         """Start it without waiting; `wait_until_ready` does that."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "output.log").open("wb") as log:
-            self._child = Program(
-                [sys.executable, "-m", "workers", *self.kind.split()],
-                cwd=self.folder,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            self._child = start_workers(self.kind.split(), self.folder, self.environment, log, log)
 
     def wait_until_ready(self) -> None:
         def is_ready() -> bool:
@@ -94,7 +86,7 @@ class Member:
         wait_until(lambda: not processes_of(self.state), f"no process of {self.state} is left", 30.0)
 
     @property
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> Process:
         assert self._child is not None, "It was not started."
         return self._child
 

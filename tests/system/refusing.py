@@ -1,29 +1,17 @@
-"""What `python -m workers` says when it cannot run: many starts, each a process of its own, that load the program once together.
+"""What `python -m workers` says when it cannot run: many starts, side by side."""
 
-`python -m tests.system.refusing` reads starts and writes what became of them, as JSON. Loading takes seconds of processor, refusing none.
-"""
-
-import json
-import os
-import subprocess
-import sys
-import tempfile
-import traceback
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.system.leftovers import processes_of
-from tests.system.service_process import ROOT, child_environment
-from workers.__main__ import main
-from workers.commands.up import api, up, worker
+from tests.system.loaded import Process, start_workers
+from tests.system.service_process import child_environment
 
 __all__ = ["Refused", "Start", "refused"]
 
 _BOUND_S = 150.0
-_LOADED = (up, worker, api)
-"""So that it is there before anything is begun."""
-_BROKEN = 70
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,58 +35,19 @@ class Refused:
 
 
 def refused(starts: Mapping[str, Start]) -> dict[str, Refused]:
-    """How each of them ended, all side by side. Raises subprocess.SubprocessError when that cannot be said in time."""
-    asked = {name: _asked(start) for name, start in starts.items()}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.system.refusing"],
-        cwd=ROOT,
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=_BOUND_S,
-    )
-    codes: dict[str, int] = json.loads(done.stdout)
-    return {name: _seen(start.folder, codes[name]) for name, start in starts.items()}
+    """How each of them ended. Raises subprocess.TimeoutExpired when one has not."""
+    begun = {name: _begun(start) for name, start in starts.items()}
+    until = time.monotonic() + _BOUND_S
+    return {name: _ended(starts[name].folder, process, until) for name, process in begun.items()}
 
 
-def _asked(start: Start) -> dict[str, object]:
-    own = child_environment(start.folder / "state", start.folder / "data", start.settings) | {**(start.variables or {})}
-    return {"folder": str(start.folder), "command": start.command, "environment": own}
+def _begun(start: Start) -> Process:
+    environment = child_environment(start.folder / "state", start.folder / "data", start.settings) | {**(start.variables or {})}
+    with (start.folder / "out").open("wb") as out, (start.folder / "err").open("wb") as err:
+        return start_workers([start.command], start.folder, environment, out, err)
 
 
-def _seen(folder: Path, code: int) -> Refused:
+def _ended(folder: Path, process: Process, until: float) -> Refused:
+    code = process.wait(max(0.0, until - time.monotonic()))
     out, err = ((folder / name).read_text("utf-8") for name in ("out", "err"))
     return Refused(code, out, err, processes_of(folder / "state"))
-
-
-def _begun(folder: str, command: str, environment: Mapping[str, str]) -> int:
-    """A process that goes on as if it had been started so. Its id."""
-    if pid := os.fork():
-        return pid
-    code = _BROKEN
-    try:
-        os.environ.clear()  # noqa: TID251 - it has been started with others
-        os.environ.update(environment)  # noqa: TID251
-        tempfile.tempdir = None
-        os.chdir(folder)
-        for descriptor, name in ((1, "out"), (2, "err")):
-            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT, 0o644), descriptor)
-        code = main([command])
-    finally:
-        if code == _BROKEN:
-            traceback.print_exc()
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        # Whatever happens it does not go on as its parent.
-        os._exit(code)
-
-
-def _run() -> None:
-    begun = {name: _begun(**start) for name, start in json.load(sys.stdin).items()}
-    codes = {name: os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for name, pid in begun.items()}
-    sys.stdout.write(json.dumps(codes))
-
-
-if __name__ == "__main__":
-    _run()

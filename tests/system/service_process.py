@@ -3,15 +3,14 @@
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
 from pydantic import JsonValue
 
-from tests.programs import Program
 from tests.system.leftovers import processes_of
+from tests.system.loaded import Process, start_workers
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.tasks import TaskView
@@ -89,13 +88,15 @@ class ServiceProcess(Asked):
     """One service on the state directory `folder/state`; its output is in `folder/service-N.log`, N counting its starts.
 
     `settings` are named without their prefix, `program` is what is run instead of the service alone. `api_url`, `temporal_address` and
-    `temporal_ui_url` are where the last start answered.
+    `temporal_ui_url` are where the last start answered. One that `is_copied` begins as a copy of a process that has loaded the program.
     """
+
+    is_copied = True
 
     def __init__(self, folder: Path, data: Path, *, program: str = "workers", **settings: str) -> None:
         self.folder, self.state = folder, folder / "state"
         self._data, self._settings, self._program = data, settings, program
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Process | None = None
         self._starts = 0
         self._addresses: dict[str, str] = {}
 
@@ -139,14 +140,8 @@ class ServiceProcess(Asked):
         self._starts += 1
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._log.open("wb") as log:
-            self._child = Program(
-                [sys.executable, "-m", self._program, "up"],
-                cwd=self.folder,
-                env=child_environment(self.state, self._data, self._settings),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            environment = child_environment(self.state, self._data, self._settings)
+            self._child = start_workers(["up"], self.folder, environment, log, log, program=self._program, is_copied=self.is_copied)
         try:
             wait_until(self._has_spoken, "the service says that it is ready", _START_S)
             self._http = httpx.Client(base_url=self.api_url, timeout=90, trust_env=False)
@@ -200,7 +195,7 @@ class ServiceProcess(Asked):
         wait_until(lambda: not self.leftovers(), f"no process of {self.state} is left", 20.0)
 
     @property
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> Process:
         assert self._child is not None, "The service does not run."
         return self._child
 

@@ -322,17 +322,19 @@ def test_when_the_parent_is_killed_its_doors_end_in_order(own: OwnHouse) -> None
 
 
 def test_when_the_parent_is_stopped_its_doors_answer_what_they_have_in_hand_and_their_lanes_complete(
-    own: OwnHouse, far: FarServer, beside: ThreadPoolExecutor
+    house: House, beside: ThreadPoolExecutor
 ) -> None:
-    http, _ = own.house.pair()
-    last = beside.submit(run_tool, http, own.house.acting(), _held(far, "last"))
-    _wait_for(own.house, "last")
-    own.house.parent.terminate()
-    far.released.add("last")
+    """The last one that uses the shared house: it ends that."""
+    doors, lanes, (http, _) = house.doors(), house.lanes().keys(), house.pair()
+    last = beside.submit(run_tool, http, house.acting(), _held(house.far, "last"))
+    _wait_for(house, "last")
+    house.parent.terminate()
+    house.far.released.add("last")
     assert last.result(30)[1].metadata["way"] == "lane"
-    assert own.house.parent.wait() == 0
-    assert not any(map(is_alive, own.doors))
-    assert _statuses(own.house, own.lanes) == {WorkflowExecutionStatus.COMPLETED}
+    assert house.parent.wait() == 0
+    assert not any(map(is_alive, doors))
+    assert len(lanes) == PROCESSES
+    assert _statuses(house, lanes) == {WorkflowExecutionStatus.COMPLETED}
 
 
 def test_what_no_door_can_run_without_is_said_once_and_ends_the_parent(cluster: Cluster) -> None:

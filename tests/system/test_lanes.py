@@ -8,8 +8,7 @@ import httpx
 import pytest
 from pydantic import JsonValue
 
-from tests.system.conftest import MakeService
-from tests.system.effects import count_of, wait_for_effect
+from tests.system.effects import count_of, own_effects, wait_for_effect
 from tests.system.service_process import ServiceProcess, run_tool
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType, ToolResult
@@ -20,16 +19,17 @@ from toolagent.core.calls.idempotency import call_id_for_key
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.fixture
-def service(make_service: MakeService, effects: Path) -> Generator[ServiceProcess]:
+@pytest.fixture(scope="module")
+def service(catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
     """With the acting tools up: what has to be started first takes no lane."""
-    service = make_service(LANES="all")
+    service = ServiceProcess(tmp_path_factory.mktemp("lanes"), catalog, LANES="all")
     service.start()
     for tool in ("once", "again"):
-        _, result = run_tool(service.http, tool, {"effects": str(effects), "line": f"first {tool}"})
+        _, result = run_tool(service.http, tool, {"effects": str(own_effects(catalog)), "line": f"first {tool}"})
         assert result.metadata["way"] == "workflow"
     yield service
     service.end()
+    service.wait_until_nothing_is_left()
 
 
 def _acting(effects: Path, go_on: Path, line: str) -> dict[str, JsonValue]:

@@ -70,7 +70,7 @@ def test_a_stream_a_task_and_a_login_go_on_after_a_kill(aftermath: Aftermath, si
     assert "toolagent/call_id" in aftermath.rest[0]["result"]["_meta"]
     assert aftermath.task["status"] in {"completed", "failed"}
     assert (aftermath.page.status_code, len(site.doorman.clients)) == (200, 1)
-    assert f"client {next(iter(site.doorman.clients))} with ***" in str(aftermath.who.output)
+    assert f"client {next(iter(site.doorman.clients))} with ***" in str(aftermath.who.result)
 
 
 def _arguments(effects: Path, name: str, go_on: Path) -> dict[str, Any]:

@@ -1,14 +1,15 @@
 """The tools for RunComfy through a real service, against the stand-in: a picture goes out to a rented server and comes back."""
 
 import io
+from collections import Counter
 from collections.abc import Generator
+from pathlib import Path
 
 import httpx
 import pytest
 from PIL import Image
 from pydantic import JsonValue
 
-from tests.system.conftest import MakeService
 from tests.system.service_process import ServiceProcess, run_tool
 from toolagent.contracts.calls import ErrorType
 from toolagent.testing.servers.runcomfy_ledger import Fault
@@ -23,18 +24,26 @@ SAVED: JsonValue = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def runcomfy() -> Generator[RunComfyServer]:
     with RunComfyServer(start_s=0.5) as server:
         yield server
 
 
-@pytest.fixture
-def service(make_service: MakeService, runcomfy: RunComfyServer) -> ServiceProcess:
+@pytest.fixture(scope="module")
+def service(catalog: Path, runcomfy: RunComfyServer, tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
     account = runcomfy.account
-    service = make_service(RUNCOMFY_URL=runcomfy.api_url, SECRET_RUNCOMFY_USER_ID=account.user_id, SECRET_RUNCOMFY_API_KEY=account.key)
+    settings = {"SECRET_RUNCOMFY_USER_ID": account.user_id, "SECRET_RUNCOMFY_API_KEY": account.key}
+    service = ServiceProcess(tmp_path_factory.mktemp("runcomfy"), catalog, RUNCOMFY_URL=runcomfy.api_url, **settings)
     service.start()
-    return service
+    yield service
+    service.end()
+    service.wait_until_nothing_is_left()
+
+
+def _counts(runcomfy: RunComfyServer) -> Counter[str]:
+    """Of servers, since the provider began."""
+    return Counter({name: int(str(runcomfy.ledger()[name])) for name in ("launched", "stopped")})
 
 
 def _picture() -> bytes:
@@ -44,7 +53,7 @@ def _picture() -> bytes:
 
 
 def test_a_picture_comes_back_from_a_rented_server(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
-    picture = _picture()
+    picture, before = _picture(), _counts(runcomfy)
     uploaded = service.http.post("/files", files={"file": ("input.png", picture, "image/png")}).json()["file_id"]
     _, launched = run_tool(service.http, "launch_comfy_env", {}, key="one-launch")
     assert isinstance(launched.result, dict), launched.error
@@ -68,8 +77,7 @@ def test_a_picture_comes_back_from_a_rented_server(service: ServiceProcess, runc
     assert [one.status for one in stops] == ["success"] * 2
     assert isinstance(stops[0].result, dict)
     assert stops[0].result["already_gone"] is False
-    ledger = runcomfy.ledger()
-    assert (ledger["launched"], ledger["stopped"], ledger["running"]) == (1, 1, [])
+    assert (_counts(runcomfy) - before, runcomfy.ledger()["running"]) == (Counter(launched=1, stopped=1), [])
 
 
 def test_other_names_are_taken_and_not_listed(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
@@ -90,10 +98,11 @@ def test_other_names_are_taken_and_not_listed(service: ServiceProcess, runcomfy:
 
 
 def test_what_the_provider_says_becomes_the_error_of_the_call(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+    before = _counts(runcomfy)
     runcomfy.fail(Fault(kind="402", at="launch"))
     _, refused = run_tool(service.http, "launch_comfy_env", {})
     assert refused.error_type is ErrorType.BUDGET_EXCEEDED
     runcomfy.fail(Fault(kind="never_ready"))
     answer = service.http.post("/run_tool", json={"tool_id": "launch_comfy_env", "params": {}, "timeout_s": 2}, timeout=httpx.Timeout(60))
     assert answer.json()["error_type"] == ErrorType.TIMEOUT
-    assert (runcomfy.ledger()["launched"], runcomfy.ledger()["running"]) == (1, [])
+    assert (_counts(runcomfy) - before, runcomfy.ledger()["running"]) == (Counter(launched=1, stopped=1), [])

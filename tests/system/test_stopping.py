@@ -18,6 +18,7 @@ pytestmark = pytest.mark.timeout(300)
 
 def test_calls_end_within_the_grace_or_go_on_after_the_restart_and_nothing_is_left(make_service: MakeService, effects: Path) -> None:
     service = make_service(SHUTDOWN_GRACE_S="3")
+    service.is_copied = False  # as people start it
     service.start()
     soon, later = effects.with_name("soon"), effects.with_name("later")
     ending = service.begin("once", {"effects": str(effects), "line": "ending", "until": str(soon)})

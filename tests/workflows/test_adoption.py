@@ -5,13 +5,13 @@ import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 from pydantic import JsonValue
 from temporalio.client import Client, WorkflowHandle
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.worker import Worker
 
-from tests.conftest import connect
 from tests.workflows.session_paths import BUSY, GONE, LOST, REFUSED, Provider, group_of, life_of, opened
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
@@ -20,7 +20,6 @@ from toolagent.contracts.sessions import SessionAccount, SessionEnd, SessionRun,
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.roles import session_for
-from toolagent_service.plugin import service_plugin
 from workers.temporal.host_workers import WORKFLOWS
 
 _BOUND_S = 40
@@ -125,7 +124,10 @@ async def test_a_stop_that_is_cancelled_goes_on(temporal: Client) -> None:
     assert len(events) < 60, "it asks now and then"
 
 
-async def test_a_session_that_is_terminated_while_it_launches_looks_for_what_it_launched(temporal: Client) -> None:
+async def test_a_session_that_is_terminated_while_it_launches_looks_for_what_it_launched(
+    temporal: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workflows.groups.adoption._PAUSE", timedelta(seconds=0.5))
     async with alone(temporal, Provider()) as caller:
         launch = await caller.begin("launch", waits=True)
         await caller.provider.works.wait()
@@ -159,11 +161,10 @@ def _adopted(launch: AnyHandle) -> dict[str, object]:
     ids=["no-room", "refused", "lost-and-found", "never-was"],
 )
 async def test_a_launch_that_fails_is_answered_and_is_not_made_again(
-    temporal_address: str, monkeypatch: pytest.MonkeyPatch, provider: Provider, kind: ErrorType, end: SessionEnd, count: int
+    temporal: Client, monkeypatch: pytest.MonkeyPatch, provider: Provider, kind: ErrorType, end: SessionEnd, count: int
 ) -> None:
     monkeypatch.setattr("toolagent_service.groups.sessions.LOOKS", 2)
-    unboxed = await connect(temporal_address, "default", sandbox=False, patience_s=120)
-    async with alone(unboxed, provider) as caller:
+    async with alone(temporal, provider) as caller:
         launch = await caller.begin("launch")
         result = await result_of(launch)
         view = await caller.ended(launch)
@@ -217,13 +218,10 @@ async def launch_told(caller: Alone) -> None:
     assert (await result_of(handle)).error == GONE
 
 
-async def test_a_key_is_one_call_also_after_the_session_went_on_as_a_new_run(
-    temporal: Client, temporal_address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_key_is_one_call_also_after_the_session_went_on_as_a_new_run(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workflows.groups.session._MOST_RUNS", 2)
     provider, queue = Provider(), f"queue-{uuid.uuid4().hex}"
-    unboxed = await Client.connect(temporal_address, plugins=[service_plugin(UnsandboxedWorkflowRunner())])
-    async with Worker(unboxed, task_queue=queue, workflows=WORKFLOWS, activities=provider.steps):
+    async with Worker(temporal, task_queue=queue, workflows=WORKFLOWS, activities=provider.steps):
         life: SessionLife = life_of(group_of(), f"session-{uuid.uuid4().hex}")
         first = await opened(Stage(temporal, queue), provider, life)
         handle = temporal.get_workflow_handle(first.id)

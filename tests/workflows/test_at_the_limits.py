@@ -10,13 +10,13 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 from pydantic import JsonValue
+from temporalio.client import Client
 from temporalio.worker import Worker
 
 from tests.workflows.steps import Steps
 from toolagent.client import names
 from workers.collector import spare_what_stays
 from workers.settings.front import LimitSettings
-from workers.temporal.connection import connect
 from workers.temporal.host_workers import WORKFLOWS
 
 P = ParamSpec("P")
@@ -66,12 +66,11 @@ class Timed(ThreadPoolExecutor):
 
 @pytest.mark.usefixtures("collector")
 @pytest.mark.parametrize("what", INPUTS)
-async def test_no_task_takes_a_fifth_of_a_second(temporal_address: str, what: str) -> None:
+async def test_no_task_takes_a_fifth_of_a_second(temporal: Client, what: str) -> None:
     queue = names.TASK_QUEUE  # where a batch has its calls made
     steps = Steps(queue=queue)
     activities = [steps.admit, steps.place, steps.settle, steps.call_tool]
     workflow, given = INPUTS[what]
-    temporal = await connect(temporal_address, "default", sandbox=False, patience_s=30)
     with Timed() as executor:
         async with Worker(temporal, task_queue=queue, workflows=WORKFLOWS, activities=activities, workflow_task_executor=executor):
             await temporal.execute_workflow(workflow, given, id=f"limit-{uuid.uuid4().hex}", task_queue=queue, execution_timeout=LIFE)

@@ -21,7 +21,6 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent_service import step_names, stubs
 from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement
-from workers.temporal.connection import connect
 from workflows import options
 from workflows.calls.invoke_tool import InvokeTool
 from workflows.options import LocalOptions, admit
@@ -263,10 +262,9 @@ async def test_the_call_model_is_what_the_workflow_takes(temporal: Client) -> No
 
 
 @pytest.mark.promise("host-affinity")
-async def test_a_call_whose_host_is_silent_is_placed_elsewhere(temporal_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_whose_host_is_silent_is_placed_elsewhere(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "HOST_PATIENCE", timedelta(seconds=1))
     # In Temporal's sandbox the workflow would have constants of its own.
-    temporal = await connect(temporal_address, "default", sandbox=False, patience_s=30)
     queue = f"q-{uuid.uuid4().hex[:8]}"
     steps = Steps(queue="host-dead/default", host="host-dead", elsewhere=Placement(queue=queue, host="host-alive"))
     async with running(temporal, steps, queue) as own:

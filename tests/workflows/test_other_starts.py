@@ -27,7 +27,6 @@ from tests.workflows.stage import Stage
 from toolagent.client import names
 from toolagent.contracts.calls import ToolResult
 from toolagent_service import step_names
-from workers.temporal.connection import connect
 from workers.temporal.host_workers import WORKFLOWS
 
 LIFE = timedelta(seconds=60)
@@ -84,12 +83,6 @@ def valid(name: str, workflow_id: str) -> JsonValue:
         names.SERVICE_AGENT: {"chat_id": workflow_id.removeprefix("chat/"), "runs": 1},
     }
     return inputs[name]
-
-
-@pytest_asyncio.fixture
-async def temporal(temporal_address: str) -> Client:
-    """As the service is by default: Temporal's sandbox takes most of a second to tell of a payload that it cannot read."""
-    return await connect(temporal_address, "default", sandbox=False, patience_s=120)
 
 
 @pytest_asyncio.fixture

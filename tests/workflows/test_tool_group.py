@@ -13,7 +13,6 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from tests.client.agents import Renting
-from tests.conftest import connect
 from tests.workflows.session_paths import BUSY, GONE, LOST, REFUSED, Provider, group_of, life_of, opened
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
@@ -191,12 +190,11 @@ async def test_a_binding_that_names_no_field_is_told_and_sends_nothing(temporal:
 
 @pytest.mark.parametrize("launches", [[], [LOST]], ids=["answered", "lost"])
 async def test_a_session_is_not_ready_on_what_it_cannot_stop(
-    temporal_address: str, monkeypatch: pytest.MonkeyPatch, launches: list[ToolError]
+    temporal: Client, monkeypatch: pytest.MonkeyPatch, launches: list[ToolError]
 ) -> None:
     monkeypatch.setattr("toolagent_service.groups.sessions.LOOKS", 2)
     provider = Provider(launches=launches)
-    unboxed = await connect(temporal_address, "default", sandbox=False, patience_s=120)
-    view = await ended(unboxed, provider, misbound("stop"))
+    view = await ended(temporal, provider, misbound("stop"))
     assert (view.state, view.end, len(provider.launched)) == (SessionState.FAILED, SessionEnd.LAUNCH_FAILED, 1)
     assert SessionState.READY not in {view.state for view in provider.views}
     assert "It cannot be stopped" in provider.alerts[0]

@@ -8,7 +8,6 @@ from temporalio import workflow
 from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 
-from tests.conftest import connect
 from tests.workflows.session_paths import BUSY, LOST, REFUSED, Provider, group_of, life_of
 from tests.workflows.stage import Stage
 from tests.workflows.test_tool_group import BOUND_S, ended, of_stop, session
@@ -20,11 +19,10 @@ from toolagent.contracts.sessions import GroupUse, SessionEnd, SessionRun, Sessi
 from workflows.cancelling import ended as answered
 
 
-async def test_a_launch_that_never_was_is_tried_again_under_another_id(temporal_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_launch_that_never_was_is_tried_again_under_another_id(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolagent_service.groups.sessions.LOOKS", 2)
     provider = Provider(launches=[LOST], is_found=False)
-    unboxed = await connect(temporal_address, "default", sandbox=False, patience_s=120)
-    view = await ended(unboxed, provider, group_of(idle_timeout_s=0.5))
+    view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))
     assert (view.end, of_stop(provider)) == (SessionEnd.IDLE, (1, 1))
 
 

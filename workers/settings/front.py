@@ -22,7 +22,7 @@ class FrontSettings(Part):
     """Where browsers reach the HTTP API, such as `https://tools.example`; unset: where the request came to that begins a login."""
 
     api_key: Annotated[SecretStr, Field(min_length=1)] | None = None
-    """Bearer token that every request but `/health` must carry."""
+    """Bearer token that every request must carry but `/health` and the return of logins, `/oauth/callback`."""
 
     allowed_hosts: CommaSeparated[tuple[str, ...]] = ("127.0.0.1", "localhost", "[::1]")
     """Host names that requests may use when there is no API key; comma-separated."""

@@ -109,7 +109,7 @@ class Tasks:
         shown = ids[start : start + PAGE]
         found = await asyncio.gather(*(self._listed(ctx, task_id) for task_id in shown))
         listed: dict[str, JsonValue] = {"tasks": [task for task in found if task is not None]}
-        return {**listed, "nextCursor": shown[-1]} if start + PAGE < len(ids) else listed
+        return {**listed, "nextCursor": ids[start + PAGE - 1]} if start + PAGE < len(ids) else listed
 
     async def _listed(self, ctx: Ctx, task_id: str) -> dict[str, JsonValue] | None:
         """None for one that has neither a record nor a workflow any more. Raises MCPError while Temporal is away."""

@@ -1,6 +1,8 @@
 """Apps beyond FastAPI become tools that answer: Flask, Starlette without a document, Gradio."""
 
 import shutil
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,10 @@ from engine.runtimes.environments.execution import Executor
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.process.processes import Launcher
-from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.runtime import Running, ToolRequest
 from tests.parts import installer_of
 from tests.runtimes.conftest import silent
+from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import GithubDeploy
@@ -54,19 +57,13 @@ def plan_of(repository: Path) -> AsgiBuild:
 class Served:
     """The tools of a candidate, called in one process."""
 
-    def __init__(self, local: LocalRuntime, candidate: Candidate) -> None:
-        self._local = local
+    def __init__(self, local: LocalRuntime, running: Running, candidate: Candidate) -> None:
+        self._local, self._running = local, running
         self.entries = {entry.manifest.tool_id: entry for entry in candidate.entries}
 
     async def call(self, tool_id: str, **params: JsonValue) -> JsonValue:
-        entry = self.entries[tool_id]
-        source = entry.sources[0]
-        assert isinstance(source, LocalSource)
-        running = await self._local.start(entry.manifest, source, silent)
-        try:
-            return await self._local.call(running, source, ToolRequest("call-12345678", params, 20.0, Path("/nonexistent")))
-        finally:
-            await self._local.stop(running)
+        request = ToolRequest("call-12345678", params, 20.0, Path("/nonexistent"))
+        return await self._local.call(self._running, source_of(self.entries[tool_id]), request)
 
     def parameters(self, tool_id: str) -> JsonValue:
         return self.entries[tool_id].manifest.input_schema.get("properties")
@@ -75,25 +72,41 @@ class Served:
         return self.entries[tool_id].manifest.input_schema.get("required", [])
 
 
+@asynccontextmanager
+async def served(local: LocalRuntime, candidate: Candidate) -> AsyncGenerator[Served]:
+    first = candidate.entries[0]
+    running = await local.start(first.manifest, source_of(first), silent)
+    try:
+        yield Served(local, running, candidate)
+    finally:
+        await local.stop(running)
+
+
+def source_of(entry: ToolEntry) -> LocalSource:
+    source = entry.sources[0]
+    assert isinstance(source, LocalSource)
+    return source
+
+
 async def test_a_flask_app_without_a_document_becomes_tools_of_its_routes(
     builder: ModellessBuilder, local: LocalRuntime, place: Place
 ) -> None:
     plan = plan_of(REPOSITORIES / "flask_shop")
     assert (plan.interface, plan.module, plan.attribute) == ("wsgi", "app", "app")
     built = await builder.asgi(plan, Job(REPOSITORIES / "flask_shop", Described("it"), place, silent))
-    served = Served(local, built.candidate)
-    assert await served.call("it_index") == "<h1>2 items</h1>"
-    assert await served.call("it_item", item_id=2) == {"id": 2, "name": "pear"}
-    assert await served.call("it_search", word=["a", "b"], exact="yes") == {"limit": 5, "words": ["a", "b"], "exact": True}
-    assert await served.call("it_add", a=1, b=2) == {"sum": 3}
-    assert await served.call("it_named", name="a/b.txt") == {"name": "a/b.txt"}
-    assert served.required("it_add") == ["a"]
-    assert served.parameters("it_search") == {
-        "limit": {"type": "integer", "default": 5},
-        "word": {"type": "array", "items": {"type": "string"}},
-        "exact": {"type": "string"},
-    }
-    assert {tool_id for tool_id in served.entries if tool_id.startswith("it_note")} == {"it_note_get", "it_note_delete"}
+    async with served(local, built.candidate) as app:
+        assert await app.call("it_index") == "<h1>2 items</h1>"
+        assert await app.call("it_item", item_id=2) == {"id": 2, "name": "pear"}
+        assert await app.call("it_search", word=["a", "b"], exact="yes") == {"limit": 5, "words": ["a", "b"], "exact": True}
+        assert await app.call("it_add", a=1, b=2) == {"sum": 3}
+        assert await app.call("it_named", name="a/b.txt") == {"name": "a/b.txt"}
+        assert app.required("it_add") == ["a"]
+        assert app.parameters("it_search") == {
+            "limit": {"type": "integer", "default": 5},
+            "word": {"type": "array", "items": {"type": "string"}},
+            "exact": {"type": "string"},
+        }
+        assert {tool_id for tool_id in app.entries if tool_id.startswith("it_note")} == {"it_note_get", "it_note_delete"}
 
 
 async def test_a_wsgi_file_that_calls_the_factory_of_another_module_is_an_app(
@@ -102,7 +115,8 @@ async def test_a_wsgi_file_that_calls_the_factory_of_another_module_is_an_app(
     plan = plan_of(REPOSITORIES / "flask_factory")
     assert (plan.module, plan.attribute, plan.is_factory) == ("wsgi", "app", False)
     built = await builder.asgi(plan, Job(REPOSITORIES / "flask_factory", Described("it"), place, silent))
-    assert await Served(local, built.candidate).call("it", number=2.5) == {"doubled": 5.0}
+    async with served(local, built.candidate) as app:
+        assert await app.call("it", number=2.5) == {"doubled": 5.0}
 
 
 async def test_routes_are_read_of_an_app_whose_document_gives_no_tool(
@@ -111,7 +125,8 @@ async def test_routes_are_read_of_an_app_whose_document_gives_no_tool(
     repository = shutil.copytree(REPOSITORIES / "flask_factory", tmp_path / "it")
     (repository / "wsgi.py").write_text(_DESCRIBED)
     built = await builder.asgi(plan_of(repository), Job(repository, Described("it"), place, silent))
-    assert await Served(local, built.candidate).call("it_api_double", number=2) == {"doubled": 4.0}
+    async with served(local, built.candidate) as app:
+        assert await app.call("it_api_double", number=2) == {"doubled": 4.0}
     assert "its document gives no tool" in built.notes[0]
 
 
@@ -135,10 +150,10 @@ async def test_an_asgi_app_without_a_document_becomes_tools_of_its_routes(
 ) -> None:
     repository = REPOSITORIES / "starlette_notes"
     built = await builder.asgi(plan_of(repository), Job(repository, Described("it"), place, silent))
-    served = Served(local, built.candidate)
-    assert await served.call("it_squared", number=3) == {"squared": 9}
-    assert await served.call("it_upper", text="ab") == "AB"
-    assert await served.call("it_words", text="a b c") == {"words": 3}
+    async with served(local, built.candidate) as app:
+        assert await app.call("it_squared", number=3) == {"squared": 9}
+        assert await app.call("it_upper", text="ab") == "AB"
+        assert await app.call("it_words", text="a b c") == {"words": 3}
 
 
 @pytest.mark.long
@@ -152,6 +167,6 @@ async def test_a_gradio_app_becomes_tools_of_its_named_endpoints(builder: Modell
         "POST /size",
         "It takes a file (image: Image), which is not handed to it.",
     )
-    served = Served(local, built.candidate)
-    assert await served.call("it", text="a bb ccc", least=2) == 2
-    assert await served.call("it", text="abc", kind="letters") == 3
+    async with served(local, built.candidate) as app:
+        assert await app.call("it", text="a bb ccc", least=2) == 2
+        assert await app.call("it", text="abc", kind="letters") == 3

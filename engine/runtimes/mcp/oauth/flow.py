@@ -153,7 +153,7 @@ class Flow(OAuthClientProvider):
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         response = await self._ask(request)
-        if b"grant_type=" not in await request.aread():
+        if b"grant_type=" not in request.content:
             return response
         if response.status_code in (200, 201):
             _require_token(response.content)

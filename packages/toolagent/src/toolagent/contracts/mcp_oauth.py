@@ -7,6 +7,8 @@ from pydantic import Field
 
 from toolagent.contracts.contract import Contract
 
+__all__ = ["McpGrant", "McpOAuth"]
+
 
 class McpGrant(StrEnum):
     """How a token is asked for."""
@@ -17,13 +19,13 @@ class McpGrant(StrEnum):
     """The service logs in as itself."""
 
 
-_Scope = Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$", max_length=200)]
+_Scope = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class McpOAuth(Contract):
     """A client that the authorization server of an MCP server knows. Without one, the service registers itself there."""
 
-    client_id: Annotated[str, Field(pattern=r"^[\x20-\x7e]+$", max_length=2_000)]
+    client_id: Annotated[str, Field(min_length=1, max_length=2_000)]
     client_secret: Annotated[
         str | None, Field(min_length=1, max_length=8_000, description="Named, `secret:NAME`; null: the client has none.")
     ] = None

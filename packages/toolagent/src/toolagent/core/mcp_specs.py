@@ -81,8 +81,10 @@ def _faults_of_oauth(spec: McpServerSpec, oauth: McpOAuth) -> Iterator[tuple[str
     secret = oauth.client_secret or ""
     if _PLACEHOLDER.search(secret):
         yield "oauth", "`client_secret`: a placeholder is not replaced here. Write the value, or secret:NAME and set that secret."
-    if not (secret.isascii() and (secret.isprintable() or not secret)):
-        yield "oauth", "`client_secret` holds printable ASCII only."
+    if not all(text.isascii() and text.isprintable() for text in (oauth.client_id, secret)):
+        yield "oauth", "`client_id` and `client_secret` hold printable ASCII only."
+    if any(not scope.isascii() or not scope.isprintable() or set(scope) & set(' "\\') for scope in oauth.scopes):
+        yield "oauth", "`scopes`: one is printable ASCII without spaces, quotes and backslashes (RFC 6749, 3.3)."
     if secret.startswith("secret:") and not re.fullmatch(SECRET_PATTERN, secret):
         yield "oauth", "`client_secret`: the name of a secret has capital letters, digits and `_`: secret:MY_KEY."
 

@@ -126,10 +126,12 @@ async def test_a_server_that_asks_without_end_is_answered_and_goes_on(parts: Run
         assert await ask(runtime, running, "flood") == {"text": "after it"}
 
 
-async def test_what_a_server_says_at_length_besides_its_answer_is_left_out(parts: RuntimeParts) -> None:
+async def test_what_a_server_says_at_length_besides_its_answer_is_left_out(parts: RuntimeParts, monkeypatch: pytest.MonkeyPatch) -> None:
     heard = Heard()
+    for bound in ("_MOST_SAID", "_MOST_ASKED"):
+        monkeypatch.setattr(f"engine.runtimes.mcp.sieve.{bound}", 2000)
     async with up(parts) as (runtime, running):
-        request = ToolRequest("call-12345678", {"mode": "huge", "bytes": 300_000}, 20.0, Path("/tmp"), dialogue=heard)  # noqa: S108 - never written to
+        request = ToolRequest("call-12345678", {"mode": "huge", "bytes": 2000}, 20.0, Path("/tmp"), dialogue=heard)  # noqa: S108 - never written to
         assert await runtime.call(running, mcp_source(), request) == {"text": "after it"}
     assert (heard.logged, heard.asked) == ([("info", "small")], [])
 

@@ -101,7 +101,7 @@ def call(asked: dict) -> None:  # noqa: C901 - one arm a behaviour
             for _ in range(4):
                 say({"method": "notifications/message", "params": {"level": "info", "data": "x" * params["bytes"]}})
             say({"method": "notifications/message", "params": {"level": "info", "data": "small"}})
-            say({"id": "mine-huge", "method": "elicitation/create", "params": {"message": "x" * (5 << 20)}})
+            say({"id": "mine-huge", "method": "elicitation/create", "params": {"message": "x" * params["bytes"]}})
             text(asked, "after it")
         case "flood":
             for number in range(20_000):

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import uvloop
 from rich.console import Console
 
+from workers.collector import paused
 from workers.failures import CannotRun
 from workers.logs import configure_logging
 from workers.settings.environment import environment
@@ -62,7 +63,8 @@ def main(arguments: list[str]) -> int:
     settings = _settings(console)
     if settings is None:
         return 2
-    command = _command(arguments)
+    with paused():
+        command = _command(arguments)
     if command is None:
         console.print(_USAGE, markup=False)
         return 2

@@ -1,6 +1,7 @@
 """Requests at their limits, and beyond them. How long the loop stands still meanwhile, `tests.attacks` judges."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 from pydantic import JsonValue
@@ -8,7 +9,10 @@ from pydantic import JsonValue
 from tests.system.service_process import ServiceProcess
 
 JSON = {"Content-Type": "application/json"}
-EMPTY: list[JsonValue] = [[] for _ in range(109_900)]
+
+
+def empty(number: int) -> list[JsonValue]:
+    return [[] for _ in range(number)]
 
 
 def call(value: JsonValue) -> JsonValue:
@@ -24,27 +28,27 @@ def action(text: str) -> JsonValue:
     return {"text": f"<ACTION><echo><message><![CDATA[{text}]]></message></echo></ACTION>"}
 
 
-BATCH: JsonValue = {"calls": [call(EMPTY[:1_000]) for _ in range(100)]}
 WORD = '"' + "x" * 56 + '",'
-REQUESTS: dict[str, tuple[str, JsonValue, int]] = {
-    "a hundred thousand numbers": ("/run_tool", call([*range(100_000)]), 200),
-    "as many lists as may be": ("/run_tool", call(EMPTY), 200),
-    "a third of a million lists": ("/run_tool", call([[] for _ in range(330_000)]), 422),
-    "a batch of as many": ("/run_tools", BATCH, 200),
-    "an action of as many": ("/agent/action", action(json.dumps(EMPTY)), 200),
-    "an action of ten times as many": ("/agent/action", action("[" + "[]," * 690_000 + "1]"), 200),
-    "an answer of 16 MB": ("/run_tool", said("[", WORD, 249_000, "1]"), 200),
-    "an answer of a million lists": ("/run_tool", said("[", "[],", 1_000_000, "1]"), 502),
-    "a deep answer": ("/run_tool", said("[" * 199, "", 0, "]" * 199), 502),
-    "a deep failure": ("/run_tool", said("[" * 199, "", 0, "]" * 199, 500), 502),
-    "deep parameters": ("/run_tool", call(json.loads("[" * 197 + "]" * 197)), 400),
+REQUESTS: dict[str, tuple[str, Callable[[], JsonValue], int]] = {
+    "a hundred thousand numbers": ("/run_tool", lambda: call([*range(100_000)]), 200),
+    "as many lists as may be": ("/run_tool", lambda: call(empty(109_900)), 200),
+    "a third of a million lists": ("/run_tool", lambda: call(empty(330_000)), 422),
+    "a batch of as many": ("/run_tools", lambda: {"calls": [call(empty(1_000)) for _ in range(100)]}, 200),
+    "an action of as many": ("/agent/action", lambda: action(json.dumps(empty(109_900))), 200),
+    "an action of ten times as many": ("/agent/action", lambda: action("[" + "[]," * 690_000 + "1]"), 200),
+    "an answer of 16 MB": ("/run_tool", lambda: said("[", WORD, 249_000, "1]"), 200),
+    "an answer of a million lists": ("/run_tool", lambda: said("[", "[],", 1_000_000, "1]"), 502),
+    "a deep answer": ("/run_tool", lambda: said("[" * 199, "", 0, "]" * 199), 502),
+    "a deep failure": ("/run_tool", lambda: said("[" * 199, "", 0, "]" * 199, 500), 502),
+    "deep parameters": ("/run_tool", lambda: call(json.loads("[" * 197 + "]" * 197)), 400),
 }
+"""Their bodies are made when they are sent: they are large."""
 
 
 @pytest.mark.parametrize("what", REQUESTS)
 def test_a_request_at_its_limits_is_answered_and_one_beyond_them_refused(service: ServiceProcess, what: str) -> None:
     path, body, status = REQUESTS[what]
-    answer = service.http.post(path, content=json.dumps(body, separators=(",", ":")), headers=JSON)
+    answer = service.http.post(path, content=json.dumps(body(), separators=(",", ":")), headers=JSON)
     assert answer.status_code == status, answer.text[:500]
 
 

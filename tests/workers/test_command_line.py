@@ -1,5 +1,8 @@
 """`python -m workers`: usage, help, and settings that cannot be used."""
 
+import gc
+from pathlib import Path
+
 import pytest
 
 from tool_agent.__main__ import started_by_name
@@ -31,3 +34,14 @@ def test_another_name_starts_everything(monkeypatch: pytest.MonkeyPatch, capsys:
     assert "TOOL_AGENT_LOG_LEVEL" in capsys.readouterr().err
     assert started_by_name(["--help"]) == 0
     assert started_by_name(["no"]) == 2
+
+
+def test_the_collector_pauses_only_while_a_command_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "import gc\n\npaused = not gc.isenabled()\n\n\nasync def command(_):\n    return 40 + paused\n"
+    (tmp_path / "loaded_by_a_test.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("workers.__main__._COMMANDS", {"verify": "loaded_by_a_test:command"})
+    assert main(["verify"]) == 41, capsys.readouterr().err
+    assert gc.isenabled()

@@ -7,7 +7,7 @@ ControlFailedError       a tool could not be started or stopped
 MakingUnreachableError   Temporal cannot be asked about a task that makes or repairs a tool
 ToolAgentError           a call without an ordinary end; answered with its ToolResult
 TableRefusedError, TableExistsError, NoSuchTableError (external tables)
-McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpServerExistsError, NoSuchMcpServerError
+McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpServersBusyError, McpServerExistsError, NoSuchMcpServerError
 FileTooLargeError, StoreUnavailableError (the database, or where files are kept)
 Exception                ours to repair; the caller learns nothing of it
 """
@@ -40,6 +40,7 @@ from toolagent.core.failures import (
     McpServerNotReachedError,
     McpServerNotStartedError,
     McpServerRefusedError,
+    McpServersBusyError,
     NoSuchMcpServerError,
     NoSuchTableError,
     StoreFullError,
@@ -190,6 +191,8 @@ def _handle_mcp_servers(app: Starlette) -> None:
     _handle(app, McpServerExistsError, lambda error: refusal_response(bad_field("name", str(error), ProblemKind.SERVER_EXISTS)))
     _handle(app, NoSuchMcpServerError, lambda error: refusal_response(Refusal(ProblemKind.SERVER_NOT_FOUND, str(error))))
     _handle(app, McpServerNotReachedError, lambda error: refusal_response(Refusal(ProblemKind.SERVER_NOT_REACHED, str(error))))
+    busy: Mapping[str, str] = {"Retry-After": "30"}
+    _handle(app, McpServersBusyError, lambda error: refusal_response(Refusal(ErrorType.UNAVAILABLE, str(error), headers=busy)))
     _handle(app, McpServerNotStartedError, lambda error: refusal_response(Refusal(ErrorType.UNAVAILABLE, str(error))))
 
 

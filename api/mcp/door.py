@@ -25,6 +25,7 @@ from api.mcp.changes import Changes
 from api.mcp.offers.passing import Passing
 from api.mcp.offers.prompts import Prompts
 from api.mcp.offers.resources import Resources
+from api.mcp.offers.watching import Watching
 from api.mcp.server import Handlers, make_server, options_of
 from api.mcp.sessions.door import SessionDoor
 from api.mcp.sessions.kept import ClientSessions
@@ -63,12 +64,12 @@ class McpDoor:
             is_stopping=stopping.is_set,
         )
         self._changes, passing = Changes(catalog, dependencies.groups), Passing(dependencies.upstreams)
-        self._upstreams = dependencies.upstreams
+        self._upstreams, watching = dependencies.upstreams, Watching(passing, ports.sessions)
         handlers = Handlers(
             catalog,
             Listing(catalog, dependencies.matching, calling),
             tasks,
-            Resources(catalog, dependencies.files, answers, sessions, passing),
+            Resources(catalog, dependencies.files, answers, sessions, passing, watching),
             Prompts(catalog, dependencies.groups, passing),
             sessions,
             self._changes,
@@ -76,7 +77,7 @@ class McpDoor:
         server = make_server(handlers, _VERSION)
         # The newer revision has no sessions: of the SDK's manager nothing is used but its way for single requests.
         self._manager = StreamableHTTPSessionManager(server, stateless=True)
-        resuming = Resuming(following, dependencies.calls, catalog, answers, self._changes, sessions, states)
+        resuming = Resuming(following, dependencies.calls, catalog, answers, self._changes, sessions, states, watching)
         self._sessions = SessionDoor(
             server, options_of(server), ports.sessions, sessions, dependencies.call_messages, self._underway, resuming, states, stopping
         )

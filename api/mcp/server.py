@@ -61,8 +61,8 @@ class Handlers:
 
 def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
     async def listen_to(ctx: Ctx, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
-        await handlers.resources.listen_to(ctx, [str(uri) for uri in params.notifications.resource_subscriptions or ()])
-        async with handlers.changes.heard():
+        uris = [str(uri) for uri in params.notifications.resource_subscriptions or ()]
+        async with handlers.resources.listening(ctx, uris), handlers.changes.heard():
             return await handlers.changes.listen(ctx, params)
 
     async def set_level(ctx: Ctx, params: SetLevelRequestParams) -> EmptyResult:

@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeAlias, cast
 from pydantic import JsonValue
 
 from engine.runtimes.failures import NotSent
+from engine.runtimes.mcp.offers import STARTED, server_name
 from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Offer
 from toolagent.contracts.call_messages import Listener
@@ -37,8 +38,11 @@ _MOST_ITEMS = 1_000
 _MOST_BYTES = 2 * 1_048_576
 """Of one kind of one server; the page that goes beyond is left out, and all after it."""
 
+_NEVER = float("-inf")
 _AT_ONCE = 4
 _UNREACHED = -32_603
+
+_WATCHES = ("resources/subscribe", "resources/unsubscribe")
 
 Kind: TypeAlias = Literal["prompts", "resources", "resourceTemplates"]
 
@@ -46,6 +50,11 @@ _METHODS: Mapping[Kind, str] = {
     "prompts": "prompts/list",
     "resources": "resources/list",
     "resourceTemplates": "resources/templates/list",
+}
+
+_CHANGED: Mapping[str, tuple[Kind, ...]] = {
+    "notifications/prompts/list_changed": ("prompts",),
+    "notifications/resources/list_changed": ("resources", "resourceTemplates"),
 }
 
 Changed: TypeAlias = Callable[[str, Mapping[str, JsonValue]], None]
@@ -79,8 +88,9 @@ class _Known:
 class Upstreams:
     """Servers are named as they were registered, or else by the process, URL or tool that they are known by.
 
-    They are started for what is asked of them. What was listed is remembered, and listed anew after some seconds, or when it or the
-    server changes. A server that is slow then is waited for once: what was known of it is given until it has answered.
+    They are started for what is asked of them, and subscribed to again when they start anew. What was listed is remembered, and listed
+    anew after some seconds, or when it or the server changes. A server that is slow then is waited for once: what was known of it is given
+    until it has answered.
     """
 
     def __init__(self, tools: McpTools, catalog: CatalogNumber, supervisor: Supervisor) -> None:
@@ -88,9 +98,12 @@ class Upstreams:
         self._number = -1
         self._servers: dict[str, ToolEntry] = {}
         self._known: dict[tuple[str, Kind], _Known] = {}
-        self._changed_at = float("-inf")
+        self._said_at: dict[tuple[str, Kind], float] = {}
+        self._changed_at: dict[tuple[str, Kind], float] = {}
         self._waited_at: dict[tuple[str, Kind], float] = {}
         self._listing: dict[tuple[str, Kind], asyncio.Task[None]] = {}
+        self._watched: dict[str, set[str]] = {}
+        self._watching: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._listeners: list[Changed] = []
 
@@ -103,7 +116,10 @@ class Upstreams:
             before, self._servers = self._servers, {_name_of(entry): entry for entry in reversed(active)}
             kept = {name for name, entry in self._servers.items() if before.get(name) == entry}
             self._known = {key: known for key, known in self._known.items() if key[0] in kept}
-            self._waited_at = {key: at for key, at in self._waited_at.items() if key[0] in kept}
+            for times in (self._waited_at, self._said_at, self._changed_at):
+                for key in [key for key in times if key[0] not in kept]:
+                    del times[key]
+            self._watched = {name: uris for name, uris in self._watched.items() if name in self._servers}
             self._number = number
         return tuple(sorted(self._servers))
 
@@ -112,7 +128,7 @@ class Upstreams:
         names = await self.servers()
         due = {name: self._renewing(name, kind) for name in names if self._is_due(name, kind)}
         new = {name for name in due if not self._is_usable(name, kind)}
-        awaited = {name for name in new if self._waited_at.get((name, kind), float("-inf")) <= self._changed_at}
+        awaited = {name for name in new if self._waited_at.get((name, kind), _NEVER) <= self._changed_at.get((name, kind), _NEVER)}
         old = [task for name, task in due.items() if name not in new and self._known[name, kind].is_reached]
         if awaited:
             late = (await asyncio.wait([due[name] for name in awaited], timeout=_LISTED_S))[1]
@@ -130,12 +146,29 @@ class Upstreams:
         await self.servers()
         if (entry := self._servers.get(server)) is None:
             return _error(f"There is no server {server!r}.")
-        return await self._asked(entry, Offer(method, dict(params), _ANSWERED_S, listens or Listener()))
+        answer = await self._asked(entry, Offer(method, dict(params), _ANSWERED_S, listens or Listener()))
+        if method in _WATCHES and "result" in answer:
+            watched = self._watched.setdefault(server, set())
+            (watched.add if method == "resources/subscribe" else watched.discard)(str(params.get("uri")))
+        return answer
 
-    def note_change(self, method: str, params: Mapping[str, JsonValue]) -> None:
-        """What a server said that belongs to no call: a list, or a resource that is subscribed to, has changed."""
-        if method.endswith("/list_changed"):
-            self._changed_at = time.monotonic()
+    def note_change(self, server: str, method: str, params: Mapping[str, JsonValue]) -> None:
+        """What a server said that belongs to no call: a list, or a resource that is subscribed to, has changed.
+
+        What was known of that list is not given any more. A server that says so again within some seconds is asked again, but what
+        was known of it is given until it has answered.
+        """
+        if method == STARTED:
+            if self._watched.get(server) and server not in self._watching:
+                task = self._watching[server] = asyncio.create_task(self._watch_again(server), name=f"subscriptions at {server}")
+                task.add_done_callback(lambda _: self._watching.pop(server, None))
+            return
+        said_at = time.monotonic()
+        for kind in _CHANGED.get(method, ()) if server in self._servers else ():
+            key = (server, kind)
+            self._said_at[key] = said_at
+            if said_at - self._changed_at.get(key, _NEVER) > _FRESH_S:
+                self._changed_at[key] = said_at
         for listener in tuple(self._listeners):
             listener(method, params)
 
@@ -149,21 +182,30 @@ class Upstreams:
             self._listeners.remove(listener)
 
     async def close(self) -> None:
-        tasks = [*self._listing.values()]
+        tasks = [*self._listing.values(), *self._watching.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _watch_again(self, server: str) -> None:
+        """What was subscribed to at a server that has started anew."""
+        for uri in tuple(self._watched[server]):
+            if (entry := self._servers.get(server)) is None:
+                return
+            answer = await self._asked(entry, Offer("resources/subscribe", {"uri": uri}, _ANSWERED_S))
+            if cast("Item", answer.get("error") or {}).get("code") == _UNREACHED:
+                return
+
     def _is_due(self, name: str, kind: Kind) -> bool:
         known = self._known.get((name, kind))
-        if known is None or not self._is_usable(name, kind):
+        if known is None or known.asked_at <= self._said_at.get((name, kind), _NEVER):
             return True
         return time.monotonic() - known.at > (_FRESH_S if known.is_reached else _AGAIN_S)
 
     def _is_usable(self, name: str, kind: Kind) -> bool:
-        """Whether it was listed, and nobody has said since that it is otherwise."""
+        """Whether it was listed, and its server has not said since that it is otherwise."""
         known = self._known.get((name, kind))
-        return known is not None and known.asked_at > self._changed_at
+        return known is not None and known.asked_at > self._changed_at.get((name, kind), _NEVER)
 
     def _renewing(self, name: str, kind: Kind) -> "asyncio.Task[None]":
         key = (name, kind)
@@ -217,7 +259,7 @@ class Upstreams:
 
 def _name_of(entry: ToolEntry) -> str:
     source = next(source for source in entry.sources if isinstance(source, McpSource))
-    return source.server or source.process or (source.url or "").partition("?")[0] or entry.manifest.tool_id
+    return server_name(source, entry.manifest.tool_id)
 
 
 def _items_of(listed: JsonValue) -> Sequence[Item]:

@@ -24,13 +24,23 @@ from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.mcp_servers import McpServerSpec, McpTransport
 from toolagent.contracts.sources import McpSource
-from toolagent.core.failures import McpLoginRequiredError, McpServerNotReachedError, McpServerNotStartedError, McpServerRefusedError
+from toolagent.core.failures import (
+    McpLoginRequiredError,
+    McpServerNotReachedError,
+    McpServerNotStartedError,
+    McpServerRefusedError,
+    McpServersBusyError,
+)
 from toolagent.core.mcp_specs import SpecFault
 
 _RIGHTS = {"read": "read", "write": "write", "hosts": "reach"}
 """Items of a sandbox that are fields of a registration, and what they let a server do."""
 
-_AT_ONCE = 2
+_INSTALLED_AT_ONCE = 2
+_ASKED_AT_ONCE = 16
+"""More than are installed: a server that says nothing only waits."""
+
+_PATIENCE_S = 10.0
 _LISTING = "(the listing)"
 _TOLD = 300
 _PYTHON_RUNNERS = ("uvx", "uv", "pipx")
@@ -53,22 +63,21 @@ class ServerLooks:
 
     def __init__(self, runtime: RemoteMcpRuntime, packages: PackageServers | None) -> None:
         self._runtime, self._packages = runtime, packages
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._installing, self._asking = asyncio.Semaphore(_INSTALLED_AT_ONCE), asyncio.Semaphore(_ASKED_AT_ONCE)
 
     async def look(self, name: str, spec: McpServerSpec, known: McpSource | None = None) -> Look:
         """`known` is what was started before.
 
         Raises McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpLoginRequiredError.
         """
-        async with self._slots:
-            self._require_granted(name, spec)
-            source = known or await self._source(name, spec, is_older=False)
-            try:
-                listing = await self._listed(name, spec, source)
-            except RuntimeFailure as failure:
-                if known is not None or not _may_be_too_new(spec, failure):
-                    raise refused(name, spec, failure) from failure
-                source, listing = await self._with_older(name, spec, failure)
+        self._require_granted(name, spec)
+        source = known or await self._source(name, spec, is_older=False)
+        try:
+            listing = await self._listed(name, spec, source)
+        except RuntimeFailure as failure:
+            if known is not None or not _may_be_too_new(spec, failure):
+                raise refused(name, spec, failure) from failure
+            source, listing = await self._with_older(name, spec, failure)
         spoken = source.model_copy(update={"revision": source.revision or listing.revision})
         return await asyncio.to_thread(_taken, name, spec, spoken, listing)
 
@@ -90,16 +99,25 @@ class ServerLooks:
                 raise McpServerRefusedError(f"allow_{one.item}", _not_granted(one.item, missing))
 
     async def _listed(self, name: str, spec: McpServerSpec, source: McpSource) -> Listing:
-        """Raises RuntimeFailure."""
-        # Apart from the process that answers calls: it has a place of its own.
-        return await self._runtime.listed(_manifest(name, spec), source.model_copy(update={"process": None}), lambda _: None)
+        """Raises RuntimeFailure, McpServersBusyError."""
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._asking.acquire()
+        except TimeoutError:
+            message = f"{_ASKED_AT_ONCE} MCP servers are being asked for their tools, and have not answered. Try again in a minute."
+            raise McpServersBusyError(message) from None
+        try:
+            # Apart from the process that answers calls: it has a place of its own.
+            return await self._runtime.listed(_manifest(name, spec), source.model_copy(update={"process": None}), lambda _: None)
+        finally:
+            self._asking.release()
 
     async def _with_older(self, name: str, spec: McpServerSpec, failure: RuntimeFailure) -> tuple[McpSource, Listing]:
         """Raises what came of it first."""
         try:
             source = await self._source(name, spec, is_older=True)
             listing = await self._listed(name, spec, source)
-        except (RuntimeFailure, McpServerNotReachedError):
+        except (RuntimeFailure, McpServerNotReachedError, McpServerNotStartedError):
             raise refused(name, spec, failure) from failure
         _log.info("mcp_server_with_older_sdk", server=name, reason=failure.message, then="it runs with mcp<2")
         return source, listing
@@ -117,7 +135,8 @@ class ServerLooks:
         if command is None:
             source = McpSource(tool_name="-", command=(spec.command or "", *spec.args))
         else:
-            source = await self._packages.prepare(command.older if is_older else command, name)
+            async with self._installing:
+                source = await self._packages.prepare(command.older if is_older else command, name)
         return source.model_copy(update={"process": name, "server": name, "environment": spec.env})
 
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from typing import Protocol
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
@@ -12,8 +11,10 @@ import structlog
 
 from engine.mcp_servers.logins import LoginFailed, McpLogins
 from engine.mcp_servers.looking import Look, ServerLooks, refused, web_source
-from engine.registry.formats.server_keys import is_made_here, owner_of, secrets_of, with_keys_of_request
-from engine.registry.secret_vault import SecretRefusedError, SecretVault
+from engine.network.addresses import bounded, carried, is_ours, resolve
+from engine.registry.formats.server_keys import owner_of, with_keys_of_request
+from engine.registry.secret_vault import SecretKeeper
+from engine.registry.server_secrets import forget_keys
 from engine.runtimes.failures import NotSent
 from engine.store.mcp_logins import PendingLogin
 from engine.store.mcp_servers import McpServerRows
@@ -32,16 +33,11 @@ from toolagent.core.mcp_specs import SpecFault
 from toolagent_service.contracts.mcp_logins import LoginEnd
 
 _TOLD = 50
+_DUE_AT_ONCE = 4
+_RESOLVE = bounded(resolve)
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-class ServerKeys(SecretVault, Protocol):
-    """Where keys are kept. `workers.state.secrets.SecretSource` is one."""
-
-    def resolve(self, name: str) -> str | None: ...
-    def forget(self, name: str) -> None: ...
 
 
 class RegisteredServers:
@@ -52,7 +48,7 @@ class RegisteredServers:
         rows: McpServerRows,
         looks: ServerLooks,
         logins: McpLogins,
-        keys: ServerKeys,
+        keys: SecretKeeper,
         *,
         every_s: float = 3600.0,
         own_ports: Collection[int] = (),
@@ -111,7 +107,7 @@ class RegisteredServers:
         finally:
             if not kept:
                 await self._logins.forget_unregistered(name)
-                await self._forget(name, secrets_of(spec))
+                await forget_keys(name, spec, self._rows, self._keys)
 
     async def refresh(self, name: str) -> McpServer:
         """Ask a server again. Where that fails, its tools stay and `error` says why. Raises NoSuchMcpServerError."""
@@ -174,12 +170,18 @@ class RegisteredServers:
             server, count = await self._rows.get(name), await self._rows.remove(name)
             if server is None or count is None:
                 raise NoSuchMcpServerError(_none(name))
-            await self._forget(name, secrets_of(server.spec))
+            await forget_keys(name, server.spec, self._rows, self._keys)
         return RemovedMcpServer(name=name, tools=count)
 
     async def look_at_due(self) -> tuple[str, ...]:
         """Ask those that were not for long enough, and new ones of a file; says in words what came of it."""
-        return tuple(await asyncio.gather(*map(self._refreshed, await self._due())))
+        slots = asyncio.Semaphore(_DUE_AT_ONCE)
+
+        async def refreshed(name: str) -> str:
+            async with slots:
+                return await self._refreshed(name)
+
+        return tuple(await asyncio.gather(*map(refreshed, await self._due())))
 
     def look_again(self) -> None:
         """There may be servers that are due: have `watch` look at them."""
@@ -233,7 +235,7 @@ class RegisteredServers:
 
     async def _look(self, name: str, spec: McpServerSpec, known: McpSource | None = None) -> Look:
         """Raises McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError."""
-        if spec.url is not None and _is_at(spec.url, self._own_ports):
+        if spec.url is not None and await _is_at(spec.url, self._own_ports):
             raise McpServerRefusedError("url", "This is the service itself, whose tools are here already.")
         return await self._looks.look(name, spec, known)
 
@@ -241,35 +243,23 @@ class RegisteredServers:
         """Names that differ only in `-` and `_` have the same names for keys."""
         return self._turns.setdefault(owner_of(name).replace("-", "_"), asyncio.Lock())
 
-    async def _forget(self, name: str, secrets: frozenset[str]) -> None:
-        """Those that were made of its keys, but for those that another server is given."""
-        used = {secret for server in await self._rows.list_all() for secret in secrets_of(server.spec)}
-        for secret in sorted(secrets - used):
-            try:
-                await asyncio.to_thread(self._forget_made, name, secret)
-            except SecretRefusedError as error:
-                _log.warning("key_of_mcp_server_not_removed", secret=secret, reason=str(error))
-
-    def _forget_made(self, name: str, secret: str) -> None:
-        """Blocks. Raises SecretRefusedError."""
-        value = self._keys.resolve(secret)
-        if value is not None and is_made_here(name, secret, value):
-            self._keys.forget(secret)
-
 
 def _told(server: McpServer, left_out: tuple[LeftOutTool, ...]) -> McpServer:
     return server.model_copy(update={"left_out": left_out[:_TOLD], "left_out_total": len(left_out)})
 
 
-def _is_at(url: str, ports: Collection[int]) -> bool:
-    """Whether it leads to one of these ports of this machine."""
+async def _is_at(url: str, ports: Collection[int]) -> bool:
+    """Whether it leads to one of these ports of this machine, by the addresses that its host has now."""
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    try:
-        is_here = host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
+    port = parts.port or {"http": 80}.get(parts.scheme, 443)
+    if port not in ports or not parts.hostname:
         return False
-    return is_here and (parts.port or {"http": 80}.get(parts.scheme, 443)) in ports
+    try:
+        found = [ip_address(address) for address in await _RESOLVE(parts.hostname, port)]
+    except (OSError, UnicodeError):
+        # That it has no address is seen when it is reached.
+        return False
+    return any((inner := carried(address) or address).is_loopback or is_ours(inner) for address in found)
 
 
 def _exists(name: str) -> str:

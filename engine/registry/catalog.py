@@ -16,7 +16,8 @@ from engine.registry.archives import NotPackedError, ProjectArchives
 from engine.registry.formats import containers_json, groups_json, mcp_json, registry_json, sources_json, versions_json
 from engine.registry.formats.document import Parsed, shown
 from engine.registry.reading import CatalogReading, read_catalog
-from engine.registry.secret_vault import SecretVault
+from engine.registry.secret_vault import SecretKeeper
+from engine.registry.server_secrets import forget_keys
 from engine.registry.tool_files_import import ToolFilesImport
 from engine.store.catalog_entries import CatalogEntry, CatalogEntryTable
 from engine.store.catalog_files import CatalogFile, CatalogFileTable
@@ -59,7 +60,7 @@ class CatalogImport:
         self,
         database: Database,
         archives: ProjectArchives,
-        vault: SecretVault,
+        vault: SecretKeeper,
         catalog: str = "",
         tool_files: ToolFilesImport | None = None,
     ) -> None:
@@ -206,9 +207,11 @@ class CatalogImport:
         if not reading.servers.readable:
             return []
         gone = await self._gone(mcp_json.FILE_NAME, reading.servers, ())
-        taken = await self._servers.bring_in(reading.servers.entries, sorted(gone))
+        brought = await self._servers.bring_in(reading.servers.entries, sorted(gone))
+        for server in brought.before:
+            await forget_keys(server.name, server.spec, self._servers, self._vault)
         reason = "An MCP server that was registered, or a group, has this name. Remove that, or choose another name."
-        return [CatalogFault(file=mcp_json.FILE_NAME, field=f"$.mcpServers.{name}", reason=reason) for name in taken]
+        return [CatalogFault(file=mcp_json.FILE_NAME, field=f"$.mcpServers.{name}", reason=reason) for name in brought.refused]
 
     async def _gone(self, file: str, parsed: Parsed[Any], otherwise: Iterable[str]) -> set[str]:
         """What was removed from this catalog's file and is in no other catalog."""

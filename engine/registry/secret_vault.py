@@ -13,3 +13,12 @@ class SecretVault(Protocol):
     def keep(self, name: str, value: str) -> None:
         """Keep a value under this name. A value that is there already stays. Raises SecretRefusedError."""
         ...
+
+
+class SecretKeeper(SecretVault, Protocol):
+    """One that also gives them back, and forgets them. `workers.state.secrets.SecretSource` is one."""
+
+    def resolve(self, name: str) -> str | None: ...
+    def forget(self, name: str) -> None:
+        """Raises SecretRefusedError."""
+        ...

@@ -46,12 +46,8 @@ class CallMessages:
         self._database = database
         self._waiting: dict[tuple[str, int], asyncio.Event] = {}
 
-    async def say(self, call_id: str, kind: MessageKind, payload: Payload) -> int:
-        """The position of the message. Said again, it is there twice."""
-        return await self.say_all(call_id, ((kind, payload),))
-
     async def say_all(self, call_id: str, new: Sequence[tuple[MessageKind, Payload]]) -> int:
-        """Several messages in this order; the position of the last."""
+        """Messages in this order; the position of the last. Said again, they are there twice."""
         async with self._database.write(alone=f"messages of {call_id}") as connection:
             last = await _last(connection, call_id)
             at = timestamp(now())

@@ -41,6 +41,14 @@ class Definitions:
     is_whole: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class BroughtIn:
+    """`refused` are names that something else has, `before` servers that went or were changed, as they were."""
+
+    refused: tuple[str, ...] = ()
+    before: tuple[McpServer, ...] = ()
+
+
 class McpServerRows:
     """All raise StoreUnavailableError."""
 
@@ -118,26 +126,29 @@ class McpServerRows:
             await connection.execute(update(mcp_servers).where(mcp_servers.c.name == server.name).values(**_row(server)))
             return True
 
-    async def bring_in(self, specs: Mapping[str, McpServerSpec], gone: Sequence[str]) -> tuple[str, ...]:
-        """Those of a file: new and changed ones are due at once. Returns the names that something else has."""
+    async def bring_in(self, specs: Mapping[str, McpServerSpec], gone: Sequence[str]) -> BroughtIn:
+        """Those of a file: new and changed ones are due at once."""
         refused: list[str] = []
+        before: list[McpServer] = []
         async with self._database.write(alone=CATALOG) as connection:
             texts = (await connection.scalars(select(mcp_servers.c.document))).all()
             known = {server.name: server for server in map(McpServer.model_validate_json, texts)}
             for name in gone:
                 if name in known and known[name].from_file:
                     await _remove(connection, name)
+                    before.append(known[name])
             for name, spec in specs.items():
-                before = known.get(name)
-                if await connection.scalar(_group(name)) is not None if before is None else not before.from_file:
+                there = known.get(name)
+                if await connection.scalar(_group(name)) is not None if there is None else not there.from_file:
                     refused.append(name)
-                elif before is None:
+                elif there is None:
                     server = McpServer(name=name, spec=spec, from_file=True, registered_at=now())
                     await insert_new(connection, mcp_servers, [_row(server)])
-                elif before.spec != spec:
+                elif there.spec != spec:
+                    before.append(there)
                     changes = {"spec": spec, "attempted_at": None, "registered_at": now()}
-                    await _save(connection, before.model_copy(update=changes), None)
-        return tuple(refused)
+                    await _save(connection, there.model_copy(update=changes), None)
+        return BroughtIn(tuple(refused), tuple(before))
 
     async def remove(self, name: str) -> int | None:
         """The server with its tools; how many there were, None where there is no such server."""

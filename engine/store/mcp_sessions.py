@@ -1,5 +1,6 @@
 """The table `mcp_sessions`: sessions of MCP clients, and which calls their requests under way are."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -66,6 +67,12 @@ class McpSessionTable:
             closed += len(gone)
             if len(gone) < _AT_ONCE:
                 return closed
+
+    async def is_subscribed(self, uri: str) -> bool:
+        """Whether any session has subscribed to it."""
+        written = json.dumps(uri, ensure_ascii=False)
+        maybe = select(mcp_sessions.c.document).where(mcp_sessions.c.document.contains(written, autoescape=True))
+        return any(uri in McpSession.model_validate_json(text).subscriptions for text in await self._database.scalars(maybe))
 
     async def begin_request(self, session_id: str, request_id: str, call_id: str) -> None:
         """A request takes long, and another front door may be told to cancel it."""

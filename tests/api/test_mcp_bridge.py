@@ -8,7 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 import httpx
+import pytest
 from sqlalchemy import select
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from engine.store.client_tables import mcp_sessions
 from engine.store.database import Database
@@ -18,6 +23,8 @@ from tests.api.mcp_client import NEW, OLD, Caller
 from tests.api.serving import reached
 from toolagent.client.mcp_bridge import McpBridge
 from toolagent_service.contracts.mcp import McpSession
+
+CLIENT = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
 
 
 class Ends:
@@ -53,9 +60,8 @@ async def bridged(house: House, path: str = "/mcp") -> AsyncGenerator[Ends]:
 
 
 async def test_a_session_over_stdio(stocked: House) -> None:
-    client = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
     async with bridged(stocked, "/mcp?tag=图片") as ends:
-        ends.say({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": client})
+        ends.say({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": CLIENT})
         assert (await ends.read())["result"]["protocolVersion"] == OLD
         ends.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
         ends.say({"jsonrpc": "2.0", "id": "b", "method": "tools/list"})
@@ -64,9 +70,8 @@ async def test_a_session_over_stdio(stocked: House) -> None:
 
 
 async def test_a_session_that_is_closed_is_begun_anew(stocked: House, database: Database) -> None:
-    client = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
     async with bridged(stocked) as ends:
-        ends.say({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": client})
+        ends.say({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": CLIENT})
         await ends.read()
         assert await McpSessionTable(database).expire(timedelta(0)) == 1
         async with reached(stocked.dependencies) as http:
@@ -83,11 +88,10 @@ async def test_a_session_that_is_closed_is_begun_anew(stocked: House, database: 
 
 
 async def test_a_session_that_is_begun_anew_has_the_level_and_the_subscriptions_of_the_lost_one(stocked: House, database: Database) -> None:
-    client = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
     uris = [f"toolagent://tools/{name}" for name in ("echo", "weather", "calculator")]
     asked = [("logging/setLevel", {"level": "error"}), *(("resources/subscribe", {"uri": uri}) for uri in uris)]
     async with bridged(stocked) as ends:
-        ends.say({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client})
+        ends.say({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": CLIENT})
         await ends.read()
         for number, (method, params) in enumerate(
             [*asked, ("resources/unsubscribe", {"uri": uris[1]}), ("logging/setLevel", {"level": "x"})]
@@ -138,3 +142,50 @@ async def test_what_is_no_message_and_a_service_that_is_away_are_errors() -> Non
         ends.close()
         await ends.bridge.run(ends.lines())
         assert ((await ends.read())["error"]["code"], (await ends.read())["error"]["code"]) == (-32700, -32000)
+
+
+async def test_what_python_reads_and_json_has_not_is_an_error_of_its_request(stocked: House) -> None:
+    async with bridged(stocked) as ends:
+        ends.say('{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"a": NaN}}')
+        ends.say({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT})
+        assert [(answer["id"], "error" in answer) for answer in [await ends.read() for _ in range(2)]] == [(0, True), (1, False)]
+        ends.say('{"jsonrpc": "2.0", "method": "notifications/x", "params": {"a": NaN}}')
+        assert await ends.read() | {"error": None} == {"jsonrpc": "2.0", "id": None, "error": None}
+        for number, message in enumerate(("NaN", '"\\ud800"')):
+            ends.say(f'{{"jsonrpc": "2.0", "id": {number}, "method": "tools/call", "params": {{"name": "echo", "arguments": {message}}}}}')
+            answer = await ends.read()
+            assert (answer["id"], answer["error"]["code"]) == (number, -32700)
+        message, _ = Caller(httpx.AsyncClient(), NEW).request("ü")
+        ends.say(message)
+        answer = await ends.read()
+        assert (answer["id"], answer["error"]["code"]) == (message["id"], -32600)
+        ends.say({"jsonrpc": "2.0", "id": "last", "method": "ping"})
+        assert await ends.read() == {"jsonrpc": "2.0", "id": "last", "result": {}}
+
+
+async def test_that_the_service_sends_no_notifications_is_said_on_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("toolagent.client.mcp_bridge._LISTENS_AGAIN_S", 0.01)
+    refused = asyncio.Semaphore(0)
+
+    async def answer(request: Request) -> Response:
+        if request.method == "GET":
+            refused.release()
+            return JSONResponse({"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "Too many."}}, 503)
+        result = {"jsonrpc": "2.0", "id": "a", "result": {"protocolVersion": OLD}}
+        return JSONResponse(result, headers={"Mcp-Session-Id": "s"}) if request.method == "POST" else Response()
+
+    app = Starlette(routes=[Route("/mcp", answer, methods=["GET", "POST", "DELETE"])])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as http:
+        ends = Ends(http)
+        running = asyncio.create_task(ends.bridge.run(ends.lines()))
+        ends.say({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": CLIENT})
+        ends.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        for _ in range(3):
+            await asyncio.wait_for(refused.acquire(), 15)
+        ends.say({"jsonrpc": "2.0", "id": "b", "method": "ping"})
+        assert [(await ends.read())["id"] for _ in range(2)] == ["a", "b"]
+        ends.close()
+        await asyncio.wait_for(running, 15)
+    assert "503" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """What registered servers have besides tools, through the MCP server."""
 
+import asyncio
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from pydantic import JsonValue
 from api.mcp.changes import Changes
 from engine.calling.upstreams import Listed
 from tests.api.conftest import House, with_doors
-from tests.api.mcp_client import NEW, OLD, calling
+from tests.api.mcp_client import NEW, OLD, Caller, calling
 from tests.api.mcp_streams import opened
 from toolagent.contracts.call_messages import Listener
 from toolagent.contracts.manifest import ToolGroup
@@ -185,6 +186,41 @@ async def test_a_change_of_a_resource_that_a_server_tells_of_is_told_on(stocked:
         listener("notifications/resources/updated", {"uri": "test://other"})
         listener("notifications/resources/updated", {"uri": "test://a"})
         assert await standing.next() == {"method": "notifications/resources/updated", "params": {"uri": "test://a"}}
+
+
+async def test_a_subscription_goes_on_at_another_front_door_and_ends_with_the_last(stocked: House) -> None:
+    here, there = Servers(), Servers()
+    subscribed, unsubscribed = (("one", f"resources/{how}", {"uri": "test://a"}) for how in ("subscribe", "unsubscribe"))
+    async with opened(with_doors(stocked, upstreams=here), OLD) as client:
+        second = await Caller(client.caller.http, OLD).open()
+        for caller in (client.caller, second):
+            await caller.result("resources/subscribe", uri="test://a")
+        await client.caller.result("resources/unsubscribe", uri="test://a")
+        assert here.asked == [subscribed]
+        async with opened(with_doors(stocked, upstreams=there), OLD, session_id=second.session_id) as again:
+            await (await again.resume(None)).primed()
+            async with asyncio.timeout(10):
+                while there.asked != [subscribed]:  # noqa: ASYNC110 - the fake servers tell nobody
+                    await asyncio.sleep(0.01)
+            await again.caller.result("resources/unsubscribe", uri="test://a")
+            assert there.asked == [subscribed, unsubscribed]
+        await second.result("resources/subscribe", uri="test://a")
+        await second.http.delete(second.path, headers=second.headers)
+        async with asyncio.timeout(10):
+            while here.asked != [subscribed, unsubscribed]:  # noqa: ASYNC110 - the session is closed before
+                await asyncio.sleep(0.01)
+
+
+async def test_the_server_of_a_resource_is_told_when_a_client_of_the_newer_revision_listens_no_more(stocked: House) -> None:
+    servers = Servers()
+    async with opened(with_doors(stocked, upstreams=servers), NEW) as client:
+        stream = await client.stream("subscriptions/listen", notifications={"resourceSubscriptions": ["test://a"]})
+        await stream.next()
+        await stream.leave()
+        async with asyncio.timeout(10):
+            while len(servers.asked) < 2:  # noqa: ASYNC110 - the fake servers tell nobody
+                await asyncio.sleep(0.01)
+    assert [method for _, method, _ in servers.asked] == ["resources/subscribe", "resources/unsubscribe"]
 
 
 async def test_another_front_door_cancels_a_request(stocked: House) -> None:

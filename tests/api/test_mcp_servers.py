@@ -12,8 +12,9 @@ from pydantic import JsonValue
 from starlette.responses import RedirectResponse, Response
 
 from engine.store.database import Database
-from engine.store.mcp_servers import McpServerRows
-from tests.api.conftest import ECHO, House, registered_servers
+from engine.store.mcp_servers import BroughtIn, McpServerRows
+from tests.api.conftest import ECHO, House, registered_servers, with_doors
+from tests.api.serving import reached
 from tests.mcp_servers.site import Site, served, tool
 from toolagent.contracts.manifest import PermissionClass, ToolStatus
 from toolagent.contracts.mcp_servers import McpServer, McpServerSpec, McpTransport
@@ -127,11 +128,12 @@ async def test_a_second_registration_at_the_same_time_takes_no_key_away(house: H
     assert (await refreshed(house, "far")).error == ""
 
 
-async def test_the_service_itself_is_none_of_its_servers(site: Site, database: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "[::ffff:127.0.0.1]", "localhost", "0.0.0.0"])  # noqa: S104 - an address
+async def test_the_service_itself_is_none_of_its_servers(site: Site, database: Database, tmp_path: Path, host: str) -> None:
     port = httpx.URL(site.url).port or 0
     with pytest.raises(McpServerRefusedError, match="the service itself"):
         await registered_servers(database, tmp_path, own_port=port).register(
-            "far", McpServerSpec(url=site.url), "http://127.0.0.1:8001/oauth/callback"
+            "far", McpServerSpec(url=f"http://{host}:{port}/mcp"), "http://127.0.0.1:8001/oauth/callback"
         )
 
 
@@ -233,6 +235,9 @@ BAD: dict[str, Callable[[], Response]] = {
 }
 
 
+SAID = {"broken": "status 500", "forbidden": "status 401: give it another key in `headers`"}
+
+
 @pytest.mark.parametrize("how", [*BAD, "slow"])
 async def test_a_server_that_cannot_be_used_is_502_and_leaves_nothing(house: House, site: Site, how: str, tmp_path: Path) -> None:
     site.instead = BAD.get(how)
@@ -242,6 +247,7 @@ async def test_a_server_that_cannot_be_used_is_502_and_leaves_nothing(house: Hou
     finally:
         site.hanging.set()
     assert refused(answer) == (502, "server_not_reached", "")
+    assert SAID.get(how, "") in answer.json()["detail"]
     assert ((await house.http.get("/mcp_servers")).json()["servers"], await secrets_in(tmp_path)) == ([], "")
     assert (await house.registry.list_ids(), await house.groups.get("x")) == ((), None)
 
@@ -272,6 +278,35 @@ async def test_a_front_door_alone_starts_no_servers(house: House) -> None:
     assert refused(await register(house, "time", command="uvx", args=["mcp-server-time"])) == (503, "unavailable", "")
 
 
+async def test_servers_that_say_nothing_hold_up_no_others_until_there_are_sixteen(
+    house: House, site: Site, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.mcp_servers.looking._PATIENCE_S", 0.1)
+    mute, patient = site.url.replace("/mcp", "/slow"), registered_servers(database, tmp_path, patience_s=60)
+    async with reached(with_doors(house, mcp_servers=patient)) as http:
+
+        async def wait_for(count: int) -> None:
+            while site.paths.count("/slow") < count:  # noqa: ASYNC110 - another thread notes them
+                await asyncio.sleep(0.01)
+
+        async def register(name: str, url: str) -> httpx.Response:
+            return await http.post("/mcp_servers", json={"name": name, "url": url})
+
+        waiting = [asyncio.create_task(register(f"mute-{number}", mute)) for number in range(15)]
+        async with asyncio.timeout(15):
+            await wait_for(15)
+            assert (await register("good", site.url)).status_code == 200
+            waiting.append(asyncio.create_task(register("mute-15", mute)))
+            await wait_for(16)
+            answer = await register("another", site.url)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "30")
+        site.hanging.set()
+        # A request wakes the thread of the site.
+        async with httpx.AsyncClient() as web:
+            await web.get(site.url)
+        await asyncio.gather(*waiting)
+
+
 async def test_there_is_no_other(house: House) -> None:
     for ask in (house.http.get("/mcp_servers/x"), house.http.post("/mcp_servers/x/refresh"), house.http.delete("/mcp_servers/x")):
         assert refused(await ask) == (404, "server_not_found", "")
@@ -288,7 +323,7 @@ async def test_servers_are_asked_again_when_they_are_due(house: House, site: Sit
 async def test_servers_of_a_file_are_looked_at_beside_everything_else(house: House, site: Site, database: Database, tmp_path: Path) -> None:
     rows, servers = McpServerRows(database), registered_servers(database, tmp_path)
     specs = {"far": McpServerSpec(type=McpTransport.STREAMABLE_HTTP, url=site.url), "away": McpServerSpec(url="http://127.0.0.1:9/mcp")}
-    assert await rows.bring_in(specs, ()) == ()
+    assert await rows.bring_in(specs, ()) == BroughtIn()
     watching = asyncio.create_task(servers.watch())
     try:
         async with asyncio.timeout(20):

@@ -110,9 +110,9 @@ async def test_progress_and_logs_come_before_the_result_and_a_question_is_answer
         stream = await client.stream("tools/call", name="asks", arguments={}, _meta={"progressToken": 7})
         (call_id,) = await client.calls(stocked, 1)
         messages = said_by(stocked)
-        await messages.say(call_id, "progress", {"progress": 1, "total": 2})
-        await messages.say(call_id, "log", {"level": "info", "data": "half"})
-        await messages.say(call_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
+        await messages.say_all(call_id, [("progress", {"progress": 1, "total": 2})])
+        await messages.say_all(call_id, [("log", {"level": "info", "data": "half"})])
+        await messages.say_all(call_id, [("question", {"method": "elicitation/create", "params": {"message": "Sure?"}})])
         assert await stream.next() == {"method": "notifications/progress", "params": {"progressToken": 7, "progress": 1.0, "total": 2.0}}
         assert await stream.next() == {"method": "notifications/message", "params": {"level": "info", "data": "half"}}
         asked = await stream.next()
@@ -132,10 +132,10 @@ async def test_a_client_whose_stream_broke_hears_the_rest_at_another_door(stocke
         stream = await client.stream("tools/call", name="echo", arguments={}, _meta={"progressToken": "t"})
         (call_id,) = await client.calls(stocked, 1)
         messages = said_by(stocked)
-        await messages.say(call_id, "progress", {"progress": 1})
+        await messages.say_all(call_id, [("progress", {"progress": 1})])
         await stream.next()
         await stream.leave()
-        await messages.say(call_id, "progress", {"progress": 2})
+        await messages.say_all(call_id, [("progress", {"progress": 2})])
     async with opened(stocked.dependencies, OLD, session_id=client.session_id) as other:
         rest = await other.resume(stream.last_event_id)
         assert (await rest.next())["params"]["progress"] == 2
@@ -149,7 +149,7 @@ async def test_a_stream_of_another_session_is_refused(stocked: House) -> None:
     async with opened(stocked.dependencies, OLD) as client:
         stream = await client.stream("tools/call", name="echo", arguments={}, _meta={"progressToken": "t"})
         (call_id,) = await client.calls(stocked, 1)
-        await said_by(stocked).say(call_id, "progress", {"progress": 1})
+        await said_by(stocked).say_all(call_id, [("progress", {"progress": 1})])
         await stream.next()
         event_id = stream.last_event_id
     async with opened(stocked.dependencies, OLD) as other:
@@ -253,7 +253,7 @@ async def test_a_session_answers_no_question_of_another(stocked: House) -> None:
     async with opened(stocked.dependencies, OLD, {"elicitation": {}}) as client, opened(stocked.dependencies, OLD) as other:
         stream = await client.stream("tools/call", name="asks", arguments={})
         (call_id,) = await client.calls(stocked, 1)
-        await said_by(stocked).say(call_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
+        await said_by(stocked).say_all(call_id, [("question", {"method": "elicitation/create", "params": {"message": "Sure?"}})])
         asked = await stream.next()
         for forged in (asked["id"], f"{call_id}/1"):
             await other.post({"jsonrpc": "2.0", "id": forged, "result": {"action": "accept", "content": {}}})
@@ -276,9 +276,9 @@ async def test_what_json_cannot_say_is_left_out(stocked: House) -> None:
         (call_id,) = await client.calls(stocked, 1)
         messages = said_by(stocked)
         for payload in ({"progress": float("nan")}, {"progress": 10**400}, {"progress": 1, "total": float("inf")}):
-            await messages.say(call_id, "progress", payload)
-        await messages.say(call_id, "log", {"level": "info", "data": {"x": float("nan")}})
-        await messages.say(call_id, "progress", {"progress": 3})
+            await messages.say_all(call_id, [("progress", payload)])
+        await messages.say_all(call_id, [("log", {"level": "info", "data": {"x": float("nan")}})])
+        await messages.say_all(call_id, [("progress", {"progress": 3})])
         assert (await stream.next())["params"]["progress"] == 3
 
 

@@ -52,7 +52,7 @@ async def test_a_question_of_a_task_is_answered_by_its_key(stocked: House) -> No
             "params": {"mode": "form", "message": "Sure?", "requestedSchema": {}},
             "key": "sure",
         }
-        await messages.say(task_id, "question", asked)
+        await messages.say_all(task_id, [("question", asked)])
         shown = await client.result("tasks/get", taskId=task_id)
         assert (shown["status"], shown["inputRequests"]["sure"]["method"]) == ("input_required", "elicitation/create")
         assert await client.result("tasks/update", taskId=task_id, inputResponses={"sure": {"action": "decline"}}) | {"_meta": 0} == {
@@ -134,7 +134,7 @@ async def test_a_task_of_the_older_revision_asks_nothing(stocked: House) -> None
     async with calling(stocked.dependencies, OLD, {"elicitation": {}}) as client:
         task_id = (await client.result("tools/call", name="asks", arguments={}, task={}))["task"]["taskId"]
         assert stocked.client.calls[task_id].listens is None
-        await said_by(stocked).say(task_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
+        await said_by(stocked).say_all(task_id, [("question", {"method": "elicitation/create", "params": {"message": "Sure?"}})])
         shown = await client.result("tasks/get", taskId=task_id)
         assert (shown["status"], "inputRequests" in shown) == ("working", False)
 

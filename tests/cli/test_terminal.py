@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import Result
 
+from toolagent.cli.mcp import place_of
 from toolagent.cli.permissions import granted
 from toolagent.cli.words import problem_told, result_told, spoken
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.http import Problem, ProblemField, ToolDetail
+from toolagent.contracts.mcp_servers import McpServerSpec
 from toolagent.contracts.routes import ToolRoute
 from toolagent.contracts.sources import BuiltinSource, LocalSource, McpSource, RemoteSource
 
@@ -112,6 +114,12 @@ def test_what_is_wrong_is_said_once() -> None:
     field = ProblemField(field="task_spec.tool_name", message="It is missing.")
     problem = Problem(type="x", title="X", status=422, detail="No task: task_spec.tool_name: It is missing.", errors=(field,))
     assert problem_told(problem) == "No task: --name: It is missing."
+
+
+def test_the_command_of_a_server_is_one_short_line() -> None:
+    assert place_of(McpServerSpec(command="uvx", args=("mcp-server-time",))) == "uvx mcp-server-time"
+    told = place_of(McpServerSpec(command="python3", args=("-c", "import sys\n" * 90)))
+    assert (len(told), told[:25], told[-1]) == (80, "python3 -c import sys imp", "…")
 
 
 def test_what_a_tool_may_is_told_of_tools_that_a_sandbox_holds() -> None:

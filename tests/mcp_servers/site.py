@@ -28,11 +28,13 @@ class Site:
     tools: list[JsonValue] = field(default_factory=lambda: list[JsonValue]([tool("act")]))
     instead: Callable[[], Response] | None = None
     shown: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    paths: list[str] = field(default_factory=list[str])
     hanging: asyncio.Event = field(default_factory=asyncio.Event)
     url: str = ""
 
     async def answer(self, request: Request) -> Response:
         self.shown.append(dict(request.headers))
+        self.paths.append(request.url.path)
         if request.url.path == "/slow":
             await self.hanging.wait()
         if self.instead is not None:

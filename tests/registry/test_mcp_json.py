@@ -82,6 +82,15 @@ async def test_keys_are_moved_and_told(importing: Importing, tmp_path: Path) -> 
     assert len((tmp_path / "secrets").read_text().splitlines()) == 3
 
 
+async def test_the_keys_of_a_server_that_is_changed_or_leaves_the_file_go(importing: Importing, tmp_path: Path) -> None:
+    await importing.bring_in({"a": {**TIME, "env": {"API_KEY": "first-key-of-a"}}, "b": {**TIME, "env": {"API_KEY": "the-key-of-b"}}})
+    await importing.bring_in({"a": {**TIME, "env": {"API_KEY": "second-key-of-a"}}, "b": {**TIME, "env": {"API_KEY": "the-key-of-b"}}})
+    kept = [line.partition("=")[2] for line in (tmp_path / "secrets").read_text().splitlines()]
+    assert sorted(kept) == ["second-key-of-a", "the-key-of-b"]
+    await importing.bring_in({"b": {**TIME, "env": {"API_KEY": "the-key-of-b"}}})
+    assert [line.partition("=")[2] for line in (tmp_path / "secrets").read_text().splitlines()] == ["the-key-of-b"]
+
+
 async def test_secrets_are_named_but_for_the_key_of_the_service(importing: Importing) -> None:
     env: JsonValue = {"GITHUB_TOKEN": "secret:GITHUB", "DSN": "secret:DSN"}
     assert await importing.bring_in({"a": {**TIME, "env": env}, "b": {**TIME, "env": {"X": "secret:MCP_STATE_KEY"}}}) == [

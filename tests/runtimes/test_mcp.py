@@ -27,6 +27,7 @@ from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.levels.rlimits import RLimits
 from engine.runtimes.sandbox.sandbox import Sandbox
 from tests.runtimes.conftest import entry_of, eventually, home_of, inside, request_of, silent
+from tests.runtimes.test_mcp_dialogue import Heard
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
@@ -123,6 +124,16 @@ async def test_what_a_server_asks_is_declined_and_a_ping_answered(parts: Runtime
 async def test_a_server_that_asks_without_end_is_answered_and_goes_on(parts: RuntimeParts) -> None:
     async with up(parts) as (runtime, running):
         assert await ask(runtime, running, "flood") == {"text": "after it"}
+
+
+async def test_what_a_server_says_at_length_besides_its_answer_is_left_out(parts: RuntimeParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = Heard()
+    for bound in ("_MOST_SAID", "_MOST_ASKED"):
+        monkeypatch.setattr(f"engine.runtimes.mcp.sieve.{bound}", 2000)
+    async with up(parts) as (runtime, running):
+        request = ToolRequest("call-12345678", {"mode": "huge", "bytes": 2000}, 20.0, Path("/tmp"), dialogue=heard)  # noqa: S108 - never written to
+        assert await runtime.call(running, mcp_source(), request) == {"text": "after it"}
+    assert (heard.logged, heard.asked) == ([("info", "small")], [])
 
 
 async def test_parameters_that_do_not_fit_a_pipe_arrive_whole(parts: RuntimeParts) -> None:
@@ -272,6 +283,14 @@ async def test_a_listing_has_names_and_schemas_and_no_hints(parts: RuntimeParts)
     (tool,) = listing.tools
     assert (tool.name, tool.description, tool.input_schema, tool.output_schema) == ("act", "Acts.", {"type": "object"}, {"type": "object"})
     assert listing.faults == []
+
+
+async def test_a_key_that_a_server_lists_is_masked(parts: RuntimeParts) -> None:
+    listing = await runtime_of(parts).listed(TOOL, mcp_source(environment={"BEHAVIOUR": "tells", "API_KEY": "secret:KEY"}), silent)
+    schema = {"type": "object", "description": "***"}
+    assert [(tool.name, tool.description, tool.input_schema) for tool in listing.tools] == [
+        (f"act_{at}", "Acts with ***.", schema) for at in range(2)
+    ]
 
 
 @pytest.mark.parametrize(("behaviour", "tools", "faults"), [("many", 1000, 1), ("circle", 2, 1), ("pages", 0, 1), ("odd", 1, 5)])

@@ -1,16 +1,20 @@
 """What a server writes, as lines and as messages; and what its answers mean."""
 
 import json
+import os
 
+import anyio
 import pytest
 from mcp import MCPError
-from mcp_types import CallToolResult, JSONRPCError, JSONRPCMessage, JSONRPCResponse
+from mcp.shared.message import SessionMessage
+from mcp_types import CallToolResult, JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
 from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent
 from engine.runtimes.mcp.answers import answer_of, failure_of
 from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
 from engine.runtimes.mcp.lines import Line, Lines, message_of
+from engine.runtimes.mcp.pipes import Pipes, over_pipes
 from toolagent.contracts.calls import ErrorType
 
 ANSWER: dict[str, JsonValue] = {"jsonrpc": "2.0", "id": 7, "result": {"text": "x" * 5000}}
@@ -63,6 +67,23 @@ def test_what_is_no_message_is_none(text: bytes) -> None:
 
 def test_a_message_is_read() -> None:
     assert read(b'{"jsonrpc": "2.0", "id": 1, "result": {"a": 1}}\n') == [JSONRPCResponse(jsonrpc="2.0", id=1, result={"a": 1})]
+
+
+async def test_a_request_of_which_nothing_was_written_is_said_to_be_not_sent() -> None:
+    pipes = Pipes.make()
+    stdin, stdout = pipes.given
+    os.close(stdin)
+    async with over_pipes(pipes, 1024, 100, lambda _: None) as (received, sent):
+        for number in range(2):
+            await sent.send(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=number, method="tools/call")))
+            answer = await received.receive()
+            assert isinstance(answer, SessionMessage)
+            assert isinstance(answer.message, JSONRPCError)
+            assert (answer.message.id, answer.message.error.code) == (number, NOT_SENT)
+        # Then the connection ends.
+        with pytest.raises(anyio.EndOfStream):
+            await received.receive()
+    os.close(stdout)
 
 
 def result(**fields: JsonValue) -> CallToolResult:

@@ -24,13 +24,13 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import McpSource
 
-TEMPLATES = ["test://template/{id}/data", "test://touch/{name}"]
+TEMPLATES = ["test://template/{id}/data", "test://touch/{name}", "test://long/{size}"]
 
 
 @pytest_asyncio.fixture(params=WAYS, scope="module", loop_scope="module")
-async def upstreams(
+async def supervised(
     empty_database: Path, tmp_path_factory: pytest.TempPathFactory, tls: ssl.SSLContext, request: pytest.FixtureRequest
-) -> AsyncGenerator[Upstreams]:
+) -> AsyncGenerator[tuple[Upstreams, Supervisor]]:
     """Of the fixture, a server that is not there, and one whose tool is not active."""
     folder = tmp_path_factory.mktemp("upstreams")
     database = Database(f"sqlite+aiosqlite:///{shutil.copyfile(empty_database, folder / 'test.db')}")
@@ -47,10 +47,15 @@ async def upstreams(
             off = TOOL.model_copy(update={"status": ToolStatus.INACTIVE})
             await tools.put(_entry(off, "off", source.model_copy(update={"process": "off"})), "registered")
             with runtime.changes.heard_by(upstreams.note_change):
-                yield upstreams
+                yield upstreams, supervisor
             await upstreams.close()
             await supervisor.close()
     await database.close()
+
+
+@pytest.fixture(scope="module")
+def upstreams(supervised: tuple[Upstreams, Supervisor]) -> Upstreams:
+    return supervised[0]
 
 
 def _entry(manifest: ToolManifest, tool_id: str, source: McpSource) -> ToolEntry:
@@ -95,6 +100,14 @@ async def test_what_goes_wrong_is_an_error_of_the_protocol(upstreams: Upstreams)
         assert told == code if code is not None else isinstance(told, int)
 
 
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_resource_that_is_too_large_is_not_passed_on(upstreams: Upstreams, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.runtimes.mcp.offers._LARGEST", 2000)
+    assert "error" not in await upstreams.ask("fixture", "resources/read", {"uri": "test://long/1500"})
+    answer = await upstreams.ask("fixture", "resources/read", {"uri": "test://long/2000"})
+    assert "larger than 2000 bytes" in str(cast("Item", answer["error"])["message"])
+
+
 class SlowServers(Supervisor):
     """One server. It lists what `pages` has once it `may` answer."""
 
@@ -134,10 +147,34 @@ async def test_a_slow_server_is_waited_for_once(slow: tuple[SlowServers, Upstrea
         while await _names(upstreams) != ["one"]:  # noqa: ASYNC110 - the listing goes on behind
             await asyncio.sleep(0)
     servers.pages = [{"name": "two"}]
-    upstreams.note_change("notifications/prompts/list_changed", {})
+    upstreams.note_change("http://127.0.0.1:1/mcp", "notifications/prompts/list_changed", {})
     assert await _names(upstreams) == ["two"]
     servers.may.clear()
     monkeypatch.setattr("engine.calling.upstreams._FRESH_S", -1.0)
+    assert await _names(upstreams) == ["two"]
+
+
+async def test_a_server_that_changes_without_end_makes_only_itself_wait(
+    slow: tuple[SlowServers, Upstreams], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers, upstreams = slow
+    servers.may.set()
+    assert await _names(upstreams) == ["one"]
+    servers.may.clear()
+    monkeypatch.setattr("engine.calling.upstreams._LISTED_S", 3600.0)
+    url = "http://127.0.0.1:1/mcp"
+    for server, method in (("another", "prompts"), (url, "tools"), (url, "resources")):
+        upstreams.note_change(server, f"notifications/{method}/list_changed", {})
+    assert await _names(upstreams) == ["one"]
+    servers.may.set()
+    upstreams.note_change(url, "notifications/prompts/list_changed", {})
+    assert await _names(upstreams) == ["one"]
+    # It is asked again, and what it listed is given until it answers.
+    servers.may.clear()
+    upstreams.note_change(url, "notifications/prompts/list_changed", {})
+    assert await _names(upstreams) == ["one"]
+    servers.may.set()
+    servers.pages = [{"name": "two"}]
     assert await _names(upstreams) == ["two"]
 
 
@@ -149,7 +186,10 @@ async def test_a_listing_ends_before_the_page_that_makes_it_too_large(slow: tupl
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_that_a_resource_has_changed_is_heard(upstreams: Upstreams) -> None:
+async def test_that_a_resource_has_changed_is_heard_also_when_its_server_was_started_anew(
+    supervised: tuple[Upstreams, Supervisor],
+) -> None:
+    upstreams, supervisor = supervised
     heard = asyncio.Event()
 
     def note(method: str, params: Mapping[str, JsonValue]) -> None:
@@ -158,7 +198,11 @@ async def test_that_a_resource_has_changed_is_heard(upstreams: Upstreams) -> Non
 
     with upstreams.heard_by(note):
         await _result(upstreams, "resources/subscribe", uri="test://watched-resource")
-        async with asyncio.timeout(10):
-            while not heard.is_set():
-                # A server of 2026 does not say when it has begun to watch.
-                await _result(upstreams, "resources/read", uri="test://touch/watched-resource")
+        for is_new in (False, True):
+            if is_new:
+                await supervisor.stop("one")
+            heard.clear()
+            async with asyncio.timeout(20):
+                while not heard.is_set():
+                    # A server of 2026 does not say when it has begun to watch.
+                    await _result(upstreams, "resources/read", uri="test://touch/watched-resource")

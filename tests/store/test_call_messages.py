@@ -21,9 +21,9 @@ QUESTION: dict[str, JsonValue] = {"method": "elicitation/create", "params": {"me
 
 async def test_messages_are_numbered_in_the_order_in_which_they_are_said(database: Database) -> None:
     messages = CallMessages(database)
-    assert await messages.say(CALL, "progress", {"progress": 1}) == 1
+    assert await messages.say_all(CALL, [("progress", {"progress": 1})]) == 1
     assert await messages.say_all(CALL, [("log", {"data": "a"}), ("question", QUESTION)]) == 3
-    assert await messages.say("call-00000002", "log", {"data": "of another"}) == 1
+    assert await messages.say_all("call-00000002", [("log", {"data": "of another"})]) == 1
     found = await messages.after(CALL, 1)
     assert [(one.position, one.kind, one.payload, one.answer) for one in found] == [
         (2, "log", {"data": "a"}, None),
@@ -33,14 +33,14 @@ async def test_messages_are_numbered_in_the_order_in_which_they_are_said(databas
 
 async def test_positions_have_no_gaps_whoever_speaks_at_once(database: Database) -> None:
     messages = CallMessages(database)
-    await asyncio.gather(*(messages.say(CALL, "log", {"data": number}) for number in range(20)))
+    await asyncio.gather(*(messages.say_all(CALL, [("log", {"data": number})]) for number in range(20)))
     assert [one.position for one in await messages.after(CALL)] == [*range(1, 21)]
 
 
 async def test_a_question_is_answered_once_and_nothing_else_is(database: Database) -> None:
     messages = CallMessages(database)
-    await messages.say(CALL, "log", {"data": "a"})
-    await messages.say(CALL, "question", QUESTION)
+    await messages.say_all(CALL, [("log", {"data": "a"})])
+    await messages.say_all(CALL, [("question", QUESTION)])
     answers = [await messages.answer(CALL, position, {"result": {"n": position}}) for position in (1, 2, 2, 3)]
     assert answers == [False, True, False, False]
     assert (await messages.after(CALL, 1))[0].answer == {"result": {"n": 2}}
@@ -48,7 +48,7 @@ async def test_a_question_is_answered_once_and_nothing_else_is(database: Databas
 
 async def test_who_waits_for_an_answer_gets_it_from_any_process(database: Database) -> None:
     here, elsewhere = CallMessages(database), CallMessages(database)
-    position = await here.say(CALL, "question", QUESTION)
+    position = await here.say_all(CALL, [("question", QUESTION)])
     waiting = asyncio.create_task(here.wait_answer(CALL, position, 10))
     await asyncio.sleep(0)
     assert await elsewhere.answer(CALL, position, {"result": {}})
@@ -57,7 +57,7 @@ async def test_who_waits_for_an_answer_gets_it_from_any_process(database: Databa
 
 async def test_an_answer_is_waited_for_in_bounded_time(database: Database) -> None:
     messages = CallMessages(database)
-    position = await messages.say(CALL, "question", QUESTION)
+    position = await messages.say_all(CALL, [("question", QUESTION)])
     with pytest.raises(TimeoutError):
         await messages.wait_answer(CALL, position, 0.05)
 
@@ -70,9 +70,9 @@ async def test_messages_are_forgotten_some_time_after_the_end_of_their_call(data
         async with database.write() as connection:
             at = timestamp(now() - ended_ago)
             await connection.execute(update(calls).where(calls.c.call_id == record.call_id).values(settled_at=at))
-        await messages.say(record.call_id, "log", {"data": "a"})
-    await messages.say(CALL, "log", {"data": "of a call that nobody recorded"})
-    await messages.say("call-00000009", "log", {"data": "of one that goes on"})
+        await messages.say_all(record.call_id, [("log", {"data": "a"})])
+    await messages.say_all(CALL, [("log", {"data": "of a call that nobody recorded"})])
+    await messages.say_all("call-00000009", [("log", {"data": "of one that goes on"})])
     async with database.write() as connection:
         old = timestamp(now() - timedelta(hours=27))
         await connection.execute(update(call_messages).where(call_messages.c.call_id == CALL).values(at=old))

@@ -92,7 +92,7 @@ async def test_a_group_or_a_tool_of_others_is_not_touched(database: Database) ->
     added = await rows.add(NEAR, listing(a="1", b="1"))
     assert added is not None
     assert (added[0].tool_ids, added[1]) == (("b",), frozenset({"a"}))
-    assert await rows.bring_in({"near": NEAR.spec}, ("near",)) == ("near",)
+    assert (await rows.bring_in({"near": NEAR.spec}, ("near",))).refused == ("near",)
     await rows.remove("near")
     assert await tools.list_ids() == ("a",)
 

@@ -5,6 +5,7 @@ import secrets
 import structlog
 
 from engine.registry.secret_vault import SecretRefusedError
+from workers.failures import CannotRun
 from workers.state.secrets import SecretSource
 
 _KEY = "MCP_STATE_KEY"
@@ -14,9 +15,15 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def state_key_of(source: SecretSource) -> str:
-    """The secret that seals which call an MCP client continues; made at the first start. One that cannot be kept lasts as long as we do."""
+    """The secret that seals which call an MCP client continues; made at the first start. One that cannot be kept lasts as long as we do.
+
+    Raises CannotRun for one that is too short.
+    """
     known = source.resolve(_KEY)
-    if known is not None and len(known) >= _SHORTEST_KEY:
+    if known is not None:
+        if len(known) < _SHORTEST_KEY:
+            remedy = "Give all hosts the same one (`openssl rand -hex 32` makes one), or none: then one is made."
+            raise CannotRun(f"TOOL_AGENT_SECRET_{_KEY} has {len(known)} characters; it needs {_SHORTEST_KEY} or more. {remedy}")
         return known
     made = secrets.token_hex(_SHORTEST_KEY)
     try:

@@ -3,8 +3,8 @@
 import base64
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 from mcp import MCPError
 from mcp_types import (
@@ -22,6 +22,7 @@ from api.mcp.catalog import PAGE, Selection, ToolCatalog, cursor_after, item_bef
 from api.mcp.changes import TOOL_URI
 from api.mcp.clients import answering, asked_again, is_modern
 from api.mcp.offers.passing import Passing, as_revision, require_short
+from api.mcp.offers.watching import Watching
 from api.mcp.sessions.kept import ClientSessions
 from api.mcp.visit import Ctx, visit_of
 from api.ports import Files
@@ -57,9 +58,11 @@ TEMPLATES: list[JsonValue] = [
 
 
 class Resources:
-    def __init__(self, catalog: ToolCatalog, files: Files, answers: Answers, sessions: ClientSessions, passing: Passing) -> None:
+    def __init__(
+        self, catalog: ToolCatalog, files: Files, answers: Answers, sessions: ClientSessions, passing: Passing, watching: Watching
+    ) -> None:
         self._catalog, self._files, self._answers = catalog, files, answers
-        self._sessions, self._passing = sessions, passing
+        self._sessions, self._passing, self._watching = sessions, passing, watching
 
     async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
         """The tools, and then what registered servers list by URI, in pages. Files are not listed: who made one has its link.
@@ -112,17 +115,18 @@ class Resources:
         if session is not None and uri not in session.subscriptions:
             await self._require_shown(uri, visit_of(ctx).selection)
             await self._sessions.change(session.session_id, lambda now: _with(now, uri))
-            await self._hear_of(uri)
+            await self._watching.watch(uri)
         return EmptyResult()
 
-    async def listen_to(self, ctx: Ctx, uris: Sequence[str]) -> None:
+    @asynccontextmanager
+    async def listening(self, ctx: Ctx, uris: Sequence[str]) -> AsyncGenerator[None]:
         """As `subscribe`, while a stream of the newer revision goes on. Raises MCPError."""
         if len(uris) > _MOST_SUBSCRIPTIONS:
             raise MCPError(INVALID_PARAMS, f"resourceSubscriptions: there are {len(uris)}; at most {_MOST_SUBSCRIPTIONS} are taken.")
         for uri in uris:
             await self._require_shown(uri, visit_of(ctx).selection)
-        for uri in uris:
-            await self._hear_of(uri)
+        async with self._watching.listening(uris):
+            yield
 
     async def _require_shown(self, uri: str, selection: Selection) -> None:
         """Raises MCPError for what is too long, or not among what the URL narrows to."""
@@ -132,16 +136,11 @@ class Resources:
         if not uri.startswith(TOOL_URI) or await self._shown(uri, selection) is None:
             raise MCPError(INVALID_PARAMS, f"uri: the URL of this server narrows what it has, and {uri[:200]!r} is not among it.")
 
-    async def _hear_of(self, uri: str) -> None:
-        """Have the server whose resource it is tell of changes, as far as it does."""
-        if (place := await self._passing.place_of(uri)) is not None:
-            with suppress(MCPError):
-                await self._passing.ask(place, "resources/subscribe", {"uri": uri})
-
     async def unsubscribe(self, ctx: Ctx, params: UnsubscribeRequestParams) -> EmptyResult:
         session, uri = visit_of(ctx).session, str(params.uri)
         if session is not None and uri in session.subscriptions:
             await self._sessions.change(session.session_id, lambda now: _without(now, uri))
+            await self._watching.leave(uri)
         return EmptyResult()
 
     async def _tool(self, uri: str, selection: Selection) -> dict[str, JsonValue] | None:

@@ -85,6 +85,7 @@ class SessionDoor:
         session = await self._session(request)
         await self._sessions.close(session.session_id)
         await Response(status_code=200)(request.scope, request.receive, send)
+        await self._resuming.leave(session)
 
     async def close(self) -> None:
         """The service stops and answers no request any more. Calls go on, and their clients ask for the rest."""

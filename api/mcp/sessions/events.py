@@ -73,8 +73,10 @@ class EventStream:
         self.has_begun = self.is_gone = False
 
     async def write(self, event: Event) -> None:
+        is_large = event.message is not None and "method" not in event.message
         async with self._turn:
-            await self._put(event.written())
+            # A result may have megabytes; what is said before it is short.
+            await self._put(await asyncio.to_thread(event.written) if is_large else event.written())
 
     async def follow(self, work: asyncio.Future[T], stopping: asyncio.Event) -> T | None:
         """The end of the work; None where the client goes before, or the service stops. The connection is kept alive meanwhile."""

@@ -16,6 +16,7 @@ from api.mcp.calls.request_state import RequestStates
 from api.mcp.calls.underway import LostCallError, outcome_unknown
 from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import TOOL_URI, Changes, Standing
+from api.mcp.offers.watching import Watching
 from api.mcp.sessions.events import CallPoint, Event, EventStream
 from api.mcp.sessions.kept import ClientSessions
 from api.mcp.sessions.requests import question_message
@@ -44,9 +45,11 @@ class Resuming:
         changes: Changes,
         sessions: ClientSessions,
         states: RequestStates,
+        watching: Watching,
     ) -> None:
         self._following, self._records, self._catalog, self._answers = following, records, catalog, answers
         self._changes, self._sessions, self._states = changes, sessions, states
+        self._watching = watching
         self._standing_streams = 0
 
     async def run(self, session: McpSession, last_event_id: str | None, stream: EventStream, stopping: asyncio.Event) -> None:
@@ -77,6 +80,10 @@ class Resuming:
         if not stream.has_begun:
             raise ending()
         await stream.end()
+
+    async def leave(self, session: McpSession) -> None:
+        """It is closed: what it alone has subscribed to is not watched any more."""
+        await self._watching.leave_all(session)
 
     async def _while_open(self, session_id: str, work: "asyncio.Task[None]") -> None:
         """Until the work ends, or its session is not there any more."""
@@ -115,6 +122,7 @@ class Resuming:
             known, versions = (seen, None) if seen else (standing, now)
             await stream.write(Event(None, known.event_id))
             tasks.start_soon(self._updates, session.session_id, stream)
+            tasks.start_soon(self._watching.watch_all, session)
             while True:
                 standing, now = await self._changes.after(known), await self._changes.versions()
                 session = await self._sessions.get(session.session_id) or session

@@ -22,4 +22,4 @@ LOGIN = -31_008
 """Nothing was done, as the server wants a login; `data` has the reason."""
 
 STRANGE = -31_007
-"""It asks without end, or what is no question."""
+"""It asks without end, or what is no question; or it answers with an HTTP status that is an error, and says no more."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from mcp_types import JSONRPCError, JSONRPCMessage, RequestId, jsonrpc_message_adapter
 from mcp_types.jsonrpc import ErrorData
@@ -13,6 +14,9 @@ from engine.runtimes.mcp.codes import TOO_LARGE
 
 _ENDS = 512
 """Of a line that is too long, so much of its beginning and of its end is kept: there its id stands."""
+
+_VALUE = 2
+"""What a value counts, so that many small ones are soon too many."""
 
 _ID_FIRST = re.compile(rb'^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,')
 _ID_LAST = re.compile(rb',\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
@@ -59,6 +63,23 @@ class Lines:
         self._kept += piece[:lacking]
         self._end = (self._end + bytes(self._kept[_ENDS:][-_ENDS:]) + piece[lacking:][-_ENDS:])[-_ENDS:]
         del self._kept[_ENDS:]
+
+
+def is_larger(value: object, most: int) -> bool:
+    """Whether a JSON value has more than so many characters in its texts, each value counted as some. Does not go through all of it."""
+    left, seen = [value], 0
+    while left and seen <= most:
+        seen += _VALUE
+        one = left.pop()
+        if isinstance(one, str):
+            seen += len(one)
+        elif isinstance(one, dict):
+            members = cast("dict[str, object]", one)
+            seen += sum(map(len, members))
+            left.extend(members.values())
+        elif isinstance(one, list):
+            left.extend(cast("list[object]", one))
+    return seen > most
 
 
 def message_of(line: Line, max_values: int) -> JSONRPCMessage | None:

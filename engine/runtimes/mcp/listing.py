@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from mcp import MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from pydantic import JsonValue
 
+from engine.runtimes.mcp.secrecy import masked, masked_text
 from engine.runtimes.mcp.session import Session
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.sources import McpHints, Revision
@@ -56,27 +58,29 @@ class Listing:
         self.faults.append(ListingFault(well_formed(name), reason))
 
 
-async def listing_of(session: Session) -> Listing:
-    """All pages, up to the bounds. Raises MCPError when not even the first can be had."""
+async def listing_of(session: Session, secrets: Sequence[str] = ()) -> Listing:
+    """All pages, up to the bounds, without `secrets`. Raises MCPError when not even the first can be had."""
     found = Listing()
     cursor: str | None = None
     seen: set[str] = set()
     size = 0
     for _ in range(_MOST_PAGES):
         try:
-            page = await session.list_page(cursor)
+            told = await session.list_page(cursor)
         except MCPError as error:
             if cursor is None:
                 raise
-            found.leave_out("", f"The next page could not be had: {error.message}")
+            found.leave_out("", f"The next page could not be had: {masked_text(error.message, secrets)}")
             return found
-        size += len(json.dumps(page))
+        page, length = await asyncio.to_thread(_shown, told, secrets)
+        size += length
         if size > _MOST_BYTES:
             found.leave_out("", f"The server lists more than {_MOST_BYTES} bytes; what came after is left out.")
             return found
         if not await _taken(page.get("tools"), found):
             return found
-        following = page.get("nextCursor")
+        # As the server wrote it: it is sent back, and shown to no caller.
+        following = told.get("nextCursor")
         if following is None:
             return found
         if not isinstance(following, str) or len(following) > _LONGEST_CURSOR or following in seen:
@@ -85,6 +89,11 @@ async def listing_of(session: Session) -> Listing:
         seen.add(cursor := following)
     found.leave_out("", f"The server has more than {_MOST_PAGES} pages of tools; the others are left out.")
     return found
+
+
+def _shown(page: dict[str, Any], secrets: Sequence[str]) -> tuple[dict[str, JsonValue], int]:
+    """The page without secrets, and its size. Blocks."""
+    return cast("dict[str, JsonValue]", masked(page, secrets)), len(json.dumps(page))
 
 
 async def _taken(tools: JsonValue, found: Listing) -> bool:

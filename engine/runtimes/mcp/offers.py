@@ -3,16 +3,19 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from mcp import MCPError
 from mcp_types import METHOD_NOT_FOUND, REQUEST_TIMEOUT
 from pydantic import JsonValue
 
+from engine.runtimes.mcp.codes import TOO_LARGE
+from engine.runtimes.mcp.lines import is_larger
 from engine.runtimes.mcp.secrecy import masked, masked_text
 from engine.runtimes.mcp.serving import Server
 from engine.runtimes.runtime import Offer
+from toolagent.contracts.sources import McpSource
 from toolagent.core.texts import well_formed_value
 
 _MOST_ERROR_DATA = 4096
@@ -33,7 +36,19 @@ _CAPABILITIES: Mapping[str, str] = {
 
 _WATCHES: Mapping[str, bool] = {"resources/subscribe": True, "resources/unsubscribe": False}
 
-Changed: TypeAlias = Callable[[str, Mapping[str, Any]], None]
+_LARGEST = 4 * 1_048_576
+"""Of an answer: so many characters and values are passed on."""
+
+Changed: TypeAlias = Callable[[str, str, Mapping[str, Any]], None]
+
+
+STARTED = "tool-agent/started"
+"""Said of a server, by our side: it is up, and knows of no subscription."""
+
+
+def server_name(source: McpSource, tool_id: str) -> str:
+    """As it was registered, or else the process, URL or tool that it is known by."""
+    return source.server or source.process or (source.url or "").partition("?")[0] or tool_id
 
 
 class Changes:
@@ -42,13 +57,13 @@ class Changes:
     def __init__(self) -> None:
         self._listeners: list[Changed] = []
 
-    def say(self, method: str, params: Mapping[str, Any]) -> None:
+    def say(self, server: str, method: str, params: Mapping[str, Any]) -> None:
         for listener in tuple(self._listeners):
-            listener(method, params)
+            listener(server, method, params)
 
     @contextlib.contextmanager
     def heard_by(self, listener: Changed) -> Generator[None]:
-        """While the block runs, it is called with method and parameters, and must not block."""
+        """While the block runs, it is called with the name of the server, method and parameters, and must not block."""
         self._listeners.append(listener)
         try:
             yield
@@ -70,7 +85,14 @@ async def offered_by(server: Server, offer: Offer) -> dict[str, JsonValue]:
         told = json.dumps(error.error.data)
         data = masked(json.loads(told), server.secrets) if len(told) <= _MOST_ERROR_DATA else None
         return _error(error.code, masked_text(error.message, server.secrets), data)
-    return {"result": masked(well_formed_value(cast("JsonValue", result)), server.secrets)}
+    if await asyncio.to_thread(is_larger, result, _LARGEST):
+        return _error(TOO_LARGE, f"The server's answer to {offer.method} is not passed on: it is larger than {_LARGEST} bytes of JSON.")
+    return {"result": await asyncio.to_thread(_shown, result, server.secrets)}
+
+
+def _shown(result: dict[str, Any], secrets: Sequence[str]) -> JsonValue:
+    """Blocks."""
+    return masked(well_formed_value(cast("JsonValue", result)), secrets)
 
 
 async def _asked(server: Server, offer: Offer) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from typing import TypeAlias
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
+from mcp_types import ErrorData, JSONRPCError, JSONRPCRequest
 
+from engine.runtimes.mcp.codes import NOT_SENT
 from engine.runtimes.mcp.lines import Line, Lines, message_of
 
 _CHUNK = 64 * 1024
@@ -109,13 +111,26 @@ async def _write(
     fd: int, messages: MemoryObjectReceiveStream[SessionMessage], answers: MemoryObjectSendStream[SessionMessage | Exception]
 ) -> None:
     async with messages:
-        try:
-            async for one in messages:
-                await _send(fd, one.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
-        except OSError:
+        async for one in messages:
+            data = one.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+            if (left := await _unsent(fd, data)) == 0:
+                continue
             # Its stdin is closed. The rest of its output is still read; then the connection ends.
-            await asyncio.sleep(_DEAF_S)
+            with anyio.move_on_after(_DEAF_S):
+                if left == len(data):
+                    await _refuse(one, answers)
+                async for another in messages:
+                    await _refuse(another, answers)
             await answers.aclose()
+            return
+
+
+async def _refuse(one: SessionMessage, answers: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+    """A request of which nothing was sent may be made again."""
+    if isinstance(one.message, JSONRPCRequest):
+        error = ErrorData(code=NOT_SENT, message="The server has closed its stdin.")
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await answers.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=one.message.id, error=error)))
 
 
 async def _received(fd: int) -> bytes:
@@ -129,14 +144,17 @@ async def _received(fd: int) -> bytes:
             return b""
 
 
-async def _send(fd: int, data: bytes) -> None:
-    """Raises OSError."""
+async def _unsent(fd: int, data: bytes) -> int:
+    """How much of it is not written: the other side reads no more."""
     left = memoryview(data)
     while left:
         try:
             left = left[os.write(fd, left) :]
         except BlockingIOError:
             await _ready(fd, asyncio.get_running_loop().add_writer, asyncio.get_running_loop().remove_writer)
+        except OSError:
+            break
+    return len(left)
 
 
 async def _ready(fd: int, add: Callable[[int, Callable[[], object]], object], remove: Callable[[int], object]) -> None:

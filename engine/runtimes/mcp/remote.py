@@ -11,15 +11,15 @@ from mcp import MCPError
 from mcp.shared.inbound import mcp_param_headers, x_mcp_header_map
 from pydantic import JsonValue, ValidationError
 
-from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed, timed_out
+from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed, no_answer, timed_out
 from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets, filled, key_of
 from engine.runtimes.mcp.answers import answer_of, failure_of
-from engine.runtimes.mcp.codes import FORGOTTEN
+from engine.runtimes.mcp.codes import FORGOTTEN, NOT_SENT
 from engine.runtimes.mcp.listing import Listing, listing_of
 from engine.runtimes.mcp.oauth.logins import Login, Logins
-from engine.runtimes.mcp.offers import Changes, offered_by
+from engine.runtimes.mcp.offers import STARTED, Changes, offered_by, server_name
 from engine.runtimes.mcp.serving import Server, Up
 from engine.runtimes.mcp.session import Session
 from engine.runtimes.mcp.web import WebServer, over_web
@@ -59,10 +59,16 @@ class RemoteMcpRuntime:
         self._most_bytes = min(_TWICE_AND_ENVELOPE * http.max_result_bytes + _ENVELOPE_BYTES, _MOST_LINE_BYTES)
 
     async def start(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:
+        running = await self._up(tool, source, progress)
+        self.changes.say(server_name(source, tool.tool_id), STARTED, {})
+        return running
+
+    async def _up(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:
+        """Raises StartFailed."""
         if source.url is None:
             raise StartFailed(ErrorType.EXECUTOR_NOT_FOUND, f"The MCP server of {tool.tool_id!r} is not started here.")
         progress(f"connecting to the server of {tool.tool_id}")
-        server = await self._reached(source, source.url)
+        server = await self._reached(source, source.url, tool.tool_id)
         return Up(endpoint=source.url.partition("?")[0], started_at=datetime.now(UTC), server=server)
 
     async def is_alive(self, running: Running) -> bool:
@@ -121,7 +127,7 @@ class RemoteMcpRuntime:
             return await self._listed(tool, source, progress)
 
     async def _listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
-        running = await self.start(tool, source, progress)
+        running = await self._up(tool, source, progress)
         try:
             listing = await self.list_tools(running)
             if source.url is None:
@@ -135,9 +141,10 @@ class RemoteMcpRuntime:
         server = _server_of(running)
         try:
             async with asyncio.timeout(self._start_timeout_s):
-                return await listing_of(server.session)
+                return await listing_of(server.session, server.secrets)
         except TimeoutError:
-            raise timed_out(self._start_timeout_s) from None
+            message = f"The server did not list its tools within {self._start_timeout_s:g} s."
+            raise no_answer(message, ErrorType.TIMEOUT, timeout_s=self._start_timeout_s) from None
         except MCPError as error:
             raise _explained(server, failure_of(error, server.secrets)) from error
 
@@ -151,7 +158,7 @@ class RemoteMcpRuntime:
             await asyncio.shield(_end_if_mute(server))
             raise timed_out(request.timeout_s) from None
         except MCPError as error:
-            if error.code == FORGOTTEN:
+            if error.code == FORGOTTEN or (error.code == NOT_SENT and server.launched is not None):
                 server.session.forsake()
             raise _explained(server, failure_of(error, server.secrets)) from error
         except ValidationError as error:
@@ -161,7 +168,7 @@ class RemoteMcpRuntime:
         request.dialogue.show(answer.content)
         return answer.output
 
-    async def _reached(self, source: McpSource, url: str) -> Server:
+    async def _reached(self, source: McpSource, url: str, tool_id: str) -> Server:
         whole, keys = filled(url, self._secrets)
         public = self._registered if source.server is not None else self._http.public if source.only_public else None
         headers = partial(self._headers, source)
@@ -175,7 +182,8 @@ class RemoteMcpRuntime:
                 if public is not None:
                     # Of SSE the SDK would say that there is no connection, and not why.
                     await public.of(httpx.URL(whole))
-                opened = await Session.open(partial(over_web, web), secrets, self.changes.say, modern_first=source.is_modern_first)
+                noted = partial(self.changes.say, server_name(source, tool_id))
+                opened = await Session.open(partial(over_web, web), secrets, noted, modern_first=source.is_modern_first)
                 return Server(opened, secrets=secrets)
         except NotSent as refusal:
             raise StartFailed(refusal.error_type, refusal.message, refusal.details) from refusal

@@ -16,6 +16,7 @@ from engine.runtimes.http.remote_keys import Secrets
 from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
 from engine.runtimes.local.failures import exited
 from engine.runtimes.mcp.oauth.logins import Logins
+from engine.runtimes.mcp.offers import server_name
 from engine.runtimes.mcp.pipes import Pipes, over_pipes
 from engine.runtimes.mcp.programs import program_of
 from engine.runtimes.mcp.remote import RemoteMcpRuntime, mute, strange
@@ -51,9 +52,9 @@ class McpRuntime(RemoteMcpRuntime):
         super().__init__(settings.start_timeout_s, settings.stop_grace_s, http, secrets, registered, logins)
         self._environments, self._boxed = sandboxing.environments, BoxedRuns(settings, launcher, sandboxing, projects)
 
-    async def start(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:
+    async def _up(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:
         if source.url is not None:
-            return await super().start(tool, source, progress)
+            return await super()._up(tool, source, progress)
         server, pid = await self._started(tool, source, progress)
         return Up(endpoint=f"stdio:{pid}", started_at=datetime.now(UTC), pid=pid, server=server)
 
@@ -81,7 +82,8 @@ class McpRuntime(RemoteMcpRuntime):
         is_up = False
         try:
             over = partial(over_pipes, pipes, self._most_bytes, self._http.max_result_values, begun.process.stdout.add)
-            opening = partial(Session.open, over, tuple(given.secret.values()), self.changes.say, modern_first=source.is_modern_first)
+            noted = partial(self.changes.say, server_name(source, tool.tool_id))
+            opening = partial(Session.open, over, tuple(given.secret.values()), noted, modern_first=source.is_modern_first)
             session = await self._opened(opening, begun, tool.tool_id)
             is_up = True
         except StartFailed as error:

@@ -10,9 +10,19 @@ from typing import Any, TypeGuard, cast
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import METHOD_NOT_FOUND, ErrorData, JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 from pydantic import JsonValue
 
+from engine.runtimes.mcp.lines import is_larger
 from engine.runtimes.mcp.pipes import Streams
 from engine.runtimes.mcp.wire import IN_ANSWER_TO
 from engine.runtimes.runtime import Asked, Dialogue, Silence, ToolRequest
@@ -22,6 +32,12 @@ from toolagent.core.texts import well_formed, well_formed_value
 _LONGEST_MESSAGE = 200
 _LONGEST_LOGGER = 200
 _MOST_OFTEN_S = 0.1
+_MOST_SAID = 256 * 1024
+"""Of a notification, in bytes of JSON: a call keeps no more of one. What is larger is left out."""
+
+_MOST_ASKED = 4 * 1_048_576
+"""Of a question, which may hold pictures."""
+
 _MOST_QUESTIONS = 16
 """Of one server at once; more are refused."""
 
@@ -78,10 +94,13 @@ class Sieve:
                 task.cancel()
 
     async def _take_request(self, asked: JSONRPCRequest, outgoing: MemoryObjectSendStream[SessionMessage]) -> None:
-        is_refused = asked.method not in ANSWER_OF or not _is_json(asked.params)
-        if is_refused or len(self._asked) >= _MOST_QUESTIONS or asked.id in self._asked:
+        if asked.method not in ANSWER_OF or len(self._asked) >= _MOST_QUESTIONS or asked.id in self._asked:
             # A server that does not read our answers cannot send more requests: we wait here.
             await outgoing.send(SessionMessage(_answer(asked)))
+            return
+        if not await asyncio.to_thread(_is_json, asked.params, _MOST_ASKED):
+            why = f"{asked.method} is refused: its params are no JSON, or larger than {_MOST_ASKED} bytes."
+            await outgoing.send(SessionMessage(_refusal(asked, INVALID_PARAMS, why)))
             return
         told = self._call_of(asked.params or {})
         dialogue = told.dialogue if told is not None else Silence()
@@ -93,14 +112,14 @@ class Sieve:
             task.add_done_callback(told.asked.discard)
 
     async def _ask(self, asked: JSONRPCRequest, dialogue: Dialogue, outgoing: MemoryObjectSendStream[SessionMessage]) -> None:
-        params = self._mask(well_formed_value(_without_mark(asked.params or {})))
+        params = await asyncio.to_thread(lambda: self._mask(well_formed_value(_without_mark(asked.params or {}))))
         (answer,) = await dialogue.ask([Asked(cast("Question", asked.method), cast("dict[str, JsonValue]", params))])
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await outgoing.send(SessionMessage(_as_answer(asked, answer)))
 
     def _take_notification(self, method: str, params: Mapping[str, Any]) -> None:
         match method:
-            case _ if not _is_json(params):
+            case _ if not _is_json(params, _MOST_SAID):
                 pass
             case "notifications/progress":
                 token = params.get("progressToken")
@@ -114,7 +133,7 @@ class Sieve:
                 if isinstance(given_up, str | int) and (task := self._asked.get(given_up)) is not None:
                     task.cancel()
             case _:
-                self._noted(method, params)
+                self._noted(method, cast("dict[str, JsonValue]", self._mask(dict(params))))
 
     def _call_of(self, params: Mapping[str, Any]) -> "_Told | None":
         marked = params.get("_meta")
@@ -157,8 +176,10 @@ def _text(message: str | None, done: object, total: object) -> str:
     return f"{said} ({share})" if said else share
 
 
-def _is_json(params: Mapping[str, Any] | None) -> bool:
-    """What was read may hold `NaN`, `Infinity` and integers of thousands of digits, which nobody else could read again."""
+def _is_json(params: Mapping[str, Any] | None, most: int) -> bool:
+    """What was read may hold `NaN`, `Infinity` and integers of thousands of digits, which other readers of JSON refuse."""
+    if is_larger(params, most):
+        return False
     try:
         json.dumps(params, allow_nan=False)
     except ValueError:
@@ -196,5 +217,8 @@ def _as_answer(asked: JSONRPCRequest, answer: Mapping[str, JsonValue]) -> JSONRP
 def _answer(asked: JSONRPCRequest) -> JSONRPCMessage:
     if asked.method == "ping":
         return JSONRPCResponse(jsonrpc="2.0", id=asked.id, result={})
-    error = ErrorData(code=METHOD_NOT_FOUND, message=f"{asked.method[:100]} is not supported by this client.")
-    return JSONRPCError(jsonrpc="2.0", id=asked.id, error=error)
+    return _refusal(asked, METHOD_NOT_FOUND, f"{asked.method[:100]} is not supported by this client.")
+
+
+def _refusal(asked: JSONRPCRequest, code: int, message: str) -> JSONRPCMessage:
+    return JSONRPCError(jsonrpc="2.0", id=asked.id, error=ErrorData(code=code, message=message))

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http.destination import Judge
 from engine.runtimes.mcp.answers import error_of
-from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, TOO_LARGE
+from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, STRANGE, TOO_LARGE
 from engine.runtimes.mcp.oauth.logins import Login, is_refusal, login_required
 from engine.runtimes.mcp.oauth.sending import Judged
 from engine.runtimes.mcp.pipes import Streams
@@ -26,11 +26,15 @@ from toolagent.core.calls.json_size import Excess, excess_of
 _KEEPALIVE_S = 2.0
 _NEVER_CONNECTED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol)
 _GATEWAY_GAVE_UP = (502, 504)
+_UNAUTHORIZED = 401
 _NOT_FOUND = 404
 _GOODBYE_S = 3.0
 _SESSION = "mcp-session-id"
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LONGEST_END = 4
+_LARGE_BYTES = 64 * 1024
+"""What is longer is read in a thread, so that others are answered in between."""
+
 _MOST_TOKENS = 3
 """For one request: the first may have expired, and the next be one for too little."""
 
@@ -148,13 +152,15 @@ class Guarded(httpx2.AsyncBaseTransport):
             await response.aclose()
             return _said(request, TOO_LARGE, "The server's answer is packed, which was not asked for.")
         stream = cast("httpx2.AsyncByteStream", response.stream)
-        if kind.startswith("text/event-stream"):
+        if kind.startswith("text/event-stream") and not response.is_error:
             return httpx2.Response(status, headers=response.headers, stream=_Bounded(stream, self._server, request))
         body = await _whole(stream, self._server.most_bytes)
         if body is None:
             return _said(request, TOO_LARGE, _too_much(self._server.most_bytes))
-        if (excess := excess_of(body, self._server.max_values)) is not None:
+        if (excess := await _excess_of(body, self._server.max_values)) is not None:
             return _said(request, TOO_LARGE, _too_many(excess))
+        if response.is_error and status != _NOT_FOUND and not _is_error_of_the_protocol(body):
+            return _said(request, STRANGE, _told_of(status))
         return httpx2.Response(status, headers=response.headers, content=body)
 
 
@@ -178,10 +184,10 @@ class _Bounded(httpx2.AsyncByteStream):
             end = max(event.rfind(mark, searched) + len(mark) if mark in event[searched:] else 0 for mark in _ENDS)
             if end:
                 whole = bytes(event[:end])
-                if (excess := excess_of(whole, self._server.max_values)) is not None:
+                if (excess := await _excess_of(whole, self._server.max_values)) is not None:
                     yield self._refusal(_too_many(excess))
                     return
-                yield _marked(whole, self._call) if self._call else whole
+                yield await _marked(whole, self._call) if self._call else whole
                 del event[:end]
         if event:
             yield bytes(event)
@@ -211,10 +217,18 @@ def _call_of(request: httpx2.Request) -> str | None:
             return None
 
 
-def _marked(events: bytes, call_id: str) -> bytes:
+async def _excess_of(body: bytes, max_values: int) -> Excess | None:
+    return await asyncio.to_thread(excess_of, body, max_values) if len(body) > _LARGE_BYTES else excess_of(body, max_values)
+
+
+async def _marked(events: bytes, call_id: str) -> bytes:
     """What the server says and asks in the stream of a call names that call: over HTTP nothing else tells."""
     if b'"method"' not in events:
         return events
+    return await asyncio.to_thread(_marked_lines, events, call_id) if len(events) > _LARGE_BYTES else _marked_lines(events, call_id)
+
+
+def _marked_lines(events: bytes, call_id: str) -> bytes:
     return b"".join(_marked_line(line, call_id) for line in events.splitlines(keepends=True))
 
 
@@ -250,6 +264,20 @@ async def _whole(stream: httpx2.AsyncByteStream, most: int) -> bytes | None:
     finally:
         await stream.aclose()
     return bytes(body)
+
+
+def _is_error_of_the_protocol(body: bytes) -> bool:
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(message, dict) and "error" in message and "jsonrpc" in message
+
+
+def _told_of(status: int) -> str:
+    if status == _UNAUTHORIZED:
+        return "It answered with status 401: give it another key in `headers`, or none, to log in there (`toolagent mcp login`)."
+    return f"It answered with status {status}."
 
 
 def _is_packed(response: httpx2.Response) -> bool:

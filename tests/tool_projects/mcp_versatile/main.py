@@ -97,6 +97,12 @@ def call(asked: dict) -> None:  # noqa: C901 - one arm a behaviour
                 say({"id": f"mine-{method}", "method": method, "params": {}})
             ASKED.wait(10)
             text(asked, json.dumps(ANSWERS))
+        case "huge":
+            for _ in range(4):
+                say({"method": "notifications/message", "params": {"level": "info", "data": "x" * params["bytes"]}})
+            say({"method": "notifications/message", "params": {"level": "info", "data": "small"}})
+            say({"id": "mine-huge", "method": "elicitation/create", "params": {"message": "x" * params["bytes"]}})
+            text(asked, "after it")
         case "flood":
             for number in range(20_000):
                 say({"id": f"flood-{number}", "method": "ping", "params": {}})
@@ -118,6 +124,10 @@ def tools(asked: dict) -> None:
             result(asked, {"tools": [{"name": f"tool_{at}", "inputSchema": schema}], "nextCursor": "7"})
         case "pages":
             result(asked, {"tools": [], "nextCursor": str(at + 1)})
+        case "tells":
+            key = os.environ["API_KEY"]  # noqa: TID251
+            tool = {"name": "act", "description": f"Acts with {key}.", "inputSchema": {"type": "object", "description": key}}
+            result(asked, {"tools": [{**tool, "name": f"act_{at}"}], **({} if at else {"nextCursor": "1"})})
         case "odd":
             odd = [{"name": 5, "inputSchema": schema}, {"name": "no_schema"}, {"name": "bad", "inputSchema": {"type": "nonsense"}}, "text"]
             good = {

@@ -11,7 +11,7 @@ from toolagent.cli.failures import ExitCode
 from toolagent.cli.mcp_stdio import stdio
 from toolagent.cli.render import Cell, cell, moment, show_failure, show_note, show_plain, show_table, table_of
 from toolagent.contracts.mcp_oauth import McpGrant, McpOAuth
-from toolagent.contracts.mcp_servers import McpServer, McpServers
+from toolagent.contracts.mcp_servers import McpServer, McpServers, McpServerSpec
 
 __all__ = ["mcp"]
 
@@ -22,6 +22,7 @@ mcp.command("stdio")(stdio)
 Name = Annotated[str, typer.Argument(help="What the server is called, as `toolagent mcp list` shows it.", show_default=False)]
 _WEB = ("http://", "https://")
 _LOOK_AGAIN_S = 1.0
+_SHOWN = 80
 
 
 @mcp.command("add")
@@ -182,9 +183,15 @@ def _show_all(found: McpServers) -> None:
     show_table(table_of(("name", "tools", "waiting", "gone", "left out", "as of", "where", "error"), map(_row, found.servers)))
 
 
+def place_of(spec: McpServerSpec) -> str:
+    """Its URL or command in one line, cut where it is long: a command may have a program among its arguments."""
+    place = " ".join((spec.url or " ".join((spec.command or "", *spec.args))).split())
+    return place if len(place) <= _SHOWN else f"{place[: _SHOWN - 1]}…"
+
+
 def _row(server: McpServer) -> Iterable[Cell]:
     yield cell(server.name, "bold")
     yield from (str(len(server.tool_ids)), str(len(server.waiting)), str(len(server.gone)), str(server.left_out_total))
     yield moment(server.refreshed_at) if server.refreshed_at else "never"
-    yield server.spec.url or " ".join((server.spec.command or "", *server.spec.args))
+    yield place_of(server.spec)
     yield cell(server.error, "red") if server.error else ""

@@ -53,5 +53,6 @@ async def _lines() -> AsyncIterator[str]:
 
 
 async def _write(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    """In UTF-8 whatever the locale. Half a surrogate pair, which UTF-8 cannot hold, becomes `?`."""
+    sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
+    sys.stdout.buffer.flush()

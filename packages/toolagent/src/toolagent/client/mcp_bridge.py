@@ -21,8 +21,13 @@ _STREAM = "text/event-stream"
 _SESSION = "Mcp-Session-Id"
 _UNREACHABLE = -32_000
 _NO_JSON = -32_700
+_INVALID = -32_600
+_SHOWN_BYTES = 500
 _AGAIN_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 """Before each attempt to go on with a stream that broke off: the service may start anew meanwhile."""
+
+_LISTENS_AGAIN_S = _AGAIN_S[2]
+"""Before the first attempt to hear notifications again; where the service refuses it, the next pauses are longer."""
 
 Message = dict[str, JsonValue]
 
@@ -74,6 +79,11 @@ class McpBridge:
             await self._refuse(None, _NO_JSON, "The line is no JSON-RPC message.")
             return
         one = cast("Message", message)
+        if not _is_json(one):
+            request_id = one.get("id")
+            told = "The message is no JSON: it holds NaN, an infinite number, half a surrogate pair, or values in values without end."
+            await self._refuse(request_id if isinstance(request_id, str | int) and _is_json(request_id) else None, _NO_JSON, told)
+            return
         method, request_id = one.get("method"), one.get("id")
         if method == "initialize":
             # What follows needs its session.
@@ -98,8 +108,9 @@ class McpBridge:
             if answer.status_code == HTTPStatus.NOT_FOUND and await self._opened_anew(used):
                 await self.http.post(self.path, json=message, headers=self._headers(message))
         except httpx.TransportError as error:
-            # stdout is for answers only.
-            sys.stderr.write(f"The service was not reached: {error}\n")
+            _complain(f"The service was not reached: {error}")
+        except ValueError as error:
+            _complain(f"A message cannot be passed on: {error}")
         if message.get("method") == "notifications/initialized" and self._hearing is None:
             self._hearing = asyncio.create_task(self._hear())
 
@@ -116,6 +127,10 @@ class McpBridge:
                 await self._opened_anew(used)
                 async with self.http.stream("POST", self.path, json=message, headers=self._headers(message)) as answer:
                     await self._pass(answer, place)
+        except (ValueError, httpx.LocalProtocolError) as error:
+            # What a header cannot hold; or the service answered with what is no JSON.
+            await self._refuse(place.request_id, _INVALID, f"The message cannot be passed on: {error}")
+            return
         except httpx.TransportError as error:
             if place.last_event_id is None:
                 await self._refuse(place.request_id, _UNREACHABLE, f"The service was not reached: {error}")
@@ -153,7 +168,7 @@ class McpBridge:
             try:
                 async with self.http.stream("GET", self.path, headers=headers) as answer:
                     await self._pass(answer, place)
-            except httpx.TransportError:
+            except (ValueError, httpx.TransportError):
                 pass
             if place.is_answered:
                 return
@@ -164,22 +179,30 @@ class McpBridge:
 
     async def _hear(self) -> None:
         """What the service says without having been asked."""
-        place = _Place()
+        place, pause_s = _Place(), _LISTENS_AGAIN_S
         while True:
             used = self._session.get(_SESSION)
             resumed = {"Last-Event-ID": place.last_event_id} if place.last_event_id else {}
             try:
                 async with self.http.stream("GET", self.path, headers={**self._headers({}), "Accept": _STREAM, **resumed}) as answer:
                     is_lost = answer.status_code == HTTPStatus.NOT_FOUND
-                    if not is_lost:
+                    if answer.is_success:
+                        pause_s = _LISTENS_AGAIN_S
                         await self._pass(answer, place)
+                    elif not is_lost:
+                        # Such an error answers no request of the client.
+                        said = (await answer.aread())[:_SHOWN_BYTES].decode(errors="replace")
+                        _complain(f"The service does not send its notifications: {answer.status_code} {said}")
+                        pause_s = min(2 * pause_s, _AGAIN_S[-1])
                 if is_lost:
                     place.last_event_id = None
                     if not await self._opened_anew(used):
                         return
             except httpx.TransportError:
                 pass
-            await asyncio.sleep(_AGAIN_S[2])
+            except ValueError as error:
+                _complain(f"A message of the service is no JSON: {error}")
+            await asyncio.sleep(pause_s)
 
     async def _pass(self, answer: httpx.Response, place: _Place) -> None:
         if answer.headers.get("content-type", "").startswith(_STREAM):
@@ -246,6 +269,20 @@ class McpBridge:
         if self._session:
             with suppress(httpx.TransportError):
                 await self.http.delete(self.path, headers=self._session)
+
+
+def _is_json(value: JsonValue) -> bool:
+    """Whether it can be sent on: Python reads more than JSON."""
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _complain(said: str) -> None:
+    """On stderr: stdout is for messages only."""
+    sys.stderr.write(f"{said}\n")
 
 
 def _params(message: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:

@@ -10,6 +10,7 @@ __all__ = [
     "McpServerNotReachedError",
     "McpServerNotStartedError",
     "McpServerRefusedError",
+    "McpServersBusyError",
     "NoSuchMcpServerError",
     "NoSuchTableError",
     "StoreFullError",
@@ -109,6 +110,10 @@ class McpLoginRequiredError(RuntimeError):
 
 class McpServerNotStartedError(RuntimeError):
     """This process, or this host now, starts no MCP servers; the message says why."""
+
+
+class McpServersBusyError(McpServerNotStartedError):
+    """Too many MCP servers are being asked for their tools: try again later."""
 
 
 class McpServerExistsError(ValueError):

@@ -231,11 +231,11 @@ async def test_a_question_that_was_heard_is_not_asked_again(stocked: House) -> N
     async with opened(stocked.dependencies, OLD, {"elicitation": {}}) as client:
         stream = await client.stream("tools/call", name="asks", arguments={}, _meta={"progressToken": "t"})
         (call_id,) = await client.calls(stocked, 1)
-        await said_by(stocked).say(call_id, "question", {"method": "elicitation/create", "params": {"message": "Sure?"}})
+        await said_by(stocked).say_all(call_id, [("question", {"method": "elicitation/create", "params": {"message": "Sure?"}})])
         assert (await stream.next())["method"] == "elicitation/create"
         await stream.leave()
         rest = await client.resume(stream.last_event_id)
-        await said_by(stocked).say(call_id, "progress", {"progress": 1})
+        await said_by(stocked).say_all(call_id, [("progress", {"progress": 1})])
         assert (await rest.next())["method"] == "notifications/progress"
 
 

@@ -56,6 +56,7 @@ async def making_of_door(settings: Settings, state: StateDirectory, store: Store
         "mcp": mcp,
     }
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(logins.close)
         stack.push_async_callback(http.aclose)
         stack.push_async_callback(tables.aclose)
         supervisor = DoorSupervisor(runtimes, partial(is_served, settings.calls.lanes, builtin, secrets.resolve))

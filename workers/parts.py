@@ -60,7 +60,7 @@ from engine.runtimes.builtin import ALIASES, builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.building.containers import BuildContainers
-from engine.runtimes.http.destination import BeforeSending, Destinations, Judge
+from engine.runtimes.http.destination import BeforeSending, Destinations, Elsewhere, Judge
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
@@ -194,15 +194,18 @@ def tables_of(store: Store, settings: Settings, state: StateDirectory) -> Tables
 def servers_of(store: Store, settings: Settings, state: StateDirectory, looks: ServerLooks, logins: McpLogins) -> RegisteredServers:
     """Registered MCP servers."""
     keys = SecretSource(environment(), state.root / "secrets")
-    ports = {port for port in (settings.front.fastapi_port, settings.mcp.mcp_port) if port is not None}
     rows = McpServerRows(store.database)
-    return RegisteredServers(rows, looks, logins, keys, every_s=settings.tables.mcp_refresh_s, own_ports=ports)
+    return RegisteredServers(rows, looks, logins, keys, every_s=settings.tables.mcp_refresh_s, own_ports=_own_ports(settings))
+
+
+def _own_ports(settings: Settings) -> frozenset[int]:
+    return frozenset(port for port in (settings.front.fastapi_port, settings.mcp.mcp_port) if port is not None)
 
 
 def server_judge(settings: Settings) -> Judge:
     """Where registered MCP servers may be. Raises CannotRun."""
     try:
-        return BeforeSending(Destinations(settings.calls.mcp_allow, setting="TOOL_AGENT_MCP_ALLOW"))
+        return Elsewhere(BeforeSending(Destinations(settings.calls.mcp_allow, setting="TOOL_AGENT_MCP_ALLOW")), _own_ports(settings))
     except ValueError as error:
         raise CannotRun(str(error)) from error
 

@@ -13,6 +13,7 @@ from toolagent.contracts.external_tables import TableSource
 from toolagent.contracts.http import SearchDetail
 from toolagent.contracts.identifiers import ToolId
 from toolagent.contracts.knowhub import SyncRequest
+from toolagent.contracts.mcp_oauth import McpOAuth
 from toolagent.contracts.mcp_servers import McpServerName, McpServerSpec
 
 LONGEST_MESSAGE = 8_000
@@ -114,6 +115,17 @@ class RegisterTableBody(Contract):
     ] = None
 
 
+class McpOAuthBody(McpOAuth):
+    """A client that the authorization server of an MCP server knows."""
+
+    model_config = STRICT
+
+    client_secret: Annotated[
+        str | None,
+        Field(min_length=1, max_length=8_000, description="That of the client, which is kept as other keys are; null: it has none."),
+    ] = None
+
+
 class RegisterMcpServerBody(McpServerSpec):
     """An MCP server, in the form of clients' files: `url`, or `command` with `args`."""
 
@@ -123,6 +135,10 @@ class RegisterMcpServerBody(McpServerSpec):
     )
 
     name: McpServerName
+    oauth: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride] - frozen, so narrowing is sound
+        McpOAuthBody | None,
+        Field(description="The client that logs in at a `url`; null: the service registers itself where a login is wanted."),
+    ] = None
 
     @property
     def spec(self) -> McpServerSpec:

@@ -31,7 +31,10 @@ _EARLIER_S = 10.0
 _LEASE_S = 60.0
 """Longer than a renewal takes: who has not renewed it by then is dead."""
 _AGAIN_S = 0.1
-_FORBIDDEN = 403
+_CLOSE_S = 20.0
+"""Longer than the answer to a renewal takes."""
+_TOLD = 200
+_UNAUTHORIZED, _FORBIDDEN = 401, 403
 _SHOWN = 8
 """Tokens of a connection that are masked in what its server says: the last ones."""
 
@@ -67,6 +70,9 @@ class McpLogins:
         name, url = _place(source)
         row = await self._rows.get(name, url)
         refusal = await self._ask(_first_request(source, filled(url, self._secrets)[0]))
+        if not is_refusal(refusal) and row is not None:
+            # It has refused a call before: some let everybody in, and refuse what they do.
+            refusal = httpx2.Response(_UNAUTHORIZED)
         if not is_refusal(refusal):
             message = f"The MCP server {name} wants no login: it answered {refusal.status_code} without one."
             raise NotSent(ErrorType.VALIDATION_ERROR, message)
@@ -110,6 +116,9 @@ class McpLogins:
         name, url = _place(source)
         row = await self._rows.get(name, url) or McpLoginRow(name, url)
         granted = self.opened(Granted, row.sealed, name) if row.sealed else Granted()
+        if granted.given != source.oauth:
+            # It was given to another client, and that one's authorization server may be another.
+            granted = Granted()
         granted.remember()
         return row, granted
 
@@ -130,10 +139,15 @@ class McpLogins:
             task.add_done_callback(lambda done: self._note_end(key, done))
         return await asyncio.shield(task)
 
-    async def require(self, row: McpLoginRow, scope: str | None) -> NotSent:
+    async def require(self, row: McpLoginRow, why: str = "", scope: str | None = None) -> NotSent:
         """Have `GET /mcp_servers` say that a person has to log in; what a call is told of it."""
         await self._rows.require(row.name, row.url, scope, row.number)
-        return _required(row.name, f"It wants more scopes: {scope}. " if scope else "")
+        return _required(row.name, why)
+
+    async def close(self) -> None:
+        """Wait for renewals that are under way, as for callers that go away."""
+        if self._renewals:
+            await asyncio.wait([*self._renewals.values()], timeout=_CLOSE_S)
 
     def flow(self, source: McpSource, granted: Granted | None = None, *, redirect_uri: str | None = None, more: str | None = None) -> Flow:
         """Raises NotSent where the client's secret is not set."""
@@ -201,7 +215,7 @@ class StoredLogin:
         scope = extract_scope_from_www_auth(refusal) if refusal.status_code == _FORBIDDEN else None
         if granted.tokens is None or granted.tokens.access_token == used:
             if scope is not None:
-                raise await self._logins.require(row, scope)
+                raise await self._logins.require(row, f"It wants more scopes: {scope[:_TOLD]}. ", scope)
             if self._can_renew(granted):
                 _, granted = await self._logins.renewed(self._source)
             elif self._source.oauth is not None and self._source.oauth.grant is McpGrant.CLIENT_CREDENTIALS:
@@ -209,8 +223,12 @@ class StoredLogin:
         self._granted = granted
         token = self._noted(granted)
         if token is None or token == used:
-            raise await self._logins.require(row, None)
+            raise await self._logins.require(row)
         return token
+
+    async def refused(self) -> NotSent:
+        row, _ = await self._logins.read(self._source)
+        return await self._logins.require(row, "It refuses tokens that it was just given. ")
 
     def _can_renew(self, granted: Granted) -> bool:
         return self._logins.flow(self._source, granted).can_renew

@@ -11,7 +11,7 @@ import structlog
 
 from engine.mcp_servers.logins import LoginFailed, McpLogins
 from engine.mcp_servers.looking import Look, ServerLooks, refused, web_source
-from engine.network.addresses import bounded, carried, is_ours, resolve
+from engine.network.addresses import bounded, is_here, resolve
 from engine.registry.formats.server_keys import owner_of, with_keys_of_request
 from engine.registry.secret_vault import SecretKeeper
 from engine.registry.server_secrets import forget_keys
@@ -99,7 +99,7 @@ class RegisteredServers:
                     raise McpServerExistsError(_exists(name)) from wanted
                 kept = True
                 return await self._waiting(name, login)
-            added = await self._rows.add(_told(server, look.left_out), look.found)
+            added = await self._rows.add(server.model_copy(update=_told(look.left_out)), look.found)
             if added is None:
                 raise McpServerExistsError(_exists(name))
             kept = True
@@ -117,12 +117,11 @@ class RegisteredServers:
             look = await self._look(name, server.spec, await self._rows.source(name))
         except (McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpLoginRequiredError) as failure:
             _log.warning("mcp_server_not_refreshed", server=name, reason=str(failure), then="its tools stay as they were")
-            server = server.model_copy(update={"attempted_at": now, "error": str(failure)})
-            if not await self._rows.note(server):
+            if not await self._rows.note(server, attempted_at=now, error=str(failure)):
                 raise NoSuchMcpServerError(_none(name)) from failure
             return await self.get(name)
-        server = server.model_copy(update={"refreshed_at": now, "attempted_at": now, "error": ""})
-        renewed = await self._rows.renew(_told(server, look.left_out), look.found)
+        server = server.model_copy(update={"refreshed_at": now, "attempted_at": now, "error": "", **_told(look.left_out)})
+        renewed = await self._rows.renew(server, look.found)
         if renewed is None:
             raise NoSuchMcpServerError(_none(name))
         return await self._with_taken(*renewed, look)
@@ -141,7 +140,7 @@ class RegisteredServers:
         try:
             name = await self._logins.finish(state, code, iss, error)
             # Whoever dies before its tools are there leaves a server that is due at once.
-            await self._rows.note((await self.get(name)).model_copy(update={"attempted_at": None}))
+            await self._rows.note(await self.get(name), attempted_at=None)
             server = await self.refresh(name)
         except (LoginFailed, NoSuchMcpServerError) as failure:
             return LoginEnd(is_done=False, said=str(failure))
@@ -153,6 +152,8 @@ class RegisteredServers:
         """Raises McpServerRefusedError, McpServerNotReachedError."""
         if spec.url is None:
             raise McpServerRefusedError("name", "It is started here. Logins are for servers at a URL.")
+        if any(header.lower() == "authorization" for header in spec.headers):
+            raise McpServerRefusedError("name", "It is given a header Authorization. To log in there, add the server without it.")
         try:
             return await self._logins.begin(web_source(name, spec, spec.url), redirect_uri)
         except NotSent as failure:
@@ -220,7 +221,7 @@ class RegisteredServers:
         said = f"It could not be looked at: {type(error).__name__}. The log of the worker says more."
         _log.error("mcp_server_not_refreshed", server=name, exc_info=error, then="its tools stay as they were")
         if server := await self._rows.get(name):
-            await self._rows.note(server.model_copy(update={"attempted_at": datetime.now(UTC), "error": said}))
+            await self._rows.note(server, attempted_at=datetime.now(UTC), error=said)
         return said
 
     async def _with_taken(self, server: McpServer, taken: frozenset[str], look: Look) -> McpServer:
@@ -229,9 +230,9 @@ class RegisteredServers:
             return server
         reason = "A tool that came from elsewhere has this id. Register the server with another `prefix`."
         left_out = (*look.left_out, *(LeftOutTool(entry=tool_id, reason=reason) for tool_id in sorted(taken)))
-        server = _told(server, left_out)
-        await self._rows.note(server)
-        return server
+        told = _told(left_out)
+        await self._rows.note(server, **told)
+        return server.model_copy(update=told)
 
     async def _look(self, name: str, spec: McpServerSpec, known: McpSource | None = None) -> Look:
         """Raises McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError."""
@@ -244,8 +245,8 @@ class RegisteredServers:
         return self._turns.setdefault(owner_of(name).replace("-", "_"), asyncio.Lock())
 
 
-def _told(server: McpServer, left_out: tuple[LeftOutTool, ...]) -> McpServer:
-    return server.model_copy(update={"left_out": left_out[:_TOLD], "left_out_total": len(left_out)})
+def _told(left_out: tuple[LeftOutTool, ...]) -> dict[str, object]:
+    return {"left_out": left_out[:_TOLD], "left_out_total": len(left_out)}
 
 
 async def _is_at(url: str, ports: Collection[int]) -> bool:
@@ -259,7 +260,7 @@ async def _is_at(url: str, ports: Collection[int]) -> bool:
     except (OSError, UnicodeError):
         # That it has no address is seen when it is reached.
         return False
-    return any((inner := carried(address) or address).is_loopback or is_ours(inner) for address in found)
+    return any(map(is_here, found))
 
 
 def _exists(name: str) -> str:

@@ -88,6 +88,12 @@ def is_ours(address: Address) -> bool:
     return True
 
 
+def is_here(address: Address) -> bool:
+    """Whether a connection to it ends at this machine; one that carries an IPv4 address is judged by that."""
+    inner = carried(address) or address
+    return inner.is_loopback or is_ours(inner)
+
+
 def carried(address: Address) -> IPv4Address | None:
     """The IPv4 address that an IPv6 address stands for."""
     if isinstance(address, IPv4Address):

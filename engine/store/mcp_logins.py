@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.server_tables import mcp_logins, mcp_servers
+from toolagent.contracts.mcp_servers import McpServer
 
 _PENDING = dict.fromkeys(("state", "login_url", "login_until", "visit"))
 _SETTLED = dict.fromkeys(("required_at", "scope", "leased_until"))
@@ -57,7 +58,7 @@ class McpLoginRows:
         """Write down that a person has to log in, at a server that is registered; with `number` unless something was renewed meanwhile."""
         async with self._database.write(alone=_alone(name)) as connection:
             there = await _number(connection, name, url)
-            if not await _is_registered(connection, name) or (number is not None and (there or 0) != number):
+            if not await _is_registered(connection, name, url) or (number is not None and (there or 0) != number):
                 return
             asked = {"scope": scope} if scope else {}
             await _put(connection, name, url, {"required_at": timestamp(now()), "leased_until": None, **asked})
@@ -65,7 +66,7 @@ class McpLoginRows:
     async def begin(self, login: PendingLogin) -> bool:
         """Put it in the place of an earlier one that is not over. False where the server is not registered any more."""
         async with self._database.write(alone=_alone(login.name)) as connection:
-            if not await _is_registered(connection, login.name):
+            if not await _is_registered(connection, login.name, login.url):
                 return False
             pending = {"state": login.state, "login_url": login.login_url, "login_until": timestamp(login.until), "visit": login.visit}
             is_first = await _number(connection, login.name, login.url) is None
@@ -74,8 +75,11 @@ class McpLoginRows:
 
     async def take(self, state: str) -> PendingLogin | None:
         """The login of this state, which is over with that."""
+        mine = mcp_logins.c.state == state
+        # Anybody may ask: what is not there must not take the turn of those who write.
+        if await self._database.scalar(select(mcp_logins.c.name).where(mine)) is None:
+            return None
         async with self._database.write() as connection:
-            mine = mcp_logins.c.state == state
             query = select(mcp_logins).where(mine).with_for_update()
             row = (await connection.execute(query)).mappings().one_or_none()
             if row is None:
@@ -87,7 +91,7 @@ class McpLoginRows:
     async def keep(self, name: str, url: str, sealed: str, *, is_new: bool = False) -> bool:
         """What a login gave, in place of what there was. False where the server is not there any more; a new one need not be yet."""
         async with self._database.write(alone=_alone(name)) as connection:
-            if not is_new and not await _is_registered(connection, name):
+            if not is_new and not await _is_registered(connection, name, url):
                 return False
             number = (await _number(connection, name, url) or 0) + 1
             await _put(connection, name, url, {"number": number, "sealed": sealed, **_SETTLED})
@@ -144,5 +148,6 @@ async def _number(connection: AsyncConnection, name: str, url: str) -> int | Non
     return await connection.scalar(select(mcp_logins.c.number).where(mcp_logins.c.name == name, mcp_logins.c.url == url))
 
 
-async def _is_registered(connection: AsyncConnection, name: str) -> bool:
-    return await connection.scalar(select(mcp_servers.c.name).where(mcp_servers.c.name == name)) is not None
+async def _is_registered(connection: AsyncConnection, name: str, url: str) -> bool:
+    text = await connection.scalar(select(mcp_servers.c.document).where(mcp_servers.c.name == name))
+    return text is not None and McpServer.model_validate_json(text).spec.url == url

@@ -118,12 +118,13 @@ class McpServerRows:
             await write_group(connection, _group_of(server))
         return server, frozenset(written.taken)
 
-    async def note(self, server: McpServer) -> bool:
-        """What is known of a server, of which nothing was listed; False where it is another one meanwhile."""
+    async def note(self, server: McpServer, **changes: object) -> bool:
+        """Change what is known of a server; the rest stays, as another look found it meanwhile. False where it is another one."""
         async with self._database.write(alone=CATALOG) as connection:
-            if await _kept(connection, server) is None:
+            if (kept := await _kept(connection, server)) is None:
                 return False
-            await connection.execute(update(mcp_servers).where(mcp_servers.c.name == server.name).values(**_row(server)))
+            changed = _row(kept.model_copy(update=changes))
+            await connection.execute(update(mcp_servers).where(mcp_servers.c.name == server.name).values(**changed))
             return True
 
     async def bring_in(self, specs: Mapping[str, McpServerSpec], gone: Sequence[str]) -> BroughtIn:

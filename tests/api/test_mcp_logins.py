@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
+import httpx2
 import pytest
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl, JsonValue
@@ -23,7 +24,9 @@ from tests.api.test_mcp_servers import refused, register, secrets_in
 from tests.mcp_servers.authorized import Authorized, authorized, visited
 from toolagent.cli.app import app as command_line
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.mcp_oauth import McpOAuth
 from toolagent.contracts.mcp_servers import McpServer, McpServerSpec, McpTransport
+from toolagent.contracts.sources import McpSource
 
 
 @pytest.fixture
@@ -97,6 +100,16 @@ async def test_what_a_browser_brings_is_checked(house: House, site: Authorized, 
     page = await house.http.get(location.copy_merge_params(change))
     assert (page.status_code, page.headers["content-type"], said in page.text) == (400, "text/html; charset=utf-8", True), page.text
     assert (await shown(house)).login_required
+
+
+async def test_a_login_whose_time_is_over_is_shown_no_more_and_leads_nowhere(house: House, site: Authorized, database: Database) -> None:
+    login_url = (await begun(house, site)).login_url
+    async with database.write() as connection:
+        await connection.execute(text("UPDATE mcp_logins SET login_until = '2026-11-26T00:00:00.000000+00:00'"))
+    server = await shown(house)
+    assert (server.login_required, server.login_url, server.login_until) == (True, None, None)
+    page = await returned(house, login_url)
+    assert (page.status_code, "has expired" in page.text) == (400, True)
 
 
 async def test_a_newer_login_takes_the_place_of_an_older_one_and_the_old_tokens_stay_until_then(house: House, site: Authorized) -> None:
@@ -243,6 +256,7 @@ async def test_a_given_client_is_used_and_shown_to_its_authorization_server_only
         ({"client_id": "x", "scopes": ["a b"]}, {}, "oauth"),
         ({"client_id": "x"}, {"url": "http://far.example/mcp"}, "url"),
         ({"client_id": ""}, {}, "oauth.client_id"),
+        ({"client_id": "x", "clientSecret": "y"}, {}, "oauth.clientSecret"),
     ],
 )
 async def test_credentials_of_the_wrong_form_name_the_field(house: House, oauth: JsonValue, more: dict[str, JsonValue], field: str) -> None:
@@ -268,6 +282,7 @@ LIES: dict[str, tuple[Callable[[str], Response], int]] = {
     "a private registration": (lambda base: _metadata(base, registration_endpoint="https://10.0.0.1/register"), 403),
     "registration in the open": (lambda base: _metadata(base, registration_endpoint="http://far.example/register"), 403),
     "a browser in the open": (lambda base: _metadata(base, authorization_endpoint="http://far.example/authorize"), 403),
+    "a host that looks like another": (lambda base: _metadata(base, authorization_endpoint="https://good.example@far.example/"), 403),
 }
 
 
@@ -282,6 +297,13 @@ async def test_an_authorization_server_that_lies_is_told_and_nothing_is_kept(hou
     assert (told.status_code, (await house.http.get("/mcp_servers")).json()["servers"]) == (status, []), told.text
 
 
+async def test_a_token_without_a_time_is_none(house: House, site: Authorized) -> None:
+    login_url = (await begun(house, site)).login_url
+    site.instead["/token"] = Response('{"access_token": "a", "token_type": "bearer", "expires_in": 1' + "0" * 400 + "}")
+    page = await returned(house, login_url)
+    assert (page.status_code, "`expires_in` is no time" in page.text) == (400, True)
+
+
 async def test_a_private_token_endpoint_gets_no_code(house: House, site: Authorized) -> None:
     base = site.url.removesuffix("/mcp")
     site.instead["/.well-known/oauth-authorization-server"] = _metadata(base, token_endpoint="https://10.0.0.1/token")  # noqa: S106 - a URL
@@ -289,11 +311,80 @@ async def test_a_private_token_endpoint_gets_no_code(house: House, site: Authori
     assert (page.status_code, "10.0.0.1" in page.text, (await shown(house)).login_required) == (400, True, True)
 
 
-async def test_a_server_that_wants_no_login_or_is_started_here_has_none(house: House, site: Authorized) -> None:
-    await logged_in(house, site)
+async def test_a_server_that_wants_no_login_or_has_a_key_has_none(house: House, site: Authorized, database: Database) -> None:
+    headers = {"Authorization": "Bearer secret:FAR"}
+    specs = {"far": McpServerSpec(url=site.url), "keyed": McpServerSpec(url=site.url, headers=headers)}
+    await McpServerRows(database).bring_in(specs, ())
+    assert refused(await house.http.post("/mcp_servers/keyed/login")) == (422, "invalid_request", "name")
     site.instead["/mcp"] = Response("", 200)
     assert refused(await house.http.post("/mcp_servers/far/login")) == (422, "invalid_request", "url")
     assert refused(await house.http.post("/mcp_servers/none/login")) == (404, "server_not_found", "")
+
+
+async def test_one_that_refuses_calls_only_is_logged_in_at_too(house: House, site: Authorized, database: Database, tmp_path: Path) -> None:
+    source = McpSource(tool_name="-", url=site.url, server="far")
+    await McpServerRows(database).bring_in({"far": McpServerSpec(url=site.url)}, ())
+    with pytest.raises(NotSent):
+        await logins_at(database, tmp_path).of(source).renewed(None, httpx2.Response(401))
+    site.instead["/mcp"] = Response("", 200)
+    login_url = (await house.http.post("/mcp_servers/far/login")).json()["login_url"]
+    site.instead.clear()
+    assert (await returned(house, login_url)).status_code == 200
+
+
+async def test_tokens_that_are_all_refused_need_a_login_again(house: House, site: Authorized, database: Database, tmp_path: Path) -> None:
+    await logged_in(house, site)
+    site.instead["/mcp"] = Response("", 401)
+    with pytest.raises(NotSent, match="toolagent mcp login far") as failure:
+        await reached_by(logins_at(database, tmp_path), await house.registry.entry("far_whoami"))
+    assert (failure.value.details["reason"], (await shown(house)).login_required) == (LOGIN_REQUIRED, True)
+
+
+async def test_a_login_of_one_client_is_none_of_another(house: House, site: Authorized, database: Database, tmp_path: Path) -> None:
+    redirect = AnyUrl(f"{BASE_URL}/oauth/callback")
+    for client in ("first", "second"):
+        told = OAuthClientInformationFull(client_id=client, redirect_uris=[redirect], scope="tickets", token_endpoint_auth_method="none")  # noqa: S106 - none
+        site.doorman.clients[client] = told
+    rows, servers = McpServerRows(database), registered_servers(database, tmp_path)
+    for client in ("first", "second"):
+        spec = McpServerSpec(type=McpTransport.STREAMABLE_HTTP, url=site.url, oauth=McpOAuth(client_id=client))
+        await rows.bring_in({"far": spec}, ())
+        assert (await servers.refresh("far")).login_required
+        await returned(house, (await house.http.post("/mcp_servers/far/login")).json()["login_url"])
+        answer = await reached_by(logins_at(database, tmp_path), await house.registry.entry("far_whoami"))
+        assert f"client {client} " in str(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error_type", "is_over"),
+    [
+        (Response('{"error": "bad_refresh_token"}', 200), ErrorType.DEPENDENCY_ERROR, True),
+        (Response('{"error": "invalid_grant"}', 400), ErrorType.DEPENDENCY_ERROR, True),
+        (Response("there is no such page", 404), ErrorType.UNAVAILABLE, False),
+    ],
+)
+async def test_only_an_authorization_server_that_refuses_to_renew_ends_a_login(
+    house: House, site: Authorized, database: Database, tmp_path: Path, answer: Response, error_type: ErrorType, is_over: bool
+) -> None:
+    await logged_in(house, site)
+    site.expire()
+    site.instead["/token"] = answer
+    with pytest.raises(NotSent) as failure:
+        await reached_by(logins_at(database, tmp_path), await house.registry.entry("far_whoami"))
+    assert (failure.value.error_type, (await shown(house)).login_required) == (error_type, is_over)
+
+
+async def test_a_renewal_that_is_under_way_is_waited_for(house: House, site: Authorized, database: Database, tmp_path: Path) -> None:
+    await logged_in(house, site)
+    site.expire()
+    logins, entry = logins_at(database, tmp_path), await house.registry.entry("far_whoami")
+    call = asyncio.create_task(reached_by(logins, entry))
+    while "POST /token" not in site.asked[-1]:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    call.cancel()
+    await logins.close()
+    assert "client " in str(await reached_by(logins_at(database, tmp_path), entry))
+    assert site.doorman.refreshed == 1
 
 
 @pytest.mark.parametrize("words", [("add", "far", "URL"), ("login", "far")])
@@ -310,4 +401,20 @@ async def test_the_command_line_shows_the_url_and_waits(house: House, site: Auth
             assert (await browser.get(await visited(login_url))).status_code == 200
             result = await running
     assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, ["  far_whoami"])
-    assert login_url in result.stderr
+    assert (login_url in result.stderr, "failed" in result.stderr) == (True, False)
+
+
+async def test_the_command_line_ends_with_1_where_there_was_no_login(
+    house: House, site: Authorized, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolagent.cli.mcp._EXCHANGE_S", 1.0)
+    await logged_in(house, site)
+    site.doorman.refuses = "access_denied"
+    async with served(house.dependencies) as url:
+        running = asyncio.create_task(asyncio.to_thread(CliRunner().invoke, command_line, ["mcp", "login", "far", "--url", url]))
+        async with asyncio.timeout(60), httpx.AsyncClient() as browser:
+            while (login_url := (await shown(house)).login_url) is None:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            assert (await browser.get(await visited(login_url))).status_code == 400
+            result = await running
+    assert (result.exit_code, result.stdout, "There was no login" in result.stderr) == (1, "", True)

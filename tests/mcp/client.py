@@ -21,6 +21,7 @@ from pydantic import JsonValue, ValidationError
 from engine.runtimes.failures import NotSent
 from engine.runtimes.mcp.listing import ListedTool, listing_of
 from engine.runtimes.mcp.oauth.flow import Flow, Granted
+from engine.runtimes.mcp.oauth.logins import login_required
 from engine.runtimes.mcp.oauth.sending import asking
 from engine.runtimes.mcp.remote import headers_of
 from engine.runtimes.mcp.session import Session
@@ -77,6 +78,9 @@ class Admission:
             if await self.token() in {None, used} and not await self._is_renewed(refusal):
                 await self._log_in(refusal)
         return await self.token() or ""
+
+    async def refused(self) -> NotSent:
+        return login_required("The server refuses tokens that it was just given.")
 
     async def _is_renewed(self, refusal: httpx2.Response) -> bool:
         flow = self._flow(self._granted)

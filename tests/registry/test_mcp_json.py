@@ -56,7 +56,7 @@ async def test_servers_of_a_file_are_due_at_once_and_go_with_their_entries(impor
 async def test_a_changed_entry_is_due_again_and_an_unchanged_one_is_not(importing: Importing) -> None:
     await importing.bring_in({"a": TIME, "b": TIME})
     for server in await importing.rows.list_all():
-        await importing.rows.note(server.model_copy(update={"attempted_at": server.registered_at}))
+        await importing.rows.note(server, attempted_at=server.registered_at)
     await importing.bring_in({"a": TIME, "b": {"command": "uvx", "args": ["other"]}})
     assert [(server.name, server.attempted_at is None) for server in await importing.rows.list_all()] == [("a", False), ("b", True)]
 
@@ -119,7 +119,7 @@ async def test_a_secret_is_named_after_a_scheme_too_and_a_client_names_its_own(i
 async def test_a_server_that_was_registered_stays(importing: Importing, database: Database) -> None:
     await importing.bring_in({"a": TIME})
     server: McpServer = (await importing.rows.list_all())[0]
-    await importing.rows.note(server.model_copy(update={"from_file": False}))
+    await importing.rows.note(server, from_file=False)
     assert await importing.bring_in({"a": {"command": "other"}}) == ["$.mcpServers.a"]
     assert await importing.bring_in({}) == []
     assert (await importing.rows.list_all())[0].spec == server.spec

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent
 from engine.runtimes.mcp.answers import answer_of, failure_of
-from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, REFUSED, TOO_LARGE
+from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, LOGIN, NOT_SENT, REFUSED, TOO_LARGE
 from engine.runtimes.mcp.lines import Line, Lines, message_of
 from engine.runtimes.mcp.pipes import Pipes, over_pipes
 from toolagent.contracts.calls import ErrorType
@@ -128,3 +128,9 @@ def test_secrets_are_masked_wherever_they_come_back() -> None:
 def test_an_error_says_what_became_of_the_call(code: int, kind: type, error_type: ErrorType, outcome: str) -> None:
     failure = failure_of(MCPError(code=code, message="So it was."))
     assert (type(failure), failure.error_type, getattr(failure, "outcome", "")) == (kind, error_type, outcome)
+
+
+@pytest.mark.parametrize("data", ["a text", ["a", "list"], 5, None])
+def test_a_code_of_ours_that_a_server_sends_with_anything_is_a_failure_too(data: JsonValue) -> None:
+    failure = failure_of(MCPError(code=LOGIN, message="So it was.", data=data))
+    assert (failure.error_type, failure.details) == (ErrorType.DEPENDENCY_ERROR, {})

@@ -60,8 +60,14 @@ async def test_what_a_server_asks_for_besides_stays_until_the_next_login_and_ano
     await rows.keep("far", URL, "tokens")
     await rows.require("far", URL, "write", 1)
     assert await rows.get("far", URL) == McpLoginRow("far", URL, 1, "tokens", "write")
-    await rows.require("far", "https://other.example/mcp", None, 0)
-    assert (await rows.get("far", URL), await servers.get("far")) == (None, FAR)
+    other = "https://other.example/mcp"
+    await rows.require("far", other, None, 0)
+    assert not await rows.keep("far", other, "tokens of a registration that is gone")
+    assert await rows.get("far", URL) == McpLoginRow("far", URL, 1, "tokens", "write")
+    await servers.remove("far")
+    await servers.add_unlisted(FAR.model_copy(update={"spec": McpServerSpec(url=other)}))
+    await rows.require("far", other, None, 0)
+    assert await rows.get("far", URL) is None
     await rows.keep("near", URL, "tokens", is_new=True)
     await rows.forget_unregistered("near")
     await rows.forget_unregistered("far")

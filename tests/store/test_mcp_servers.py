@@ -86,6 +86,18 @@ async def test_a_look_that_comes_late_writes_nothing_over_another_registration(d
     assert await ToolTable(database).list_ids() == ("b",)
 
 
+async def test_a_look_that_fails_after_another_has_listed_the_tools_takes_nothing_away(database: Database) -> None:
+    rows = McpServerRows(database)
+    await rows.bring_in({"near": NEAR.spec}, ())
+    before = await rows.get("near")
+    assert before is not None
+    await rows.renew(before.model_copy(update={"refreshed_at": NOW}), listing(a="1"))
+    assert await rows.note(before, error="It did not answer.")
+    after = await rows.get("near")
+    assert after is not None
+    assert (after.tool_ids, after.refreshed_at, after.error) == (("a",), NOW, "It did not answer.")
+
+
 async def test_a_group_or_a_tool_of_others_is_not_touched(database: Database) -> None:
     rows, tools = McpServerRows(database), ToolTable(database)
     await tools.put(entry_of("a", "ours"), "registry")

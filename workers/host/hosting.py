@@ -96,6 +96,7 @@ async def running_host(
         projects = Projects(state.projects, StoredArchives(store.files, store.archives))
         book = BufferedContainerBook(ContainerTable(store.database))
         logins = logins_of(store, settings, state)
+        stack.push_async_callback(logins.close)
         running = running_runtimes(settings, state, guardian, owner, builtin, projects, store.audit, book, logins)
         runs = await stack.enter_async_context(running)
         runtimes = runs.runtimes

@@ -4,13 +4,13 @@ The name is resolved once a hop, all its addresses are judged before anything is
 a name server that changes its mind in between (DNS rebinding) gains nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Protocol
 
 import httpx
 
-from engine.network.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
+from engine.network.addresses import Address, Resolve, bounded, carried, is_here, is_ours, is_public, resolve
 from engine.runtimes.failures import CallFailed, NotSent
 from toolagent.contracts.calls import ErrorType
 
@@ -87,6 +87,21 @@ class BeforeSending:
             return await self._destinations.of(url)
         except CallFailed as failure:
             raise NotSent(failure.error_type, failure.message, failure.details) from failure
+
+
+class Elsewhere:
+    """The same judge, which refuses the ports of this machine at which the service itself listens."""
+
+    def __init__(self, judge: Judge, own_ports: Collection[int]) -> None:
+        self._judge, self._own_ports = judge, own_ports
+
+    async def of(self, url: httpx.URL) -> list[Address]:
+        """Raises NotSent."""
+        found = await self._judge.of(url)
+        port = url.port or (443 if url.scheme == "https" else 80)
+        if port in self._own_ports and any(map(is_here, found)):
+            raise NotSent(ErrorType.SECURITY_ERROR, f"{url.host}:{port} is the service itself.")
+        return found
 
 
 class PinnedTransport(httpx.AsyncBaseTransport):

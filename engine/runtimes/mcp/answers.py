@@ -84,7 +84,8 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
 def _refusal_of(error: MCPError, message: str) -> NotSent:
     if error.code == REFUSED:
         return NotSent(ErrorType.SECURITY_ERROR, message)
-    return NotSent(ErrorType.DEPENDENCY_ERROR, message, cast("dict[str, JsonValue]", error.error.data or {}))
+    data = cast("JsonValue", error.error.data)
+    return NotSent(ErrorType.DEPENDENCY_ERROR, message, data if isinstance(data, dict) else {})
 
 
 def error_of(refusal: NotSent) -> ErrorData:

@@ -17,7 +17,7 @@ from engine.runtimes.failures import NotSent
 from engine.runtimes.http.destination import Judge
 from engine.runtimes.mcp.answers import error_of
 from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, NOT_SENT, STRANGE, TOO_LARGE
-from engine.runtimes.mcp.oauth.logins import Login, is_refusal, login_required
+from engine.runtimes.mcp.oauth.logins import Login, is_refusal
 from engine.runtimes.mcp.oauth.sending import Judged
 from engine.runtimes.mcp.pipes import Streams
 from engine.runtimes.mcp.wire import IN_ANSWER_TO
@@ -129,15 +129,18 @@ class Guarded(httpx2.AsyncBaseTransport):
             return await self._inner.handle_async_request(request)
         request.headers.update(self._server.headers())
         token = await login.token() if login is not None else None
-        for _ in range(_MOST_TOKENS):
+        left = _MOST_TOKENS
+        while True:
             if token is not None:
                 request.headers["Authorization"] = f"Bearer {token}"
             response = await self._inner.handle_async_request(request)
             if login is None or not is_refusal(response):
                 return response
             await response.aclose()
+            left -= 1
+            if not left:
+                raise await login.refused()
             token = await login.renewed(token, response)
-        raise login_required("The server refuses tokens that it was just given.")
 
     async def _taken(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """The answer to a message. Raises httpx2.TransportError."""

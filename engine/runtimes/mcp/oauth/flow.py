@@ -1,8 +1,10 @@
 """The steps of a login, by the SDK: between them a browser is away, and may come back to another process."""
 
+import json
 import secrets
 from contextlib import aclosing
 from typing import cast
+from urllib.parse import quote
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthTokenError, PKCEParameters
@@ -21,11 +23,15 @@ from toolagent.contracts.mcp_oauth import McpGrant, McpOAuth
 _REVISION = "2025-11-25"
 _TOLD = 300
 _BUSY = (408, 429)
-_REFUSED, _BROKEN = 400, 500
+_OK, _REFUSED, _UNAUTHORIZED, _BROKEN = 200, 400, 401, 500
+_LONGEST_S = 10**9
 
 
 class Granted(BaseModel):
-    """What a login gave, and where it came from. `expires_at` is in seconds since 1970."""
+    """What a login gave, where it came from, and the client that it was `given` to, if that was not registered by the service.
+
+    `expires_at` is in seconds since 1970.
+    """
 
     tokens: OAuthToken | None = None
     expires_at: float | None = None
@@ -33,6 +39,7 @@ class Granted(BaseModel):
     metadata: OAuthMetadata | None = None
     resource: ProtectedResourceMetadata | None = None
     authorization_server: str | None = None
+    given: McpOAuth | None = None
 
     def remember(self) -> None:
         """Mask its secrets in what is passed on."""
@@ -40,6 +47,9 @@ class Granted(BaseModel):
         for secret in (tokens and tokens.access_token, tokens and tokens.refresh_token, client and client.client_secret):
             if secret:
                 remember_given(secret)
+        if client and client.client_secret:
+            # As it stands in a header.
+            remember_given(f"{quote(client.client_id, safe='')}:{quote(client.client_secret, safe='')}")
 
 
 class Visit(BaseModel):
@@ -79,6 +89,7 @@ class Flow(OAuthClientProvider):
         super().__init__(url, metadata, _Unkept(), client_metadata_url=document)
         self._ask, self._given, self._more, self._visit = ask, given, more, cast("Visit | None", None)
         before = granted or Granted()
+        self._is_of = given or before.given
         self.context.protocol_version = _REVISION
         self.context.current_tokens, self.context.client_info = before.tokens, before.client
         self.context.oauth_metadata, self.context.protected_resource_metadata = before.metadata, before.resource
@@ -88,6 +99,7 @@ class Flow(OAuthClientProvider):
                 client_id=given.client_id, client_secret=secret, redirect_uris=metadata.redirect_uris, issuer=given.issuer
             )
             self._settle_client(given)
+        Granted(client=self.context.client_info).remember()
         self._initialized = True
 
     @property
@@ -100,6 +112,7 @@ class Flow(OAuthClientProvider):
             metadata=context.oauth_metadata,
             resource=context.protected_resource_metadata,
             authorization_server=context.auth_server_url,
+            given=self._is_of,
         )
         granted.remember()
         return granted
@@ -136,7 +149,8 @@ class Flow(OAuthClientProvider):
                 await self._handle_token_response(await self._answer(await self._perform_authorization()))
                 return
             response = await self._answer(await self._refresh_token())
-            if _REFUSED <= response.status_code < _BROKEN and response.status_code not in _BUSY:
+            # RFC 6749, 5.2. Another status may be that of a gateway before it.
+            if response.status_code in (_REFUSED, _UNAUTHORIZED):
                 raise login_required(f"The authorization server renews no more ({response.status_code}).")
             if not await self._handle_refresh_response(response):
                 raise NotSent(ErrorType.UNAVAILABLE, f"The authorization server could not renew the token ({response.status_code}).")
@@ -152,9 +166,15 @@ class Flow(OAuthClientProvider):
         return self._given is not None and self._given.grant is McpGrant.CLIENT_CREDENTIALS
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        # One that follows a redirect has its body as a stream.
+        if b"grant_type=" not in await request.aread():
+            return await self._ask(request)
+        # Some write a form otherwise.
+        request.headers["Accept"] = "application/json"
         response = await self._ask(request)
-        if b"grant_type=" not in request.content:
-            return response
+        if response.status_code == _OK and _is_error(response.content):
+            # So some say it.
+            response.status_code = _REFUSED
         if response.status_code in (200, 201):
             _require_token(response.content)
         elif self._is_for_itself and _REFUSED <= response.status_code < _BROKEN and response.status_code not in _BUSY:
@@ -193,8 +213,9 @@ class Flow(OAuthClientProvider):
         # The latter is where servers of 2025-03-26 have it.
         by_default = f"{context.get_authorization_base_url(context.server_url)}/authorize"
         endpoint = httpx2.URL(str(metadata.authorization_endpoint) if metadata else by_default)
-        if not is_private_way(endpoint):
-            message = f"The login leads a browser to {endpoint.scheme}://{endpoint.host}: only https:// is taken."
+        if not is_private_way(endpoint) or endpoint.userinfo:
+            # A user name may look like the host to a person.
+            message = f"The login leads a browser to {endpoint.scheme}://{endpoint.host}: only https:// without a user name is taken."
             raise NotSent(ErrorType.SECURITY_ERROR, message)
         pkce, state, scope = PKCEParameters.generate(), secrets.token_urlsafe(32), context.client_metadata.scope
         redirect_uri = str(context.client_metadata.redirect_uris[0])
@@ -252,14 +273,25 @@ class _Unkept:
         """It is in the flow's `granted`."""
 
 
+def _is_error(body: bytes) -> bool:
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(told, dict) and "error" in told and "access_token" not in told
+
+
 def _require_token(body: bytes) -> None:
     """Raises OAuthTokenError. What the SDK would say of it repeats what is there."""
     try:
-        token = OAuthToken.model_validate_json(body).access_token
+        told = OAuthToken.model_validate_json(body)
     except ValidationError:
-        token = ""
+        told = OAuthToken(access_token="")
+    token = told.access_token
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise OAuthTokenError("The token endpoint answered with what is no bearer token")
+    if abs(told.expires_in or 0) > _LONGEST_S:
+        raise OAuthTokenError("The token endpoint answered with a token whose `expires_in` is no time")
 
 
 def _failed(error: Exception) -> NotSent:

@@ -31,6 +31,10 @@ class Login(Protocol):
         """Another token than the one that was refused. Raises NotSent, with the reason `login_required` where a person has to log in."""
         ...
 
+    async def refused(self) -> NotSent:
+        """What a request fails with whose tokens were all refused, also new ones: a person has to log in."""
+        ...
+
 
 class Logins(Protocol):
     """Of registered servers."""

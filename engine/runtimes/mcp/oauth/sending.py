@@ -52,8 +52,6 @@ def asking(tls: ssl.SSLContext, public: Judge | None) -> Ask:
         place = f"{request.url.scheme}://{request.url.netloc.decode('ascii')}{request.url.path}"
         transport = Judged(httpx2.AsyncHTTPTransport(verify=tls, trust_env=False), public)
         request.headers["Accept-Encoding"] = "identity"
-        # One that follows a redirect has its body as a stream.
-        await request.aread()
         try:
             async with (
                 asyncio.timeout(_ANSWER_S),

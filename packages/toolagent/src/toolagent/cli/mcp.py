@@ -22,6 +22,9 @@ mcp.command("stdio")(stdio)
 Name = Annotated[str, typer.Argument(help="What the server is called, as `toolagent mcp list` shows it.", show_default=False)]
 _WEB = ("http://", "https://")
 _LOOK_AGAIN_S = 1.0
+_EXCHANGE_S = 20.0
+"""Longer than the service takes for a login when the browser is back."""
+
 _SHOWN = 80
 
 
@@ -147,23 +150,36 @@ def _show_login(asked: Asked, server: McpServer, *, wait: bool) -> None:
     if server.login_url and server.login_until:
         show_note(f"{server.name} wants a login. Open this in a browser until {moment(server.login_until)}:", "yellow")
         show_note(server.login_url)
-        server = _logged_in(asked, server) if wait else server
-    asked.show(server, _show)
-    if wait and server.login_required:
+        if wait:
+            _wait_for_login(asked, server)
+            server = asked.service.refresh_mcp_server(server.name)
+    # That it wants a login was just said.
+    asked.show(server, _show_tools if server.login_url else _show)
+    if wait and (server.login_required or server.error):
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _logged_in(asked: Asked, server: McpServer) -> McpServer:
-    """When its login is over, or the time for it."""
-    url = server.login_url
-    while server.login_url == url:
+def _wait_for_login(asked: Asked, begun: McpServer) -> None:
+    """Until the browser was back, and the server is asked for its tools for that. Ends the command where there is no login by then."""
+    server, patience_s = begun, _EXCHANGE_S
+    while server.attempted_at == begun.attempted_at and patience_s > 0:
         time.sleep(_LOOK_AGAIN_S)
-        server = asked.service.mcp_server(server.name)
-    # The browser may be shown its page before the tools are listed.
-    return server if server.login_required else asked.service.refresh_mcp_server(server.name)
+        server = asked.service.mcp_server(begun.name)
+        patience_s -= _LOOK_AGAIN_S if server.login_url != begun.login_url else 0
+    if server.attempted_at == begun.attempted_at:
+        show_failure(
+            f"There was no login: its time is over, it was refused, or another one was begun. Again: toolagent mcp login {begun.name}"
+        )
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _show(server: McpServer) -> None:
+    _show_tools(server)
+    if server.error:
+        show_failure(f"The last look at it failed: {server.error}")
+
+
+def _show_tools(server: McpServer) -> None:
     show_plain(f"{server.name}: {len(server.tool_ids)} tools, as of {moment(server.refreshed_at) if server.refreshed_at else 'never'}")
     for tool_id in server.tool_ids:
         show_plain(f"  {tool_id}")
@@ -175,8 +191,6 @@ def _show(server: McpServer) -> None:
         show_note(f"left out: {left.entry}: {left.reason}", "yellow")
     if more := server.left_out_total - len(server.left_out):
         show_note(f"left out: {more} more", "yellow")
-    if server.error:
-        show_failure(f"The last look at it failed: {server.error}")
 
 
 def _show_all(found: McpServers) -> None:

@@ -61,7 +61,7 @@ class McpBridge:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, lines: AsyncIterator[str]) -> None:
-        """Until there are no more lines. Calls of the older revision go on then, those of the newer end, as their protocol has it."""
+        """Until there are no more lines, and all that was asked is answered. Cancelled, it leaves calls of the older revision going on."""
         try:
             async for line in lines:
                 if line.strip():

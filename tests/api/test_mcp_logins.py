@@ -316,6 +316,8 @@ async def test_a_server_that_wants_no_login_or_has_a_key_has_none(house: House, 
     specs = {"far": McpServerSpec(url=site.url), "keyed": McpServerSpec(url=site.url, headers=headers)}
     await McpServerRows(database).bring_in(specs, ())
     assert refused(await house.http.post("/mcp_servers/keyed/login")) == (422, "invalid_request", "name")
+    answer = await register(house, "other", url=site.url, headers={"Authorization": "Bearer an-old-key"})
+    assert (answer.status_code, "refuses `initialize`. It answered with status 401" in answer.text) == (502, True)
     site.instead["/mcp"] = Response("", 200)
     assert refused(await house.http.post("/mcp_servers/far/login")) == (422, "invalid_request", "url")
     assert refused(await house.http.post("/mcp_servers/none/login")) == (404, "server_not_found", "")

@@ -16,7 +16,7 @@ from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets, filled, key_of
 from engine.runtimes.mcp.answers import answer_of, failure_of
-from engine.runtimes.mcp.codes import FORGOTTEN, NOT_SENT
+from engine.runtimes.mcp.codes import FORGOTTEN, NOT_SENT, STRANGE
 from engine.runtimes.mcp.listing import Listing, listing_of
 from engine.runtimes.mcp.oauth.logins import Login, Logins
 from engine.runtimes.mcp.offers import STARTED, Changes, offered_by, server_name
@@ -193,6 +193,9 @@ class RemoteMcpRuntime:
             failure = failure_of(error, secrets)
             if isinstance(failure, NotSent):
                 raise StartFailed(failure.error_type, failure.message, failure.details) from error
+            if error.code == STRANGE:
+                refused = f"The MCP server of {url.partition('?')[0]!r} refuses `initialize`. {failure.message}"
+                raise StartFailed(ErrorType.UNAVAILABLE, refused) from error
             raise strange(url.partition("?")[0], failure.message, "") from error
         except (RuntimeError, ValidationError, httpx.InvalidURL) as error:
             raise strange(url.partition("?")[0], str(error), "") from error

@@ -160,17 +160,20 @@ def _show_login(asked: Asked, server: McpServer, *, wait: bool) -> None:
 
 
 def _wait_for_login(asked: Asked, begun: McpServer) -> None:
-    """Until the browser was back, and the server is asked for its tools for that. Ends the command where there is no login by then."""
-    server, patience_s = begun, _EXCHANGE_S
-    while server.attempted_at == begun.attempted_at and patience_s > 0:
+    """Until the browser was back, and the server is asked for its tools for that. Ends the command where there was no login."""
+    before, left_s = begun, _EXCHANGE_S
+    while left_s > 0:
         time.sleep(_LOOK_AGAIN_S)
         server = asked.service.mcp_server(begun.name)
-        patience_s -= _LOOK_AGAIN_S if server.login_url != begun.login_url else 0
-    if server.attempted_at == begun.attempted_at:
-        show_failure(
-            f"There was no login: its time is over, it was refused, or another one was begun. Again: toolagent mcp login {begun.name}"
-        )
-        raise typer.Exit(ExitCode.FAILED)
+        if server.login_url == begun.login_url:
+            before = server
+        elif server.attempted_at != before.attempted_at:
+            return
+        else:
+            left_s -= _LOOK_AGAIN_S
+    remedy = f"Begin another one: toolagent mcp login {begun.name}"
+    show_failure(f"There was no login: it was refused, its time is over, or another one was begun. {remedy}")
+    raise typer.Exit(ExitCode.FAILED)
 
 
 def _show(server: McpServer) -> None:

@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Literal
 
 from toolagent.contracts.agent_chat import AgentAnswer
+from toolagent.contracts.contract import Contract
 from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
 
@@ -26,6 +27,13 @@ class Intent(StrEnum):
     HELP = "help"
     UNDECIDED = "undecided"
     """No rule recognises it: a model decides better, where there is one."""
+
+
+class Earlier(Contract):
+    """What a conversation came to before: the tools of the last answer that has some, and the tasks begun in it, the newest first."""
+
+    tools: tuple[str, ...] = ()
+    task_ids: tuple[str, ...] = ()
 
 
 class Reply(AgentAnswer):

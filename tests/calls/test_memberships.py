@@ -1,5 +1,6 @@
 """Calls that somebody makes alone: which of them belong to a session, and which session that is."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -7,6 +8,7 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
+from engine.calls.memberships import Memberships
 from engine.store.claims import ClaimTable
 from engine.store.database import Database
 from engine.store.groups import GroupTable
@@ -78,6 +80,21 @@ async def test_a_launch_belongs_to_the_first_group_by_id(front: Front) -> None:
     assert isinstance(part, Grouped)
     assert (part.role, part.group.group_id, part.session_id) == (GroupRole.LAUNCH, "first", session_for("first", _ID))
     assert isinstance(await front.admit("launch", alone=False), Admitted), "a session makes it"
+
+
+async def test_groups_are_read_once_for_all_that_ask_at_once(front: Front, database: Database) -> None:
+    class Counted(GroupTable):
+        reads = 0
+
+        async def with_lifecycle(self) -> tuple[ToolGroup, ...]:
+            self.reads += 1
+            return await super().with_lifecycle()
+
+    await front.groups.replace([group_of("g")])
+    groups = Counted(database)
+    roles = Memberships(groups, front.sessions, front.desk.calls)
+    assert await asyncio.gather(*(roles.has_role("run") for _ in range(8))) == [True] * 8
+    assert groups.reads == 1
 
 
 async def test_a_launch_whose_session_has_ended_is_refused(front: Front) -> None:

@@ -1,10 +1,10 @@
 """What the concierge answers, and what it would have done."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 from toolagent.contracts.agent_chat import AgentAnswer
-from toolagent.contracts.contract import Contract
 from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
 
@@ -29,7 +29,8 @@ class Intent(StrEnum):
     """No rule recognises it: a model decides better, where there is one."""
 
 
-class Earlier(Contract):
+@dataclass(frozen=True, slots=True)
+class Earlier:
     """What a conversation came to before: the tools of the last answer that has some, and the tasks begun in it, the newest first."""
 
     tools: tuple[str, ...] = ()

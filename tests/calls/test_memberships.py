@@ -107,6 +107,7 @@ async def test_a_look_for_a_launch_is_none(front: Front) -> None:
     await front.groups.replace([group_of("first", verify={"tool_id": "launch", "asks": "launched_by"})])
     assert isinstance(await front.admit("launch", {"launched_by": "call-87654321"}), Admitted)
     assert isinstance(await front.admit("launch", call_id="call-87654321"), Grouped)
+    assert isinstance(await front.admit("launch", {"launched_by": None}, call_id="call-11112222"), Grouped)
 
 
 async def test_a_group_whose_lifecycle_cannot_be_lived_has_no_sessions(front: Front) -> None:

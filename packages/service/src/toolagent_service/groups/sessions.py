@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup, VerifyProbe
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
-from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionView
+from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionState, SessionView
 
 GONE = "gone"
 """`details.reason` of a stop that found nothing to stop."""
@@ -21,10 +21,10 @@ LOOKS = 7
 """So often, within a minute, a provider that does not know of a launch is asked before it counts as not made."""
 
 _LAUNCHES = 3
-_NOT_FOUND = frozenset({404, 410})
+_NOT_FOUND = (404, 410)
 _NOWHERE = "not_found"
-_REFUSED = frozenset({400, 401, 402, 403, 405, 413, 415, 422, 429})
-"""What HTTP servers answer that have done nothing."""
+_REFUSED = (400, 401, 402, 403, 405, 413, 415, 422, 429)
+"""What HTTP servers answer that have done nothing. Tuples: a tool may say anything in `details`, and not all of it can be hashed."""
 
 _LONGEST_PAUSE = timedelta(minutes=5)
 _NEVER_H = 1e6
@@ -247,6 +247,12 @@ def end_at(group: ToolGroup, view: SessionView, *, is_used: bool) -> tuple[datet
     if limits.max_usd is not None and limits.usd_per_hour > 0 and view.launched_at is not None:
         ends.append((view.launched_at + timedelta(hours=min(limits.max_usd / limits.usd_per_hour, _NEVER_H)), SessionEnd.BUDGET))
     return min(ends, key=lambda end: end[0], default=None)
+
+
+def reckoned(group: ToolGroup, view: SessionView, now: datetime) -> SessionView:
+    """With what it has cost by now, and when it is stopped if nobody uses it until then."""
+    end = end_at(group, view, is_used=False) if view.state is SessionState.READY else None
+    return view.model_copy(update={"cost_usd": cost_usd(group, view, now), "ends_at": end[0] if end is not None else None})
 
 
 def over_by(group: ToolGroup, result: ToolResult) -> SessionEnd | None:

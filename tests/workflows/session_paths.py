@@ -69,7 +69,7 @@ class Provider:
 
     @activity.defn(name=step_names.FIND_GROUP)
     async def find_group(self, group_id: str) -> ToolGroup | None:
-        return group_of() if group_id == "servers" else None
+        return self.group if group_id == "servers" else None
 
     @activity.defn(name=step_names.OPEN_SESSION)
     async def open_session(self, _: OpenStep) -> bool:
@@ -154,7 +154,7 @@ class Provider:
         if request.call.params.get("fails"):
             return _failed(request, BUSY)
         self.worked.append(str(request.call.params["server_id"]))
-        return _made(request, {"worked": True})
+        return _made(request, request.call.params.get("gives", {"worked": True}))
 
     async def _stop(self, request: AdmitRequest) -> ToolResult:
         if self.stops:

@@ -166,6 +166,16 @@ async def test_a_run_of_a_script_is_cancelled_at_the_limits_of_its_session(tempo
     assert (account.session.end, provider.stopped, provider.worked) == (end, ["server-0"], [])
 
 
+async def test_results_that_are_too_large_together_are_told_as_such(temporal: Client) -> None:
+    group = group_of()
+    large = group.model_copy(update={"steps": tuple(step.model_copy(update={"params": {"gives": "a" * 262_000}}) for step in group.steps)})
+    async with session(temporal, Provider(), large, runs=[SessionRun()] * 8) as live:
+        account = await live.ended()
+    assert [result.error_type for result in account.results] == [None] * 6 + [ErrorType.EXECUTION_ERROR] * 2
+    assert account.results[-1].error is not None
+    assert account.results[-1].call_id in account.results[-1].error.message
+
+
 async def test_a_script_that_waits_for_a_run_of_others_ends_with_its_session(temporal: Client) -> None:
     provider = Provider()
     async with session(temporal, provider, group_of(), runs=[SessionRun(params={"waits": True}), SessionRun()]) as live:

@@ -40,6 +40,14 @@ def is_look(part: Part, params: Mapping[str, JsonValue]) -> bool:
     return params.get(probe.asks) is not None
 
 
+def look_in(group: ToolGroup, params: Mapping[str, JsonValue]) -> str | None:
+    """Why these params of a launch begin no session: they look for a launch that was made, which may be another session's."""
+    step = group.step(GroupRole.LAUNCH)
+    if step is None or group.verify is None or not is_look((group, step), {**step.params, **params}):
+        return None
+    return f"params.{group.verify.asks}: it looks for an earlier launch and begins none. Leave it out."
+
+
 def names_session(step: GroupStep, launched: JsonValue, params: Mapping[str, JsonValue]) -> bool:
     """Whether the call is of what was launched: each param that a session would bind has its value, under whatever name."""
     try:

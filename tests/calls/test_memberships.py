@@ -21,7 +21,7 @@ from toolagent.contracts.groups import GroupRole, ToolGroup
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
 from toolagent.contracts.sources import LocalSource
-from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Finished, Grouped, OfSession
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Finished, Grouped, OfSession
 from toolagent_service.groups.roles import session_for
 
 _AT = datetime(2026, 3, 26, tzinfo=UTC)
@@ -107,6 +107,13 @@ async def test_a_look_for_a_launch_is_none(front: Front) -> None:
     await front.groups.replace([group_of("first", verify={"tool_id": "launch", "asks": "launched_by"})])
     assert isinstance(await front.admit("launch", {"launched_by": "call-87654321"}), Admitted)
     assert isinstance(await front.admit("launch", call_id="call-87654321"), Grouped)
+    assert isinstance(await front.admit("launch", {"launched_by": None}, call_id="call-11112222"), Grouped)
+
+
+@pytest.mark.parametrize("tool_id", ["asks", "taken_away"])
+async def test_a_stop_is_made_though_its_tool_wants_a_confirmation_or_was_deactivated(front: Front, tool_id: str) -> None:
+    assert isinstance(await front.admit(tool_id, alone=False), Answered)
+    assert isinstance(await front.admit(tool_id, alone=False, is_stop=True, call_id="call-of-the-stop"), Admitted)
 
 
 async def test_a_group_whose_lifecycle_cannot_be_lived_has_no_sessions(front: Front) -> None:

@@ -1,5 +1,6 @@
 """Calls that somebody makes alone: which of them belong to a session, and which session that is."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -7,6 +8,8 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
+from engine.calls.memberships import Memberships
+from engine.store.calls import CallTable
 from engine.store.claims import ClaimTable
 from engine.store.database import Database
 from engine.store.groups import GroupTable
@@ -152,3 +155,20 @@ async def test_the_first_answer_of_a_call_that_is_not_made_stands_and_it_is_not_
     record = await front.desk.calls.get(_ID)
     assert record is not None
     assert await front.desk.calls.mark_sent(record) == 0
+
+
+class CountedGroups(GroupTable):
+    """Counts how often it is read."""
+
+    readings = 0
+
+    async def with_lifecycle(self) -> tuple[ToolGroup, ...]:
+        self.readings += 1
+        return await super().with_lifecycle()
+
+
+async def test_those_who_ask_for_the_role_of_a_tool_at_once_wait_for_one_reading(database: Database) -> None:
+    groups = CountedGroups(database)
+    memberships = Memberships(groups, SessionTable(database), CallTable(database))
+    assert await asyncio.gather(*(memberships.has_role("echo") for _ in range(1_000))) == [False] * 1_000
+    assert groups.readings == 1

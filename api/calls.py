@@ -31,12 +31,13 @@ class ChosenId:
     call_id: str | None
 
 
-async def _chosen(
-    idempotency_key: Annotated[
-        IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same call, and runs once.")
-    ] = None,
-    x_call_id: Annotated[CallId | None, Header(alias="X-Call-Id", description="The call's id, where there is no key.")] = None,
-) -> ChosenId:
+KeyHeader = Annotated[
+    IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same call, and runs once.")
+]
+IdHeader = Annotated[CallId | None, Header(alias="X-Call-Id", description="The call's id, where there is no key.")]
+
+
+async def _chosen(idempotency_key: KeyHeader = None, x_call_id: IdHeader = None) -> ChosenId:
     return ChosenId(idempotency_key, x_call_id)
 
 
@@ -52,7 +53,8 @@ class TakenCall:
     is_new: bool = False
 
 
-async def _take(body: RunToolBody, dependencies: Injected, chosen: CallHeaders) -> TakenCall:
+async def take(body: RunToolBody, dependencies: Dependencies, chosen: ChosenId) -> TakenCall:
+    """Raises Refusal."""
     await require_callback(body.callback_url, body.mode, dependencies)
     # What has been checked is not checked again: that takes as long as all the rest.
     call = ToolCall.model_construct(None, **{**dict(body), "caller": Caller.model_construct(None, **dict(body.caller))})
@@ -82,7 +84,6 @@ async def require_callback(url: str | None, mode: CallMode, dependencies: Depend
         raise bad_field("callback_url", refusal)
 
 
-Taken = Annotated[TakenCall, Depends(_take)]
 Selected = Annotated[TakenCall, Depends(_select)]
 
 

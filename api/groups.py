@@ -21,6 +21,7 @@ from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, Sessio
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import key_conflict
 from toolagent.core.suggestions import nearest
+from toolagent_service.groups.roles import look_in
 from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError, call_id_in, call_in, run_named, step_of
 
 _MAX_SHOWN = 128
@@ -72,6 +73,8 @@ async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBod
     if not group.lifecycle:
         detail = f"Group {group_id!r} has no lifecycle: call its tools one by one, as its `usage_order` says."
         raise Refusal(ProblemKind.NO_LIFECYCLE, detail)
+    if (look := look_in(group, body.params)) is not None:
+        raise Refusal(ProblemKind.INVALID_REQUEST, look)
     session_id = f"session-{uuid.uuid4().hex[:16]}" if key is None else _session_for_key(group_id, body.caller.caller_id, key)
     request = OpenSession(session_id=session_id, group=group, params=body.params, caller=body.caller, lease_s=body.lease_s)
     try:

@@ -369,11 +369,15 @@ class Dependencies:
     allowed_hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
 
 
-async def _dependencies_of(request: Request) -> Dependencies:
-    # Async, though it waits for nothing: FastAPI runs other dependencies in a thread, which costs more than all they do.
+def dependencies_of(request: Request) -> Dependencies:
     dependencies: Dependencies = request.app.state.dependencies
     return dependencies
 
 
-Injected = Annotated[Dependencies, Depends(_dependencies_of)]
+async def _injected(request: Request) -> Dependencies:
+    # Async, though it waits for nothing: FastAPI runs other dependencies in a thread, which costs more than all they do.
+    return dependencies_of(request)
+
+
+Injected = Annotated[Dependencies, Depends(_injected)]
 """How a handler gets at them."""

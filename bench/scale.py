@@ -1,4 +1,4 @@
-"""Echo of services that know few tools and no calls, and many of both."""
+"""Echo of services that know few tools and no calls, and many of both, once what follows a start is done."""
 
 import json
 import sqlite3
@@ -37,6 +37,7 @@ def measure_scale(generator: Generator, folder: Path, plan: Plan, sizes: Sizes) 
         for kind, (catalog, records) in kinds.items():
             service, start_s = _service(folder / kind, catalog, records)
             stack.callback(service.stop)
+            service.rest()
             tools = len(service.http.get("/tools").raise_for_status().json()["tools"])
             label = f"ours: echo with {tools:,} tools and {records:,} records"
             parts = service.parts()

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,9 @@ LANE_WAY = '"way":"lane"'
 _ADDRESS = re.compile(r"^(API|Temporal UI|Temporal) +(\S+)", re.MULTILINE)
 _START_S = 600.0
 _FIGURES_S = 30.0
+_CALM_S, _CALM_PERCENT = 2.0, 15.0
+"""So long it uses less than this of a processor."""
+
 _MAIN = "main.py"
 _NO_CACHES = shutil.ignore_patterns("__pycache__", ".venv", ".pytest_cache")
 _SCHEMA: JsonValue = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
@@ -178,6 +182,18 @@ class OurService:
     def start_again(self) -> None:
         """After `kill`, without waiting until it is ready: on the same port only where it was given one."""
         self.child = self._started()
+
+    def rest(self) -> None:
+        """Wait until it does nothing but wait: after its start it looks through what it knows. Raises NotReadyError."""
+        process = psutil.Process(self.child.pid)
+        process.cpu_percent()
+
+        def is_calm() -> bool:
+            time.sleep(_CALM_S)
+            return process.cpu_percent() < _CALM_PERCENT
+
+        if not until(is_calm, _START_S):
+            raise NotReadyError(f"the service did not come to rest within {_START_S:g} s")
 
     def call(self, tool_id: str, **params: JsonValue) -> JsonValue:
         """The result of a call that has to succeed."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from filelock import FileLock, Timeout
 from temporalio.client import Client
@@ -12,7 +13,9 @@ from engine.im.client import Bounds, ImClient
 from engine.im.connection import Line
 from engine.im.conversations import ConversationAnswers, ConversationNotices
 from engine.store.chat_sayings import ChatSayings
+from engine.store.chats import ChatTable
 from engine.store.database import Database
+from engine.upkeep.rounds import repeated
 from toolagent.client import names
 from toolagent.client.chats import Chats
 from workers.failures import CannotRun
@@ -23,6 +26,8 @@ from workers.state.secrets import SecretSource
 
 TOKEN = "IM_TOKEN"  # noqa: S105 - its name
 """The secret that the IM server is shown: `TOOL_AGENT_SECRET_IM_TOKEN`."""
+
+_FORGET_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,10 @@ async def running_im(settings: Settings, state: StateDirectory, temporal: Client
     answering = ConversationAnswers(Chats(temporal), settings.chats.chat_message_bytes, names.CHAT_FULL)
     client = ImClient(line, folder, answering, ConversationNotices(ChatSayings(database)), Bounds(im.im_answers_at_once, im.im_windows))
     running = asyncio.create_task(client.run(), name="im")
+    forget = partial(client.windows.forget_gone, ChatTable(database).known)
     try:
-        yield RunningIm(client, running, line.shown)
+        async with repeated(forget, _FORGET_S, "windows whose chats are gone"):
+            yield RunningIm(client, running, line.shown)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

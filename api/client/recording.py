@@ -11,6 +11,9 @@ from api.views.readiness import Remembered
 from toolagent.core.failures import StoreUnwritableError
 
 _LOOK_S = 0.5
+_ROOM_KNOWN_S = 0.05
+"""How long a look at the free room counts. Hundreds of calls a second would each make one."""
+
 _CALM_S = 5.0
 """How often everything is written to while all is well."""
 
@@ -34,10 +37,12 @@ class Recording:
     def __init__(self, checks: Sequence[Remembered], require_room: Callable[[], None]) -> None:
         self._checks, self._require_room = checks, require_room
         self._said = ""
+        self._no_room: StoreUnwritableError | None = None
+        self._looked_at = float("-inf")
         self._bounds: set[asyncio.Timeout] = set()
 
     def require(self) -> None:
-        """Raises UnrecordableError. Costs a look at the free room of the disks."""
+        """Raises UnrecordableError. Costs a look at the free room of the disks, a few times a second."""
         if (failure := self._now()) is not None:
             raise UnrecordableError(failure.cause, failure.told, was_sent=False)
 
@@ -96,8 +101,15 @@ class Recording:
         self._said = told
 
     def _now(self) -> StoreUnwritableError | None:
+        if time.monotonic() - self._looked_at >= _ROOM_KNOWN_S:
+            self._no_room, self._looked_at = self._look_at_room(), time.monotonic()
+        if self._no_room is not None:
+            return self._no_room
+        return next((check.outcome for check in self._checks if isinstance(check.outcome, StoreUnwritableError)), None)
+
+    def _look_at_room(self) -> StoreUnwritableError | None:
         try:
             self._require_room()
         except StoreUnwritableError as error:
             return error
-        return next((check.outcome for check in self._checks if isinstance(check.outcome, StoreUnwritableError)), None)
+        return None

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.json_schema import SkipJsonSchema
 
 from api.forms import NO_CONTROLS, SOMETHING
@@ -40,6 +40,14 @@ class CallerBody(Caller):
     conversation_id: Annotated[str | None, Field(max_length=200), _Plain] = None
 
 
+def _in_small_letters(given: object) -> object:
+    return given.lower() if isinstance(given, str) else given
+
+
+AskedTool = Annotated[ToolId, BeforeValidator(_in_small_letters)]
+"""Others write names with capitals, as `LoadImage`: they are looked for like any id, and a group may answer for them."""
+
+
 class RunToolBody(ToolCall):
     """A call. The header `Idempotency-Key` may stand for `idempotency_key`."""
 
@@ -48,6 +56,7 @@ class RunToolBody(ToolCall):
         {"tool_id": "echo", "params": {"message": "hello"}, "mode": "async", "idempotency_key": "order-17", "timeout_s": 10},
     )
 
+    tool_id: AskedTool
     version: Annotated[
         str | None,
         Field(max_length=64, description="An exact version or a range (`^1.2`, `~1.2.3`, `>=1.2 <2`); unset: the active one."),
@@ -64,7 +73,7 @@ class SelectToolBody(Contract):
 
     model_config = strict({"tool_id": "text_summarizer_api", "params": _PARAMS})
 
-    tool_id: ToolId
+    tool_id: AskedTool
     params: dict[str, JsonValue] = {}
     stream: bool = False
 

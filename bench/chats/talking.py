@@ -47,7 +47,8 @@ async def talk_all(url: str, talks: Sequence[Talk], callers: int) -> None:
     waiting = asyncio.Queue[tuple[Talk, int]]()
     for talk in talks:
         waiting.put_nowait((talk, 0))
-    limits = httpx.Limits(max_connections=2 * callers)
+    # The server ends idle connections after 5 s: one that is used at that moment breaks.
+    limits = httpx.Limits(max_connections=2 * callers, keepalive_expiry=2)
     async with httpx.AsyncClient(base_url=url, timeout=_ASK_S, trust_env=False, limits=limits) as http:
 
         async def caller() -> None:

@@ -1,6 +1,7 @@
 """Whether this process takes new calls, and which ones are under way in it."""
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Collection, Generator, Mapping
@@ -16,6 +17,7 @@ class Intake:
     def __init__(self, buckets: Collection[str] = ()) -> None:
         self._buckets = frozenset(buckets)
         self._calls, self._tools = Counter[str](), Counter[str]()
+        self._ended: dict[str, float] = {}
         self._opened = asyncio.Event()
         self._opened.set()
         self._closed_at = 0.0
@@ -38,10 +40,11 @@ class Intake:
         """Under way, by bucket."""
         return {bucket: number for bucket, number in self._calls.items() if number}
 
-    @property
-    def tools(self) -> Collection[str]:
-        """Those with calls under way."""
-        return {tool_id for tool_id, number in self._tools.items() if number}
+    def unused_s(self, tool_id: str) -> float:
+        """How long no call of the tool has been under way; infinity where there was none."""
+        if tool_id in self._tools:
+            return 0.0
+        return time.monotonic() - self._ended[tool_id] if tool_id in self._ended else math.inf
 
     def heed(self, mark: str | None) -> None:
         """Close for this drain; None: open again."""
@@ -69,5 +72,6 @@ class Intake:
         finally:
             self._calls[bucket] -= 1
             self._tools[tool_id] -= 1
+            self._ended[tool_id] = time.monotonic()
             if not self._tools[tool_id]:
                 del self._tools[tool_id]

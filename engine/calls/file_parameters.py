@@ -58,9 +58,10 @@ class CallFolder:
         *,
         patience_s: float = PROMPT_S,
     ) -> None:
-        self._root = root.resolve()
-        self._folder = self._root / (place or manifest.tool_id) / call_id
         self._needed = any(mentions_format(schema, FILE_PATH) for schema in (manifest.input_schema, manifest.output_schema))
+        # Most tools have no files, and following links looks at each folder on the way.
+        self._root = root.resolve() if self._needed else root
+        self._folder = self._root / (place or manifest.tool_id) / call_id
         self.staged = self._root / f".in-{secrets.token_hex(8)}"
         self.inputs = self._folder / "in"
         self.outputs = self._folder / "out"

@@ -1,8 +1,9 @@
 """Who answers without a model."""
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from toolagent_service.contracts.concierge import Reply
+from toolagent_service.contracts.concierge import Earlier, Reply
 
 NO_MODEL = (
     "No model is set, and nothing here answers by rules: I cannot answer. Set TOOL_AGENT_MODEL and TOOL_AGENT_MODEL_API_KEY (or "
@@ -11,4 +12,8 @@ NO_MODEL = (
 
 
 class Concierge(Protocol):
-    async def answer(self, message: str) -> Reply: ...
+    """`engine.concierge.concierge.Concierge` is one."""
+
+    async def answer(self, message: str, *, recall: Callable[[], Awaitable[Earlier]]) -> Reply:
+        """`recall` gives what the conversation came to before."""
+        ...

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from engine.chats.concierge import NO_MODEL, Concierge
 from engine.chats.spoken import not_begun, spoken
@@ -29,7 +30,11 @@ from toolagent_service.contracts.chats import (
     TurnBegun,
     TurnEnded,
 )
+from toolagent_service.contracts.concierge import Earlier
 from toolagent_service.contracts.model import Text
+
+_REMEMBERED = 100
+"""Turns in which is looked for what is spoken of."""
 
 Requested = Callable[[str, str], Awaitable[AgentRequest]]
 """The request for a model's answer in a conversation, of what it is told first."""
@@ -103,13 +108,19 @@ class Conversations:
         said = ChatTurn(
             number=0,
             role=ChatRole.ASSISTANT,
-            text=well_formed(service.announced(outcome)),
+            text=well_formed(service.announced(outcome, await self._wish_of(step.chat_id, outcome.task_id))),
             at=datetime.now(UTC),
             message_id=task_message_id(outcome.task_id),
             tools=outcome.tool_ids,
             answered_by=AnsweredBy.RULES,
         )
         return (await self._chats.answer(step.chat_id, said, ends=False)).number
+
+    async def _wish_of(self, chat_id: str, task_id: str) -> str:
+        """What somebody said that the task was begun for; empty where that is long ago."""
+        turns = await self._chats.turns(chat_id, limit=_REMEMBERED)
+        began = {turn.message_id for turn in turns if task_id in turn.task_ids}
+        return next((turn.text for turn in turns if turn.role is ChatRole.USER and turn.message_id in began), "")
 
     async def rest(self, chat_id: str) -> None:
         await self._chats.rest(chat_id)
@@ -121,7 +132,9 @@ class Conversations:
             return AnsweredTurn(number=known[ChatRole.USER].number, reply=reply_of(message.chat_id, known[ChatRole.ASSISTANT]))
         text, tools, task_ids, error = NO_MODEL, (), (), "no model"
         if self._parts.concierge is not None:
-            ruled = await self._parts.concierge.answer(message.message)
+            asked = known.get(ChatRole.USER)
+            recall = partial(self._earlier, message.chat_id, asked.number if asked else None)
+            ruled = await self._parts.concierge.answer(message.message, recall=recall)
             text, tools, error = spoken(ruled), ruled.tool_ids, ""
             if ruled.task is not None:
                 await self._chats.say(message.chat_id, message.message_id, message.message)
@@ -143,6 +156,14 @@ class Conversations:
         )
         said, reply = await self._chats.exchange(message.chat_id, message.message, answer)
         return AnsweredTurn(number=said.number, reply=reply)
+
+    async def _earlier(self, chat_id: str, before: int | None) -> Earlier:
+        """Before the turn with this number; where the message is not written down yet, before it."""
+        turns = (await self._chats.turns(chat_id, before=before, limit=_REMEMBERED))[::-1]
+        return Earlier(
+            tools=next((turn.tools for turn in turns if turn.tools), ()),
+            task_ids=tuple(dict.fromkeys(task_id for turn in turns for task_id in turn.task_ids)),
+        )
 
     async def _said(self, conversation_id: str, position: int) -> str:
         with suppress(ContentMissingError):

@@ -13,18 +13,28 @@ _SAYS_SO = frozenset({Intent.HELP, Intent.UNDECIDED})
 
 
 def spoken(reply: Reply) -> str:
-    """What is answered, the requests that do it, what to do then, and that rules say so."""
+    """What is answered, the tools that it is about, the requests that do it, what to do then, and that rules say so."""
+    tools = "\n".join(_tools(reply))
     requests = "\n".join(_requests(reply.solution))
     # A chat has no field `tracking`: what would be in it is said.
     steps = (step for step in reply.next_steps if "`tracking`" not in step)
     after = "\n".join(f"- {step}" for step in (reply.tracking, *steps) if step)
     by_rules = "" if reply.intent in _SAYS_SO else _BY_RULES[reply.language]
-    return "\n\n".join(part for part in (reply.reply, requests, after, by_rules) if part)
+    return "\n\n".join(part for part in (reply.reply, tools, requests, after, by_rules) if part)
 
 
 def not_begun(reason: str, language: Language) -> str:
     """The task that was asked for cannot be."""
     return f"{_NOT_BEGUN[language]}{reason}\n\n{_BY_RULES[language]}"
+
+
+def _tools(reply: Reply) -> Iterator[str]:
+    """A line each; the sentence of the answer names one at most. The steps of a group are told with their requests."""
+    if isinstance(reply.solution, CompositeWorkflow):
+        return
+    first = 1 if reply.intent is Intent.DETAILS else 0
+    for tool in reply.tools[first:]:
+        yield f"- {tool.tool_id}: {tool.reason}"
 
 
 def _requests(solution: Solution | None) -> Iterator[str]:

@@ -152,10 +152,11 @@ class Answers:
         progress = f": {task.progress}" if task.progress else ""
         stage = wording.AT_STAGE.said(self.language, stage=task.stage.value, progress=progress) if task.stage and not task.has_ended else ""
         told = {"task_id": task_id, "status": STATES[task.status].said(self.language), "stage": stage, "reason": f" {task.reason}".rstrip()}
-        after: _Said = (wording.GET_TASK if task.has_ended else wording.FOLLOW, {"task_id": task_id})
+        named = {"task_id": task_id}
+        after: tuple[_Said, ...] = ((wording.GET_TASK, named),) if task.has_ended else ((wording.FOLLOW, named), (wording.CANCEL_IT, named))
         if task.status is TaskState.COMPLETED:
-            after = (wording.CALL_IT, {"tool_id": task.tool_id})
-        return self._reply((wording.TASK, told), next_steps=self._steps(after)).about_task(task_id, task.status)
+            after = ((wording.CALL_IT, {"tool_id": task.tool_id}),)
+        return self._reply((wording.TASK, told), next_steps=self._steps(*after)).about_task(task_id, task.status)
 
     def tasks(self, tasks: Sequence[ListedTask]) -> Reply:
         told = self._list([f"{task.task_id} ({task.tool_id}, {STATES[task.status].said(self.language)})" for task in tasks])
@@ -180,21 +181,18 @@ class Answers:
         return reply.model_copy(update={"task": task, "description": description, "estimated_time": time})
 
     def not_clear(self) -> Reply:
-        question = wording.WHICH_REPAIR if self.intent is Intent.REPAIR else wording.WHICH_TOOL
-        return self._reply((question, {}), next_steps=self._steps((wording.SAY_WHAT, {})))
+        questions = {Intent.REPAIR: wording.WHICH_REPAIR, Intent.DETAILS: wording.WHICH_DETAILS}
+        after = wording.LIST_ALL if self.intent is Intent.DETAILS else wording.SAY_WHAT
+        return self._reply((questions.get(self.intent, wording.WHICH_TOOL), {}), next_steps=self._steps((after, {})))
 
     def refused(self, reason: str) -> Reply:
         after = wording.LIST_TASKS if self.intent is Intent.REPAIR else wording.SAY_WHAT
         return self._reply((wording.NOT_SO, {"reason": reason}), next_steps=self._steps((after, {})))
 
-    def help(self, near: Sequence[ToolManifest] = ()) -> Reply:
-        """What is understood, and that no model answers. `near` are tools that may be meant."""
+    def help(self) -> Reply:
+        """What is understood, and that no model answers."""
         text = wording.BY_RULES if self.intent is Intent.UNDECIDED else wording.HELP
-        reply = self._reply(
-            (text, {}),
-            tools=tuple(suggested(tool, brief(tool)) for tool in near),
-            next_steps=self._steps((wording.EXAMPLES, {}), (wording.LIST_ALL, {})),
-        )
+        reply = self._reply((text, {}), next_steps=self._steps((wording.EXAMPLES, {}), (wording.LIST_ALL, {})))
         whole = f"{reply.reply} {wording.BY_RULES.said(self.language)}" if self.intent is not Intent.UNDECIDED else reply.reply
         return reply.model_copy(update={"reply": whole})
 

@@ -14,6 +14,11 @@ _DO_NOT = r"(?:不要|(?<![识类分特性级区个])别(?!人|的)|不用|不�
 _SO = r"(?:一下|下|好|吧|它|这个|工具|谢谢|\s)*+(?![\u3400-\u9fff])"
 _CLAUSE = r"(?:^|[,。;:!?,.;:!?\s]|(?<=[a-z0-9_]))"
 
+_MAKE_ONE = (
+    rf"^(?!.*{_DO_NOT})我?{_COURTESY}(?:一个|一款|个)?(?P<about>[^,。;,;]+{_THING})[,。;,;].*?(?:请|帮我|给我|麻烦)你?{_MAKE}一?个[吧\W]*$"
+)
+"""A tool is described, and then it is asked for one."""
+
 PATTERNS = patterns(
     (
         Intent.HELP,
@@ -30,7 +35,7 @@ PATTERNS = patterns(
         ),
     ),
     (Intent.STATUS, (rf"(?:{_MEND}|{_MAKE}).*[了好完](?:吗|么|没有?)\W*$|(?:什么时候|何时|几时).*(?:{_MEND}|{_MAKE})",)),
-    (Intent.MAKE, (rf"^{_COURTESY}{_MAKE}(?![了过完好的])(?:一个|一款|一下|个|一|出)*(?P<about>.*{_THING}.*)$",)),
+    (Intent.MAKE, (rf"^{_COURTESY}{_MAKE}(?![了过完好的])(?:一个|一款|一下|个|一|出)*(?P<about>.*{_THING}.*)$", _MAKE_ONE)),
     (
         Intent.REPAIR,
         (
@@ -46,6 +51,7 @@ PATTERNS = patterns(
             r"任务.*(?:进度|完|怎么样|状态|进展|好了)|(?:进度|状态|进展).*任务|最近有.*任务|(?:哪些|列出).*任务",
             r"(?:让|要|请)你(?:做|写|建|创建|开发|修).*(?:好了|完了|做完|进度|怎么样)",
             r"正在(?:创建|制作|构建|做|开发)",
+            r"^\W*(?:它|这个|那个)?(?:好|完成|可以用)了(?:吗|么|没有?)\W*$",
         ),
     ),
     (
@@ -60,6 +66,7 @@ PATTERNS = patterns(
         Intent.DETAILS,
         (
             r"(?:如何|怎么|怎样)(?:使用|调用|用|调|运行)(?P<about>.*\w.*)$",
+            r"^\W*(?:那么?|请问|具体)?(?:该|要|应该)?(?:如何|怎么|怎样)(?:使用|调用|用|调)(?P<about>)[呢啊呀吧]?\W*$",
             r"教(?:我|一下)?(?:怎么)?用(?:一下)?(?P<about>.+)$",
             r"^(?P<about>.+?)(?:要|该|应该)?(?:怎么|如何|怎样)(?:使用|调用|用)",
             r"^(?P<about>.+?)(?:需要|有|要|接受)(?:传|给|填)?(?:哪些|什么)(?:参数|输入)",
@@ -85,6 +92,9 @@ DECLINES = re.compile(rf"{_DO_NOT}.{{0,20}}?(?:{DEPLOYS.pattern})")
 QUESTION = re.compile(r"(?:[??]|吗|么|没有?)\W*$")
 ASKS = re.compile(r"能|可以|可不可以|请(?!问)|麻烦|帮|给我|为我|好吗|行吗")
 """A question with one of these is a wish all the same."""
+
+REFERS_BACK = re.compile(r"那?么?(?:它们?|这个?|那个?|该工具)?[呢啊呀吧]?")
+"""A pronoun, or nothing, in the place of a tool."""
 
 _ENDING = re.compile(r"的?(?:小|新)?(?:工具|接口|服务|程序|脚本|API)[\s吧吗]*$", re.IGNORECASE)
 _BEGINNING = re.compile(r"^(?:能够|可以|用来|用于|能|会|专门|小)+")

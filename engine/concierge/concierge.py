@@ -1,7 +1,7 @@
 """Answers what agents ask in plain words: by rules, from the tools, groups and tasks that there are."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -26,7 +26,7 @@ from toolagent.contracts.task_specs import is_making
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.suggestions import nearest
 from toolagent.core.task_requests import SpecError
-from toolagent_service.contracts.concierge import Intent, Reply
+from toolagent_service.contracts.concierge import Earlier, Intent, Reply
 from toolagent_service.making.mendable import unmendable
 
 _SHOWN = 10
@@ -40,6 +40,13 @@ _MOST_LETTERS = 128
 _PRONOUN = 4
 """Letters of `it`, `this`, `that`: the id of a tool is longer."""
 
+Recall = Callable[[], Awaitable[Earlier]]
+"""What the conversation came to before the message; asked only where the message refers to it."""
+
+
+async def _nothing() -> Earlier:
+    return Earlier()
+
 
 class Concierge:
     """Reads, and changes nothing: a task that it would have done is in its reply. All raise StoreUnavailableError."""
@@ -47,17 +54,19 @@ class Concierge:
     def __init__(self, matching: Matching, tools: ToolTable, groups: GroupTable, tasks: TaskTable) -> None:
         self._matching, self._tools, self._groups, self._tasks = matching, tools, groups, tasks
 
-    async def answer(self, message: str, context: Mapping[str, JsonValue] | None = None) -> Reply:
-        """Of the context, the texts `task` and `requirements` are read."""
+    async def answer(self, message: str, context: Mapping[str, JsonValue] | None = None, recall: Recall = _nothing) -> Reply:
+        """Of the context, the texts `task` and `requirements` are read. `recall`: of a message of a conversation."""
         wish, more = recognised(message), _Context.of(context or {})
         answers = Answers(wish.intent, wish.language)
         match wish.intent:
             case Intent.HELP:
                 return answers.help()
-            case Intent.LIST | Intent.RUNTIMES | Intent.GROUPS | Intent.STATUS:
+            case Intent.LIST | Intent.RUNTIMES | Intent.GROUPS:
                 return await self._state(wish, answers)
+            case Intent.STATUS:
+                return await self._status(wish, answers, recall)
             case Intent.DETAILS:
-                return await self._details(wish, answers, message)
+                return await (self._last_spoken_of(answers, recall) if wish.refers_back else self._details(wish, answers, message))
             case Intent.MAKE:
                 return await self._make(wish, answers, more.description(message))
             case Intent.REPAIR:
@@ -73,10 +82,8 @@ class Concierge:
                 return answers.list(await self._matching.counts(), [entry.manifest for entry in first])
             case Intent.RUNTIMES:
                 return answers.runtimes(await self._matching.counts())
-            case Intent.GROUPS:
-                return await self._groups_for(wish, answers)
             case _:
-                return await self._status(wish, answers)
+                return await self._groups_for(wish, answers)
 
     async def _discover(self, wish: Wish, answers: Answers, message: str, context: "_Context") -> Reply:
         """By an id or a name, else by a group that is named, else by words and meanings.
@@ -84,7 +91,7 @@ class Concierge:
         What was undecided stays so where no id or name decides it: a word in common is not a wish.
         """
         if tool := await self._named(message[:_LONGEST], ids=_ids_in(message, sure=True)):
-            return await self._explained(tool, Answers(Intent.DETAILS, wish.language))
+            return await self._explained(tool, Answers(Intent.DETAILS, wish.language), await self._others(tool, message))
         if reply := await self._composite(message, answers):
             return reply
         need = " ".join(telling(f"{message[:_LONGEST]} {context.task}"))
@@ -93,12 +100,12 @@ class Concierge:
         found = await self._found(need if need != wish.category else "", wish.category)
         if wish.intent is Intent.DISCOVER or any(words_in_common(need, tool) for tool in found):
             return answers.tools_found(need, found, context.description(message))
-        return answers.help(found[:_OTHERS])
+        return answers.help()
 
     async def _details(self, wish: Wish, answers: Answers, message: str) -> Reply:
         ids = (*_ids_in(wish.about), *_ids_in(message, sure=True))
         if tool := await self._named(wish.about[:_LONGEST], ids=ids):
-            return await self._explained(tool, answers)
+            return await self._explained(tool, answers, await self._others(tool, message))
         if group := await self._group(wish.about):
             return answers.group(group, await self._matching.get_base_tools(group.group_id))
         if reply := await self._composite(message, answers):
@@ -108,6 +115,10 @@ class Concierge:
         if not found:
             return answers.no_such_tool(wish.about, await self._nearest(wish.about))
         return await self._explained(found[0], answers, found[1:_OTHERS], asked=wish.about)
+
+    async def _last_spoken_of(self, answers: Answers, recall: Recall) -> Reply:
+        found = await self._tools.list_some((await recall()).tools[:1])
+        return await self._explained(found[0].manifest, answers) if found else answers.not_clear()
 
     async def _explained(self, tool: ToolManifest, answers: Answers, others: Sequence[ToolManifest] = (), asked: str = "") -> Reply:
         return answers.details(tool, others, await self._session_of(tool), asked)
@@ -126,15 +137,29 @@ class Concierge:
     async def _groups_for(self, wish: Wish, answers: Answers) -> Reply:
         if group := await self._group(wish.about):
             return answers.group(group, await self._matching.get_base_tools(group.group_id))
-        return answers.groups(await self._groups.list_all())
+        groups = await self._groups.list_all()
+        match [group for group in groups if not {*group.all_tool_ids}.isdisjoint(_ids_in(wish.about, sure=True))]:
+            case [group]:
+                return answers.group(group, await self._matching.get_base_tools(group.group_id))
+            case around:
+                return answers.groups(around or groups)
 
     async def _group(self, group_id: str) -> ToolGroup | None:
         return await self._groups.get(group_id) if _ID.fullmatch(group_id) else None
 
-    async def _status(self, wish: Wish, answers: Answers) -> Reply:
+    async def _status(self, wish: Wish, answers: Answers, recall: Recall) -> Reply:
+        """Of the task that is named, else of those of the tool that is named, else of those of the conversation, else of the newest."""
         if re.fullmatch(r"(create|repair)_.*|(call|batch)-.*", wish.about):
             return answers.task(wish.about, await self._tasks.listed(wish.about) if is_making(wish.about) else None)
-        return answers.tasks(await self._tasks.page(limit=_TASKS))
+        tool_id = next(iter(_ids_in(wish.about, sure=True)), None)
+        if tool_id and (tasks := await self._tasks.page(tool_id=tool_id, limit=_TASKS)):
+            return answers.tasks(tasks)
+        begun = [await self._tasks.listed(task_id) for task_id in (await recall()).task_ids[:_TASKS]]
+        match [task for task in begun if task is not None]:
+            case [task]:
+                return answers.task(task.task_id, task)
+            case tasks:
+                return answers.tasks(tasks or await self._tasks.page(limit=_TASKS))
 
     async def _make(self, wish: Wish, answers: Answers, description: str) -> Reply:
         try:
@@ -169,6 +194,11 @@ class Concierge:
             return tool
         found = await self._tools.list_some([*dict.fromkeys(ids)][:_MOST_NAMES])
         return found[0].manifest if found else None
+
+    async def _others(self, tool: ToolManifest, message: str) -> list[ToolManifest]:
+        """Those that the message names besides."""
+        found = await self._tools.list_some([*dict.fromkeys(_ids_in(message, sure=True))][:_MOST_NAMES])
+        return [entry.manifest for entry in found if entry.manifest.tool_id != tool.tool_id][:_OTHERS]
 
     async def _nearest(self, name: str) -> tuple[str, ...]:
         return nearest(name[:_MOST_LETTERS], await self._tools.list_ids())

@@ -51,6 +51,8 @@ PATTERNS = patterns(
             rf"^{_COURTESY}{_MAKE}\b{_FOR_US},? (?:an? |the |some )?(?P<about>.*\b{_THING}\b.*)$",
             rf"^{_COURTESY}(?:(?:i|we)(?:['’]d| would)? (?:want|need|like)|have) "
             rf"(?:an? )?(?:new )?{_THING} (?:made|built|written|created|developed)\b\W*(?P<about>.*)$",
+            rf"^.*?\b(?P<about>{_THING}\b.{{3,}}?)[,;.:] ?(?:and |so |then )?(?:please|kindly|{_ASKED}) (?:please )?"
+            rf"{_MAKE} (?:one|it)\b\W*$",
         ),
     ),
     (
@@ -84,6 +86,7 @@ PATTERNS = patterns(
             rf"\b(?:is|did|has|was) {_MINE}\b.*\b(?:done|ready|finished|built|completed)",
             r"\bwhat are you (?:building|making|working)",
             r"\b(?:list|show|which|what)(?: me)? (?:my |the |all |running )*tasks\b",
+            r"^\W*(?:is|are) (?:it|that|this|they) (?:\w+ )?(?:done|ready|finished|built|made)(?: yet| now| already)?\W*$",
         ),
     ),
     (
@@ -125,6 +128,9 @@ DECLINES = re.compile(
 QUESTION = re.compile(r"\?\W*$")
 ASKS = re.compile(rf"\b(?:please|kindly|{_ASKED}|we need you to)\b", re.IGNORECASE)
 """A question with one of these is a wish all the same."""
+
+REFERS_BACK = re.compile(r"(?:it|them)\b.*|(?:this|that|these|those)(?: ones?)?|(?:the )?tool|", re.IGNORECASE)
+"""A pronoun, or nothing, in the place of a tool."""
 
 _THAT = re.compile(
     rf"^(?:(?:small|simple|new|little|python|http|rest|web) )*{_KIND}(?: (?:that|which|to|for|can))+ (?P<what>.+)$", re.IGNORECASE

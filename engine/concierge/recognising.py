@@ -42,8 +42,11 @@ def recognised(message: str) -> Wish:
             return Wish(intent, language, about, category["category"] if category else None)
         case Intent.UNDECIDED if named and about:
             return Wish(Intent.DETAILS, language, named[0])
+        case _ if named:
+            return Wish(intent, language, named[0])
         case _:
-            return Wish(intent, language, named[0] if named else spoken.plain(about))
+            about = spoken.plain(about)
+            return Wish(intent, language, about, refers_back=spoken.REFERS_BACK.fullmatch(about) is not None)
 
 
 def repository_in(about: str) -> str | None:

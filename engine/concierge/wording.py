@@ -52,6 +52,7 @@ WHICH_TOOL = Text(
     "What is the tool to do? Say it in a sentence, or name a repository.", "需要什么样的工具?请用一句话说明它的功能,或给出仓库地址。"
 )
 NOT_SO = Text("This cannot be begun: {reason}", "无法开始:{reason}")
+WHICH_DETAILS = Text("Which tool do you mean? Name its id, or say what it is to do.", "您指的是哪个工具?请给出它的 id,或说明需求。")
 WHICH_REPAIR = Text("Which tool is to be repaired? Name its id.", "要修复哪个工具?请给出它的 id。")
 HELP = Text(
     "I find tools for a need, explain how they are used, name groups and runtimes, tell how far a task is, and have tools made and "
@@ -79,8 +80,9 @@ OPEN_SESSION = Text(
 CALL_STEPS = Text("Call the steps in their order with /select_tool", "按顺序用 /select_tool 调用各步骤")
 ASK_DETAILS = Text("Ask “how do I use {tool_id}”", "可以问“{tool_id} 怎么用”")
 FOLLOW = Text("GET /tasks/{task_id}/events follows it", "GET /tasks/{task_id}/events 实时查看进展")
+CANCEL_IT = Text("POST /tasks/{task_id}/cancel cancels it", "POST /tasks/{task_id}/cancel 取消任务")
 FOLLOW_NEW = Text("GET the address in `tracking` until the task has ended", "按 `tracking` 查询,直到任务结束")
-PERHAPS_THERE = Text("One of `tools` may do it already", "`tools` 中可能已有可用的工具")
+PERHAPS_THERE = Text("One of the tools named here may do it already", "这里列出的工具可能已能满足需求")
 LIST_TASKS = Text("GET /tasks lists the tasks", "GET /tasks 列出任务")
 GET_TASK = Text("GET /tasks/{task_id} shows its state and result", "GET /tasks/{task_id} 查看状态和结果")
 EXAMPLES = Text(

@@ -1,7 +1,9 @@
 """All windows of the state directory, those used last in memory."""
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -9,7 +11,7 @@ import structlog
 
 from engine.im.broadcasts import Broadcasts
 from engine.im.protocol import CHAT_ID
-from engine.im.window import PENDING, ChatWindow, folder_of, read_pending
+from engine.im.window import PENDING, ChatWindow, Pending, folder_of, read_pending
 from toolagent.contracts.im import ImMessage
 
 _MOST_IN_A_WINDOW = 100
@@ -17,6 +19,12 @@ _MOST_IN_A_WINDOW = 100
 
 _MOST_CHARACTERS = 64 << 20
 """In all windows together."""
+
+_REST_S = 3_600.0
+"""A message may be on its way to its chat, or come again."""
+
+Known = Callable[[Sequence[str]], Awaitable[frozenset[str]]]
+"""Those of some chats that are there."""
 
 T = TypeVar("T")
 
@@ -70,6 +78,13 @@ class ChatWindows:
         """What was said last in that window, the oldest of it first; nothing where there is no such window."""
         return await self._exclusively(lambda: window.last(count) if (window := self._found(chat_id)) else ())
 
+    async def forget_gone(self, known: Known, rest_s: float = _REST_S) -> None:
+        """Remove those whose chats are not known any more, with what was said in them: where nothing waits and nobody spoke for so long."""
+        folders = await asyncio.to_thread(lambda: [path.parent for path in self._root.glob(f"*/{PENDING}")])
+        idle = await asyncio.to_thread(lambda: [pending.chat_id for folder in folders if (pending := _idle(folder, rest_s))])
+        for chat_id in frozenset(idle) - await known(idle):
+            await self._exclusively(partial(self._remove, chat_id, rest_s))
+
     def next_waiting(self, chat_id: str) -> ImMessage | None:
         """What is to be answered first in that window."""
         window = self._open.get(chat_id)
@@ -106,6 +121,16 @@ class ChatWindows:
             for place, (folder, pending) in enumerate(found)
             if pending.entries or place >= older
         ]
+
+    def _remove(self, chat_id: str, rest_s: float) -> None:
+        folder = folder_of(self._root, chat_id)
+        if _idle(folder, rest_s) is None:
+            return
+        self._open.pop(chat_id, None)
+        # By this file the folder is found: if it dies on the way, it is found again.
+        for path in sorted(folder.iterdir(), key=lambda path: path.name == PENDING):
+            path.unlink()
+        folder.rmdir()
 
     def _take(self, message: ImMessage) -> tuple[str, ...]:
         windows = self._windows_for(message)
@@ -150,3 +175,13 @@ class ChatWindows:
         if len(self._open) > self._most and (oldest := next(idle, None)) is not None:
             del self._open[oldest]
         return window
+
+
+def _idle(folder: Path, rest_s: float) -> Pending | None:
+    """Its `pending.json`, if that is empty and was so for `rest_s` seconds."""
+    try:
+        changed_at = (folder / PENDING).stat().st_mtime
+    except FileNotFoundError:
+        return None
+    pending = read_pending(folder) if changed_at < time.time() - rest_s else None
+    return pending if pending and not pending.entries else None

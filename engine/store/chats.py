@@ -148,6 +148,13 @@ class ChatTable:
         row = await self._database.mapping(select(chats).where(chats.c.chat_id == chat_id))
         return listed_of(row) if row else None
 
+    async def known(self, chat_ids: Sequence[str]) -> frozenset[str]:
+        """Those of them that are there."""
+        parts = [chat_ids[at : at + _AT_ONCE] for at in range(0, len(chat_ids), _AT_ONCE)]
+        return frozenset(
+            [one for part in parts for one in await self._database.scalars(select(chats.c.chat_id).where(chats.c.chat_id.in_(part)))]
+        )
+
     async def turns(self, chat_id: str, *, before: int | None = None, limit: int = 100) -> tuple[ChatTurn, ...]:
         """The last ones before a number, in order."""
         query = select(chat_turns).where(chat_turns.c.chat_id == chat_id)

@@ -151,6 +151,28 @@ async def test_groups_runtimes_and_tools_are_listed(shop: House) -> None:
 
 
 @pytest.mark.promise("rules-answer-without-a-model")
+@pytest.mark.parametrize(
+    "message", ["what's the difference between image_stitcher and image_compress_api", "image_stitcher 和 image_compress_api 有什么区别"]
+)
+async def test_each_tool_that_is_named_is_told(shop: House, message: str) -> None:
+    assert [tool.tool_id for tool in (await said(shop, message)).tools] == ["image_stitcher", "image_compress_api"]
+
+
+@pytest.mark.parametrize("message", ["does image_stitcher belong to a group?", "image_stitcher 属于哪个工具组"])
+async def test_the_group_of_a_tool_is_told(shop: House, message: str) -> None:
+    solution = (await said(shop, message)).solution
+    assert isinstance(solution, CompositeWorkflow)
+    assert solution.group_id == "image_pipeline"
+
+
+@pytest.mark.parametrize("message", ["算一下 3*(4+5) 用哪个", "cool, thanks a lot!", "不用了"])
+async def test_no_tool_is_recommended_for_what_says_nothing_of_one(shop: House, message: str) -> None:
+    answer = await said(shop, message)
+    assert "推荐" not in answer.reply
+    assert not isinstance(answer.solution, SingleCall)
+    assert answer.tools == () or message.startswith("算")
+
+
 async def test_it_says_that_rules_answer(shop: House) -> None:
     assert "without a model" in (await said(shop, "Hello!")).reply
     assert "没有使用模型" in (await said(shop, "你能做什么?")).reply

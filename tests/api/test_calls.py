@@ -43,6 +43,14 @@ async def test_a_call_is_answered_with_its_result_and_its_id(house: House) -> No
     assert result.call_id == answer.headers["x-call-id"]
 
 
+@pytest.mark.parametrize("path", ["/run_tool", "/select_tool"])
+async def test_capital_letters_of_an_id_do_not_count(house: House, path: str) -> None:
+    """Others name what a group may do for them, such as the node LoadImage."""
+    assert (await house.http.post(path, json={"tool_id": "LoadImage"})).status_code == 200
+    assert [call.tool_id for call in house.client.calls.values()] == ["loadimage"]
+    assert (await house.http.post(path, json={"tool_id": "Load Image"})).status_code == 422
+
+
 async def test_every_field_of_the_body_reaches_the_call(house: House) -> None:
     caller = {"caller_id": "a", "caller_type": "direct", "conversation_id": "c", "workflow_id": "w", "node_id": "n", "variables": {"x": 1}}
     body = {"tool_id": "ns:echo", "params": {"a": [1]}, "version": "1.0.0", "timeout_s": 3, "caller": caller, "stream": True, "priority": 1}

@@ -15,6 +15,7 @@ from engine.store.tools import ToolTable
 from tests.api.conftest import House, browse
 from tests.workflows.session_paths import group_of
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
+from toolagent.contracts.groups import VerifyProbe
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
@@ -173,6 +174,15 @@ async def test_what_is_not_there_is_said(grouped: House, method: str, path: str,
     answer = await grouped.http.request(method, path, json={} if method == "POST" else None)
     assert (answer.status_code, answer.json()["type"]) == (status, kind)
     assert said in answer.json()["detail"]
+
+
+async def test_params_that_look_for_a_launch_begin_no_session(grouped: House) -> None:
+    verify = VerifyProbe(tool_id="launch", asks="launched_by")
+    await grouped.groups.replace([group_of().model_copy(update={"verify": verify})])
+    answer = await grouped.http.post(_PATH, json={"params": {"launched_by": "call-12345678"}})
+    assert (answer.status_code, answer.json()["type"]) == (422, "invalid_request")
+    assert "params.launched_by" in answer.json()["detail"]
+    assert (await grouped.http.post(_PATH, json={"params": {"launched_by": None}})).status_code == 201
 
 
 @pytest.mark.parametrize("body", [{"parms": {}}, {"params": []}, {"caller": {"caller_id": 3}}, {"lease_s": 0}, {"lease_s": 86_401}])

@@ -97,6 +97,13 @@ async def test_a_workflow_is_told_of_a_cancel_though_the_database_is_away(databa
     assert told == [ID]
 
 
+@pytest.fixture
+def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the free room of the disks, which else is known for a moment."""
+    monkeypatch.setattr("api.client.recording._ROOM_KNOWN_S", 0.0)
+
+
+@pytest.mark.usefixtures("looks_each_time")
 @pytest.mark.parametrize("mode", CallMode)
 async def test_who_is_told_that_nothing_was_done_has_nothing_accepted(database: Database, mode: CallMode) -> None:
     looks = iter([None, StoreUnwritableError("disk_full", "Its disk is full.", "")])
@@ -116,6 +123,7 @@ async def test_who_is_told_that_nothing_was_done_has_nothing_accepted(database: 
 
 
 @pytest.mark.promise("accepted-means-ended")
+@pytest.mark.usefixtures("looks_each_time")
 @pytest.mark.parametrize("mode", CallMode)
 async def test_who_is_refused_takes_nothing_from_who_was_told_that_the_same_call_goes_on(database: Database, mode: CallMode) -> None:
     def require_room() -> None:

@@ -1,6 +1,7 @@
 """Whether a process takes calls, and which are under way in it."""
 
 import asyncio
+import math
 
 from engine.calling.intake import Intake
 from toolagent.contracts.manifest import ToolManifest
@@ -26,5 +27,6 @@ def test_calls_are_counted_by_bucket_and_tool() -> None:
     intake = Intake(("default", "gpu"))
     pen, brush = ToolManifest(tool_id="pen", name="Pen"), ToolManifest(tool_id="brush", name="Brush", bucket="gpu")
     with intake.held(pen), intake.held(pen), intake.held(brush):
-        assert (intake.calls, intake.tools) == ({"default": 2, "gpu": 1}, {"pen", "brush"})
-    assert (intake.calls, intake.tools) == ({}, set())
+        assert (intake.calls, intake.unused_s("pen")) == ({"default": 2, "gpu": 1}, 0.0)
+    assert (intake.calls, intake.unused_s("ink")) == ({}, math.inf)
+    assert 0.0 < intake.unused_s("pen") < 60.0

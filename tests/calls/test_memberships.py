@@ -9,7 +9,6 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.calls.memberships import Memberships
-from engine.store.calls import CallTable
 from engine.store.claims import ClaimTable
 from engine.store.database import Database
 from engine.store.groups import GroupTable
@@ -22,7 +21,7 @@ from toolagent.contracts.groups import GroupRole, ToolGroup
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
 from toolagent.contracts.sources import LocalSource
-from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Finished, Grouped, OfSession
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Finished, Grouped, OfSession
 from toolagent_service.groups.roles import session_for
 
 _AT = datetime(2026, 3, 26, tzinfo=UTC)
@@ -83,6 +82,21 @@ async def test_a_launch_belongs_to_the_first_group_by_id(front: Front) -> None:
     assert isinstance(await front.admit("launch", alone=False), Admitted), "a session makes it"
 
 
+async def test_groups_are_read_once_for_all_that_ask_at_once(front: Front, database: Database) -> None:
+    class Counted(GroupTable):
+        reads = 0
+
+        async def with_lifecycle(self) -> tuple[ToolGroup, ...]:
+            self.reads += 1
+            return await super().with_lifecycle()
+
+    await front.groups.replace([group_of("g")])
+    groups = Counted(database)
+    roles = Memberships(groups, front.sessions, front.desk.calls)
+    assert await asyncio.gather(*(roles.has_role("run") for _ in range(8))) == [True] * 8
+    assert groups.reads == 1
+
+
 async def test_a_launch_whose_session_has_ended_is_refused(front: Front) -> None:
     await front.session("first", session_for("first", _ID), SessionState.FAILED, ended_at=_AT)
     result = refused(await front.admit("launch"))
@@ -93,6 +107,13 @@ async def test_a_look_for_a_launch_is_none(front: Front) -> None:
     await front.groups.replace([group_of("first", verify={"tool_id": "launch", "asks": "launched_by"})])
     assert isinstance(await front.admit("launch", {"launched_by": "call-87654321"}), Admitted)
     assert isinstance(await front.admit("launch", call_id="call-87654321"), Grouped)
+    assert isinstance(await front.admit("launch", {"launched_by": None}, call_id="call-11112222"), Grouped)
+
+
+@pytest.mark.parametrize("tool_id", ["asks", "taken_away"])
+async def test_a_stop_is_made_though_its_tool_wants_a_confirmation_or_was_deactivated(front: Front, tool_id: str) -> None:
+    assert isinstance(await front.admit(tool_id, alone=False), Answered)
+    assert isinstance(await front.admit(tool_id, alone=False, is_stop=True, call_id="call-of-the-stop"), Admitted)
 
 
 async def test_a_group_whose_lifecycle_cannot_be_lived_has_no_sessions(front: Front) -> None:
@@ -155,20 +176,3 @@ async def test_the_first_answer_of_a_call_that_is_not_made_stands_and_it_is_not_
     record = await front.desk.calls.get(_ID)
     assert record is not None
     assert await front.desk.calls.mark_sent(record) == 0
-
-
-class CountedGroups(GroupTable):
-    """Counts how often it is read."""
-
-    readings = 0
-
-    async def with_lifecycle(self) -> tuple[ToolGroup, ...]:
-        self.readings += 1
-        return await super().with_lifecycle()
-
-
-async def test_those_who_ask_for_the_role_of_a_tool_at_once_wait_for_one_reading(database: Database) -> None:
-    groups = CountedGroups(database)
-    memberships = Memberships(groups, SessionTable(database), CallTable(database))
-    assert await asyncio.gather(*(memberships.has_role("echo") for _ in range(1_000))) == [False] * 1_000
-    assert groups.readings == 1

@@ -26,10 +26,11 @@ from toolagent.contracts.making import MakeRequest, MakeTask
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import BuildTool, RepairTool
+from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.testing.fake_making import FakeMaking
 from toolagent_service.agents.service import announced
-from toolagent_service.contracts.chats import AnsweredTurn
+from toolagent_service.contracts.chats import Announcement, AnsweredTurn, TaskOutcome
 from toolagent_service.making.task_views import begun
 
 BROKEN = ToolManifest(tool_id="broken_one", name="Broken", description="Compress pictures.")
@@ -41,6 +42,7 @@ class Desk:
     registry: ToolRegistry
     tasks: TaskTable
     making: FakeMaking
+    database: Database
 
     async def said(self, message: str, message_id: str = "msg-1") -> ChatReply:
         turn = await self.conversations.begin(ChatMessage(chat_id="w1", message=message, message_id=message_id))
@@ -53,7 +55,7 @@ def desk_of(database: Database, files: FileStore, tasks: TaskTable) -> Desk:
     registry = ToolRegistry(tools, routes)
     concierge = Concierge(Matching(tools, groups, CatalogState(database)), tools, groups, tasks)
     parts = ChatParts(ChatTable(database), MessageTable(database, files), tasks, Submissions(making, tasks, registry), concierge)
-    return Desk(Conversations(parts, None, 60), registry, tasks, making)
+    return Desk(Conversations(parts, None, 60), registry, tasks, making, database)
 
 
 @pytest.fixture
@@ -88,6 +90,53 @@ async def test_a_task_that_is_begun_is_told_with_its_address_and_one_that_is_not
     why = f"'broken_one' is being repaired already, by {task_id}."
     assert (again.response, again.error) == (f"This cannot be begun: {why}\n\n(By rules, without a model.)", why)
     assert again.task_ids == ()
+
+
+async def test_every_tool_of_an_answer_is_told(desk: Desk) -> None:
+    await desk.registry.register(BROKEN.model_copy(update={"tool_id": "other_one", "name": "Other"}), (LocalSource(host_dir="tools/o"),))
+    lines = (await desk.said("which tools compress pictures?")).response.splitlines()
+    assert "- broken_one: compress, pictures: Compress pictures." in lines
+    assert "- other_one: compress, pictures: Compress pictures." in lines
+    listed = (await desk.said("list all tools", "msg-2")).response
+    assert "- broken_one: Compress pictures." in listed.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [("which tools compress pictures?", "how do I call it?"), ("有压缩图片的工具吗", "那怎么调用它?")]
+)
+async def test_a_message_may_refer_to_the_tool_that_was_spoken_of_last(desk: Desk, first: str, then: str) -> None:
+    assert (await desk.said(then, "msg-0")).tools == ()
+    assert (await desk.said(first)).tools == ("broken_one",)
+    await desk.said("thanks a lot", "msg-2")
+    reply = await desk.said(then, "msg-3")
+    assert reply.tools == ("broken_one",)
+    assert 'POST /select_tool {"tool_id": "broken_one", "params": {}}' in reply.response
+    assert await desk.said(then, "msg-3") == reply
+
+
+async def test_a_chat_asked_for_its_task_tells_of_its_own(desk: Desk) -> None:
+    others = MakeRequest(task_id="create_0a1b2c3f", spec=BuildTool(tool_name="tally", description="Count."))
+    await desk.tasks.create(begun(others, datetime.now(UTC)))
+    assert "create_0a1b2c3f" in (await desk.said("is it done?")).response
+    (task_id,) = (await desk.said("make me a tool that reverses a text", "msg-2")).task_ids
+    reply = (await desk.said("is it done?", "msg-3")).response
+    assert reply.startswith(f"Task {task_id} is pending")
+    assert "create_0a1b2c3f" not in reply
+
+
+async def test_the_tasks_of_a_tool_are_told(desk: Desk) -> None:
+    (task_id,) = (await desk.said("please repair broken_one")).task_ids
+    await desk.said("make me a tool that reverses a text", "msg-2")
+    reply = (await desk.said("has broken_one been fixed?", "msg-3")).response
+    assert reply.startswith(f"The newest tasks: {task_id} (broken_one, pending).")
+
+
+async def test_the_end_of_a_task_is_told_in_the_language_of_its_wish(desk: Desk) -> None:
+    (task_id,) = (await desk.said("帮我做一个反转文本的工具")).task_ids
+    outcome = TaskOutcome(task_id=task_id, tool_id="turner", status=TaskState.CANCELLED)
+    await desk.conversations.announce(Announcement(chat_id="w1", outcome=outcome))
+    (told,) = await ChatTable(desk.database).of_message("w1", f"task-{task_id}")
+    assert told.text == f"任务 {task_id} 已取消。"
 
 
 async def test_a_task_that_nobody_knows_any_more_has_ended(desk: Desk) -> None:

@@ -31,6 +31,10 @@ def test_without_more_only_what_the_tool_did_is_its_fault(kind: ErrorType) -> No
         (ErrorType.UNAVAILABLE, {"reason": "under_repair"}, False),
         (ErrorType.UNAVAILABLE, {"reason": "no_slot"}, False),
         (ErrorType.TIMEOUT, {"outcome": "unknown"}, False),
+        (ErrorType.EXECUTION_ERROR, {"status_code": 500}, True),
+        (ErrorType.EXECUTION_ERROR, {"status_code": 429}, False),
+        (ErrorType.EXECUTION_ERROR, {"status_code": 504}, False),
+        (ErrorType.EXECUTION_ERROR, {"status_code": [429]}, True),
     ],
 )
 def test_the_details_tell(kind: ErrorType, details: dict[str, JsonValue], is_its_own: bool) -> None:

@@ -52,7 +52,11 @@ def test_the_latest_tools_are_remembered() -> None:
     [(TaskState.COMPLETED, "`tally` can be called now"), (TaskState.FAILED, "has failed"), (TaskState.CANCELLED, "cancelled")],
 )
 def test_the_end_of_a_task_is_told(status: TaskState, said: str) -> None:
-    assert said in announced(TaskOutcome(task_id="create_0a1b2c3d", tool_id="tally", status=status, tool_ids=("tally",), reason="So."))
+    outcome = TaskOutcome(task_id="create_0a1b2c3d", tool_id="tally", status=status, tool_ids=("tally",), reason="So.")
+    assert said in announced(outcome, "Make a tally.")
+    assert announced(outcome, "做一个计数工具").startswith(
+        "任务 create_0a1b2c3d 已" if status is not TaskState.FAILED else "任务 create_0a1b2c3d 失败"
+    )
 
 
 @pytest.mark.parametrize(("note_said", "end"), [("It is so.", AgentEnd.DONE), ("", None)])

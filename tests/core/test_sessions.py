@@ -97,6 +97,13 @@ def test_what_an_answer_means_for_a_session(ended: ToolResult, made: bool, gone:
     assert sessions.over_by(group(stop_after_failure=False), ended) is None
 
 
+def test_a_session_says_when_it_ends_if_nobody_uses_it() -> None:
+    limited = group(limits={"idle_timeout_s": 60, "total_timeout_s": 3600})
+    ready = sessions.reckoned(limited, view(used_at=_AT), _AT)
+    assert ready.ends_at == _AT + timedelta(seconds=60)
+    assert sessions.reckoned(limited, ready.model_copy(update={"state": SessionState.STOPPING}), _AT).ends_at is None
+
+
 def test_a_lost_launch_is_found_by_its_call() -> None:
     probe = VerifyProbe(tool_id="list", items="$.servers", launched_by="$.name")
     listed: JsonValue = {"servers": [{"name": "call-other"}, "odd", {"id": 3}, {"name": "call-mine", "server": {"id": "s-9"}}]}

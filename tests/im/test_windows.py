@@ -1,6 +1,7 @@
 """The files of windows: what is in them, and what a crash or a bad disk leaves."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -208,3 +209,25 @@ async def test_what_is_for_all_and_was_not_taken_by_all_is_taken_by_the_rest_aft
     await again.take(asked("1", "w3"))
     assert await again.take(asked("all", None)) == ("w2",)
     assert await again.take(asked("all", None)) == ()
+
+
+async def test_a_window_goes_with_its_chat_unless_something_waits_or_was_just_said(tmp_path: Path) -> None:
+    windows = ChatWindows(tmp_path)
+    await windows.load()
+    for chat_id in ("kept", "gone", "waits"):
+        await windows.take(asked("1", chat_id))
+    for chat_id in ("kept", "gone"):
+        message = asked("1", chat_id)
+        told = reply_to(message, chat_id, "hi")
+        await windows.answer(chat_id, message, told)
+        await windows.settle(chat_id, told.id)
+
+    async def known(chat_ids: Sequence[str]) -> frozenset[str]:
+        return frozenset(chat_ids) & {"kept"}
+
+    await windows.forget_gone(known)
+    assert len(names(tmp_path)) == 3, "it was just used"
+    await windows.forget_gone(known, rest_s=-1)
+    assert {*names(tmp_path)} == {folder_of(tmp_path, name).name for name in ("kept", "waits")}
+    assert {*windows.chat_ids} == {"kept", "waits"}
+    assert await windows.take(asked("1", "gone")) == ("gone",)

@@ -73,6 +73,16 @@ def test_what_is_planned_and_written_leaves_nothing_to_plan() -> None:
     assert merged(after_it, change) is None
 
 
+@pytest.mark.parametrize("items", [[], [{"cutter": "Cutter"}]])
+def test_a_slug_that_two_resources_have_does_not_go_from_one_to_the_other(items: JsonValue) -> None:
+    ours = tool("cutter", description="Cut photos by width", category="image", tool_slug_ids=("cut",))
+    mine = resource("tools/image/cut", description="cut photos by width", toolhub_items=items)
+    plan = plan_of([ours], [], [mine, resource("tools/video/cut", description="movies, frames")])
+    assert [link.resource_id for link in plan.links] == ["tools/image/cut"]
+    by_hand = tool("other", tool_slug_ids=("cut",))
+    assert len(plan_of([by_hand], [], [mine, resource("tools/video/cut")]).links) == 2, "a person meant what nothing else says"
+
+
 def test_a_resource_that_names_our_tool_already_is_lit_up_once() -> None:
     said: dict[str, JsonValue] = {
         "id": "tools/image_gen/comfyui",

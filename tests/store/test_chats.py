@@ -61,6 +61,15 @@ async def test_chats_have_numbers_and_positions_of_their_own(database: Database)
         assert [event.position for event in await chats.events_after(chat_id, 0)] == [1, 2, 3, 4]
 
 
+async def test_of_many_chats_those_that_are_there_are_known(database: Database) -> None:
+    chats = ChatTable(database)
+    for chat_id in ("a", "b"):
+        await chats.say(chat_id, "msg-1", "Hello.")
+    await chats.forget("b")
+    assert await chats.known([*(f"c{number}" for number in range(1_200)), "b", "a"]) == {"a"}
+    assert await chats.known([]) == frozenset()
+
+
 async def test_chunks_are_told_under_their_message_and_forgotten_later(database: Database) -> None:
     chats = ChatTable(database)
     await chats.say("a", "msg-1", "Hello.")

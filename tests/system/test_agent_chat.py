@@ -33,7 +33,7 @@ def test_tools_are_found_explained_and_made_in_plain_words(service: ServiceProce
 
 @pytest.mark.parametrize("path", ["/run_tool", "/select_tool"])
 def test_a_call_of_a_node_is_answered_with_the_tools_that_do_it(service: ServiceProcess, path: str) -> None:
-    answer = service.http.post(path, json={"tool_id": "comfyui_load_image", "params": {}})
+    answer = service.http.post(path, json={"tool_id": "LoadImage", "params": {}})
     assert answer.status_code == 404
     details = answer.json()["error"]["details"]
     composite = CompositeTool.model_validate(details["composite"])

@@ -80,6 +80,7 @@ async def _register(registry: ToolRegistry, source: LocalSource | RemoteSource, 
 @pytest_asyncio.fixture
 async def house(database: Database, monkeypatch: pytest.MonkeyPatch) -> _House:
     monkeypatch.setattr(draining, "_SETTLED_S", 0.0)
+    monkeypatch.setattr(draining, "_NOTED_S", 0.0)
     house = _House(database)
     for claim in house.claims.values():
         await house.hosts.claim(claim)
@@ -134,6 +135,19 @@ async def test_tools_of_sessions_that_live_on_it_stay_up_until_these_end(house: 
     told = await house.all.progress("a")
     assert told is not None
     assert (told.is_drained, told.tools, told.sessions) == (True, 0, 0)
+
+
+async def test_a_tool_that_has_just_launched_stays_until_its_session_can_have_been_noted(
+    house: _House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draining, "_NOTED_S", 3600.0)
+    tools, own = await house.up("pen", "ink")
+    await house.all.drain("a")
+    await house.beat()
+    with house.intake.held(_PEN):
+        pass
+    await own.look()
+    assert (tools.up, house.intake.drained_of) == (["pen"], None)
 
 
 async def test_a_session_whose_tools_run_elsewhere_holds_no_host(house: _House) -> None:

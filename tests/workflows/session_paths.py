@@ -10,6 +10,8 @@ from temporalio import activity
 
 from tests.workflows.ends import Walk
 from tests.workflows.stage import AnyHandle, Stage
+from tests.workflows.steps import cancelled as cancelled_call
+from tests.workflows.steps import plan_of
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.groups import GroupRole, ToolGroup
@@ -17,7 +19,7 @@ from toolagent.contracts.sessions import GroupUse, OpenSession, SessionEnd, Sess
 from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep
-from toolagent_service.contracts.steps import Admission, AdmitRequest, Answered, Grouped
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallRequest, Finished, Grouped, SettleRequest
 from toolagent_service.groups.roles import session_for
 
 __all__ = ["CALLS", "PATHS", "USES", "Provider", "group_of", "life_of", "opened"]
@@ -26,6 +28,7 @@ LOST = ToolError(type=ErrorType.TIMEOUT, message="There was no answer.", details
 REFUSED = ToolError(type=ErrorType.PERMISSION_DENIED, message="The key is wrong.")
 BUSY = ToolError(type=ErrorType.EXECUTION_ERROR, message="The provider fails.", details={"status_code": 500})
 NOWHERE = ToolError(type=ErrorType.EXECUTION_ERROR, message="There is no such launch.", details={"cause": "not_found"})
+STRANGE = ToolError(type=ErrorType.UNAVAILABLE, message="It is away.", details={"status_code": [404]})
 GONE = ToolError(type=ErrorType.EXECUTION_ERROR, message="There is no such server.", details={"status_code": 404})
 
 
@@ -62,11 +65,11 @@ class Provider:
 
     @property
     def steps(self) -> list[Callable[..., object]]:
-        return [self.admit, self.open_session, self.note_session, self.find_group]
+        return [self.admit, self.open_session, self.note_session, self.find_group, self.call_tool, self.settle]
 
     @activity.defn(name=step_names.FIND_GROUP)
     async def find_group(self, group_id: str) -> ToolGroup | None:
-        return group_of() if group_id == "servers" else None
+        return self.group if group_id == "servers" else None
 
     @activity.defn(name=step_names.OPEN_SESSION)
     async def open_session(self, _: OpenStep) -> bool:
@@ -84,11 +87,30 @@ class Provider:
         self.hosts[request.call.tool_id] = request.prefer
         if request.instead is not None or request.call_id in self.answers:
             return Answered(result=self._told(request))
+        if request.call.params.get("lasts"):
+            return Admitted(plan=plan_of(request, queue=activity.info().task_queue))
         if request.call.params.get("slow"):
             await asyncio.sleep(0.5)
         made = {"launch": self._launch, "work": self._work, "stop": self._stop, "list": self._list}
         result = await made[request.call.tool_id](request)
         return Answered(result=self.answers.setdefault(request.call_id, _of_session(request, result)))
+
+    @activity.defn(name=step_names.CALL)
+    async def call_tool(self, _: CallRequest) -> Finished:
+        """A run that lasts until it is cancelled."""
+        self.works.set()
+        try:
+            while True:
+                activity.heartbeat()
+                await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            return cancelled_call()
+
+    @activity.defn(name=step_names.SETTLE)
+    async def settle(self, request: SettleRequest) -> ToolResult:
+        error, plan = request.outcome.error, request.plan
+        assert error is not None
+        return failed(plan.call_id, plan.tool_id, error, activity.info().started_time)
 
     def _told(self, request: AdmitRequest) -> ToolResult:
         """As a record keeps it: the first answer stands."""
@@ -132,7 +154,7 @@ class Provider:
         if request.call.params.get("fails"):
             return _failed(request, BUSY)
         self.worked.append(str(request.call.params["server_id"]))
-        return _made(request, {"worked": True})
+        return _made(request, request.call.params.get("gives", {"worked": True}))
 
     async def _stop(self, request: AdmitRequest) -> ToolResult:
         if self.stops:

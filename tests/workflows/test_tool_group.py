@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import pytest
 from pydantic import JsonValue
-from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from tests.client.agents import Renting
-from tests.workflows.session_paths import BUSY, GONE, LOST, REFUSED, Provider, group_of, life_of, opened
+from tests.workflows.session_paths import BUSY, GONE, LOST, REFUSED, STRANGE, Provider, group_of, life_of, opened
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.client.failures import SessionRefusedError
@@ -81,8 +81,9 @@ async def test_a_session_binds_what_was_launched_and_stops_once_when_it_is_asked
         (Provider(has_room=False), group_of(max_sessions=1), SessionEnd.REFUSED, (0, 0)),
         (Provider(launches=[LOST]), group_of(idle_timeout_s=0.5), SessionEnd.IDLE, (1, 1)),
         (Provider(stops=[BUSY, LOST]), group_of(idle_timeout_s=0.5), SessionEnd.IDLE, (1, 1)),
+        (Provider(stops=[STRANGE]), group_of(idle_timeout_s=0.5), SessionEnd.IDLE, (1, 1)),
     ],
-    ids=["idle", "too-long", "budget", "refused", "no-room", "lost-and-found", "stopped-at-the-third"],
+    ids=["idle", "too-long", "budget", "refused", "no-room", "lost-and-found", "stopped-at-the-third", "told-nonsense"],
 )
 async def test_what_was_launched_is_stopped(
     temporal: Client, provider: Provider, group: ToolGroup, end: SessionEnd, counts: tuple[int, int]
@@ -151,6 +152,45 @@ async def test_a_script_is_run_in_order_and_its_results_come_back(temporal: Clie
         account = await live.ended()
     assert [result.status for result in account.results] == ["success", "error"]
     assert (account.session.end, provider.stopped) == (SessionEnd.FAILED_STEP, ["server-0"])
+
+
+@pytest.mark.parametrize(
+    ("group", "end"),
+    [(group_of(total_timeout_s=0.5), SessionEnd.TOO_LONG), (group_of(usd_per_hour=3600.0, max_usd=0.5), SessionEnd.BUDGET)],
+)
+async def test_a_run_of_a_script_is_cancelled_at_the_limits_of_its_session(temporal: Client, group: ToolGroup, end: SessionEnd) -> None:
+    provider = Provider()
+    async with session(temporal, provider, group, runs=[SessionRun(params={"lasts": True}), SessionRun()]) as live:
+        account = await live.ended()
+    assert [result.error_type for result in account.results] == [ErrorType.CANCELLED]
+    assert (account.session.end, provider.stopped, provider.worked) == (end, ["server-0"], [])
+
+
+async def test_results_that_are_too_large_together_are_told_as_such(temporal: Client) -> None:
+    group = group_of()
+    large = group.model_copy(update={"steps": tuple(step.model_copy(update={"params": {"gives": "a" * 262_000}}) for step in group.steps)})
+    async with session(temporal, Provider(), large, runs=[SessionRun()] * 8) as live:
+        account = await live.ended()
+    assert [result.error_type for result in account.results] == [None] * 6 + [ErrorType.EXECUTION_ERROR] * 2
+    assert account.results[-1].error is not None
+    assert account.results[-1].call_id in account.results[-1].error.message
+
+
+async def test_a_script_that_waits_for_a_run_of_others_ends_with_its_session(temporal: Client) -> None:
+    provider = Provider()
+    async with session(temporal, provider, group_of(), runs=[SessionRun(params={"waits": True}), SessionRun()]) as live:
+        await provider.works.wait()
+        provider.works.clear()
+        others = await live.handle.start_update(
+            names.RUN_IN_SESSION, SessionRun(params={"lasts": True}), wait_for_stage=WorkflowUpdateStage.ACCEPTED, result_type=ToolResult
+        )
+        provider.may_work.set()
+        await provider.works.wait()
+        await live.handle.execute_update(names.STOP_SESSION)
+        account = await live.ended()
+        assert (await others.result()).error_type is ErrorType.CANCELLED
+    assert [result.status for result in account.results] == ["success"]
+    assert (account.session.end, provider.stopped) == (SessionEnd.ASKED, ["server-0"])
 
 
 async def test_an_operator_is_told_of_a_provider_that_does_not_say_what_it_launched(temporal: Client) -> None:
@@ -303,10 +343,9 @@ async def test_a_foreign_workflow_uses_a_group_and_gets_its_results(temporal: Cl
 
 async def test_when_a_foreign_workflow_is_terminated_its_session_is_stopped(temporal: Client) -> None:
     provider = Provider()
-    async with rented(temporal, provider, GroupUse(group_id="servers", runs=(SessionRun(params={"waits": True}),))) as renting:
+    async with rented(temporal, provider, GroupUse(group_id="servers", runs=(SessionRun(params={"lasts": True}),))) as renting:
         await provider.works.wait()
         await renting.terminate()
-        provider.may_work.set()
         async with asyncio.timeout(BOUND_S):
             while not provider.stopped:  # noqa: ASYNC110 - it happens on the server
                 await asyncio.sleep(0.05)

@@ -115,13 +115,20 @@ async def test_a_call_that_is_cancelled_before_it_begins_has_an_answer() -> None
     assert await answered(task, "not made") == "not made"
 
 
-async def test_a_script_with_a_step_that_the_group_does_not_have_launches_nothing(temporal: Client) -> None:
-    stage, provider = Stage(temporal, f"script-{uuid.uuid4().hex[:8]}"), Provider()
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        (GroupUse(group_id="servers", runs=(SessionRun(), SessionRun(tool_id="other"))), "'other' does not run in it"),
+        (GroupUse(group_id="servers", params={"launched_by": "call-12345678"}), "params.launched_by"),
+    ],
+)
+async def test_what_cannot_be_a_session_of_the_group_launches_nothing(temporal: Client, use: GroupUse, said: str) -> None:
+    group = group_of().model_copy(update={"verify": VerifyProbe(tool_id="launch", asks="launched_by")})
+    stage, provider = Stage(temporal, f"script-{uuid.uuid4().hex[:8]}"), Provider(group=group)
     async with stage.workers(provider.steps):
-        use = GroupUse(group_id="servers", runs=(SessionRun(), SessionRun(tool_id="other")))
         handle = await stage.start(names.USE_GROUP, use, workflow_id=f"use-{stage.queue}")
         with pytest.raises(WorkflowFailureError) as failure:
             await handle.result()
     cause = failure.value.cause
     assert isinstance(cause, ApplicationError)
-    assert (cause.type, "'other' does not run in it" in cause.message, provider.launched) == ("validation_error", True, [])
+    assert (cause.type, said in cause.message, provider.launched) == ("validation_error", True, [])

@@ -17,7 +17,7 @@ from toolagent_service import stubs
 from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep, SessionUse
 from toolagent_service.contracts.steps import Finished, OfSession
 from toolagent_service.groups import sessions
-from toolagent_service.groups.roles import names_session
+from toolagent_service.groups.roles import first_stop
 from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError, step_of, the_step
 from workflows import options
 from workflows.cancelling import ended, surely
@@ -26,6 +26,9 @@ from workflows.invoke import CANCELLED_BEFORE, adopted, invoke, tell
 
 _MOST_RUNS = 1_000
 """Of one run of the workflow."""
+
+_BESIDE = "script-beside-limits"
+"""Before it the end of a session waited for the run of its script that was under way, and so did its limits."""
 
 _ENDED_IN_LAUNCH = ToolError(type=ErrorType.CANCELLED, message="The session was ended while it launched.", details={"outcome": "unknown"})
 _NOT_KNOWN = "It is not known whether anything was launched: the provider does not say. It was asked {} times, and is asked again."
@@ -54,8 +57,7 @@ class Session:
         self._confirmed: Finished | None = None
         self._uses, self._stops = dict(life.uses), list(life.stops)
         self._looks, self._made_before = (life.looks, life.unseen), life.made
-        self._order = asyncio.Lock()
-        self._runs, self._changes = 0, 0
+        self._order, self._runs, self._changes = asyncio.Lock(), 0, 0
 
     @property
     def life(self) -> SessionLife:
@@ -93,7 +95,7 @@ class Session:
     async def stop_by(self, asked: AdoptedCall) -> None:
         """Somebody's call of the stop: it is made by the session, or has the answer of the stop that was."""
         if self.is_over:
-            await self._answer_stop(asked)
+            await self._answer(asked)
             await tell(asked)
             return
         if all(known.call_id != asked.call_id for known in self._stops):
@@ -102,13 +104,14 @@ class Session:
 
     def renew(self) -> None:
         """The lease, where there is one, begins anew."""
-        self.view = self.view.model_copy(update={"lease_ends_at": self._lease_end})
+        self._change(lease_ends_at=self._lease_end)
         self._changes += 1
 
     def require_open(self) -> None:
         """Raises ApplicationError."""
         if self.end is not None or self.view.state not in {SessionState.LAUNCHING, SessionState.READY}:
-            message = f"Session {self.view.session_id} takes no runs: it is {self.view.state}. Open another one."
+            state = SessionState.STOPPING if self.view.state is SessionState.READY else self.view.state
+            message = f"Session {self.view.session_id} takes no runs: it is {state}. Open another one."
             raise ApplicationError(message, type=names.SESSION_OVER, non_retryable=True)
 
     def require_step(self, asked: SessionRun) -> GroupStep:
@@ -127,10 +130,11 @@ class Session:
         if self.view.state is SessionState.STOPPING:
             await self._stopped()
         while self.is_over and self._stops:
-            await self._answer_stops()
+            await self._answer(*self._stops)
             await tell(self._stops.pop())
         if self.is_over:
-            self.results = [await self._made_earlier(place, asked) for place, asked in self._earlier] + self.results
+            earlier = list(enumerate(self._request.runs or ()))[: self._made_before]
+            self.results = [await self._made_earlier(place, asked) for place, asked in earlier] + self.results
 
     async def _launch(self) -> None:
         step = OpenStep(request=self._request, view=self.view)
@@ -228,18 +232,19 @@ class Session:
         return workflow.now() + timedelta(seconds=lease_s) if lease_s is not None else None
 
     def _note_use(self) -> None:
-        self.view = self.view.model_copy(update={"used_at": workflow.now(), "runs": self.view.runs + 1, "lease_ends_at": self._lease_end})
+        self._change(used_at=workflow.now(), runs=self.view.runs + 1, lease_ends_at=self._lease_end)
 
     async def _ready(self) -> None:
-        if self._request.runs is not None and self.end is None:
-            await self._scripted(self._request.runs)
-        while self.end is None and (self._running or not self.is_full):
+        script = await self._begun_script()
+        while self.end is None and (self._running or script is not None or not self.is_full):
             self._uses = {call_id: until for call_id, until in self._uses.items() if until > workflow.now()}
             is_used = bool(self._running or self._uses)
             await self._wait(sessions.end_at(self._request.group, self.view, is_used=is_used))
         for task in self._running.values() if self.end is not None else ():
             task.cancel()
         await workflow.wait_condition(lambda: not self._running)
+        if script is not None:
+            await script
         if self.end is not None:
             await self._note(state=SessionState.STOPPING, end=self.end)
 
@@ -257,20 +262,26 @@ class Session:
             return
         self.is_full = self._runs >= _MOST_RUNS or workflow.info().is_continue_as_new_suggested()
 
+    async def _begun_script(self) -> asyncio.Task[None] | None:
+        if self._request.runs is None or self.end is not None:
+            return None
+        script = asyncio.create_task(self._scripted(self._request.runs))
+        if not workflow.patched(_BESIDE):
+            await script
+        return script
+
     async def _scripted(self, runs: tuple[SessionRun, ...]) -> None:
         for place, asked in enumerate(runs):
             if self.end is not None:
                 return
-            self.results.append(await self.ran(asked, _name_of(place, asked)))
+            try:
+                self.results.append(await self.ran(asked, _name_of(place, asked)))
+            except ApplicationError:  # it ended while this run waited for its turn, or has no such step
+                self.ask(SessionEnd.FAILED_STEP)
         self.ask(SessionEnd.DONE)
 
-    @property
-    def _earlier(self) -> list[tuple[int, SessionRun]]:
-        """What an earlier run of the workflow has made of the script."""
-        return list(enumerate(self._request.runs or ()))[: self._made_before]
-
     async def _made_earlier(self, place: int, asked: SessionRun) -> ToolResult:
-        """As its record has it."""
+        """By an earlier run of the workflow: as its record has it."""
         call_id, step = sessions.call_id_in(self.view.session_id, _name_of(place, asked)), self.require_step(asked)
         lost = Finished(error=ToolError(type=ErrorType.EXECUTION_ERROR, message="Its result was not recorded."))
         try:
@@ -340,9 +351,8 @@ class Session:
                 return
             await self._pause(sessions.pause_of(attempts))
         self._confirmed = Finished(output=result.result, is_reference=result.is_reference, error=result.error)
-        await self._answer_stops()
-        at = workflow.now()
-        await self._note(state=SessionState.STOPPED, ended_at=at, error=None)
+        await self._answer(*self._stops)
+        await self._note(state=SessionState.STOPPED, ended_at=workflow.now(), error=None)
 
     async def _pause(self, pause: timedelta) -> None:
         """Before the stop is tried again; shorter where somebody asks for it."""
@@ -351,23 +361,14 @@ class Session:
         except TimeoutError:
             return
 
-    async def _answer_stops(self) -> None:
+    async def _answer(self, *stops: AdoptedCall) -> None:
         """Calls of the stop that came too late to be it: nothing is stopped twice."""
-        for asked in self._stops:
-            await self._answer_stop(asked)
-
-    async def _answer_stop(self, asked: AdoptedCall) -> None:
-        if self._confirmed is not None:
+        for asked in stops if self._confirmed is not None else ():
             await adopted(asked, self._mark, instead=self._confirmed)
 
     @property
     def _asker(self) -> AdoptedCall | None:
-        """Who asks first by a call that stops what was launched; signals may come from anybody."""
-        step = the_step(self._request.group, GroupRole.STOP)
-        for asked in self._stops:
-            if asked.call.tool_id == step.tool_id and names_session(step, self.view.launched, asked.call.params):
-                return asked
-        return None
+        return first_stop(self._request.group, self.view.launched, self._stops)
 
     async def _stop_call(self, asker: AdoptedCall | None) -> ToolResult:
         """Somebody's call of the stop, or one of the session's own. Raises NoSuchFieldError."""
@@ -385,12 +386,14 @@ class Session:
         await self._note(state=SessionState.FAILED, end=end, error=error, ended_at=workflow.now(), alert=alert)
 
     async def _note(self, *, alert: str = "", **changes: object) -> None:
-        group = self._request.group
-        view = self.view.model_copy(update=changes)
-        self.view = view.model_copy(update={"cost_usd": sessions.cost_usd(group, view, workflow.now())})
+        self._change(**changes)
+        view = self.view
         workflow.set_current_details(f"{view.state}, {view.runs} runs" + (f", ends: {view.end}" if view.end else ""))
-        step = SessionStep(group=group, view=self.view, alert=alert)
+        step = SessionStep(group=self._request.group, view=view, alert=alert)
         await surely(lambda: workflow.execute_local_activity(stubs.note_session, step, **options.session_note(view.state.value)))
+
+    def _change(self, **changes: object) -> None:
+        self.view = sessions.reckoned(self._request.group, self.view.model_copy(update=changes), workflow.now())
 
 
 def _name_of(place: int, asked: SessionRun) -> str:

@@ -42,7 +42,7 @@ class ToolGroup:
         living.result()
         if not session.is_over:
             workflow.continue_as_new(session.life)
-        return SessionAccount(session=session.view, results=tuple(session.results))
+        return SessionAccount(session=session.view, results=sessions.accounted(session.results))
 
     @workflow.query(name=names.SESSION)
     def session(self, *_: JsonValue) -> SessionView | None:

@@ -13,6 +13,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sessions import GroupUse, OpenSession, SessionAccount, SessionRun
 from toolagent_service import stubs
 from toolagent_service.contracts.sessions import SessionLife
+from toolagent_service.groups.roles import look_in
 from toolagent_service.groups.sessions import NoSuchStepError, step_of
 from workflows import options
 from workflows.groups.tool_group import ToolGroup
@@ -29,6 +30,8 @@ class UseGroup:
         if group is None:
             message = f"There is no group {use.group_id!r}. GET /groups lists what there is."
             raise ApplicationError(message, type=ErrorType.TOOL_NOT_FOUND.value, non_retryable=True)
+        if (look := look_in(group, use.params)) is not None:
+            raise ApplicationError(look, type=ErrorType.VALIDATION_ERROR.value, non_retryable=True)
         for asked in use.runs:
             _require_step(group, asked)
         session_id = f"session-{workflow.uuid4().hex}"

@@ -8,7 +8,8 @@ from toolagent.contracts.manifest import ToolStatus
 
 async def _check(asked: Asked, _: Sources) -> Asked:
     manifest = asked.manifest
-    if manifest.status is ToolStatus.ACTIVE:
+    # One that was deactivated still ends what it is the stop of.
+    if manifest.status is ToolStatus.ACTIVE or (asked.is_stop and manifest.status is ToolStatus.INACTIVE):
         return asked
     message = f"Version {manifest.version} of tool {manifest.tool_id!r} is {manifest.status.value} and cannot be called."
     # Waiting helps for a version that is being made, not for one that was deactivated.

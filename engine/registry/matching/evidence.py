@@ -5,7 +5,7 @@ import re
 import tantivy
 
 from engine.registry.matching.texts import text_of
-from engine.registry.matching.words import telling_words, words_of
+from engine.registry.matching.words import HAN, telling_words, words_of
 from toolagent.contracts.manifest import ToolManifest
 
 _BRITISH = re.compile(r"(?<=\w{3})is(?=(?:e|es|ed|er|ers|ing|ation|ations)$)")
@@ -13,9 +13,12 @@ _STEMMER = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).filter(ta
 
 
 def words_in_common(need: str, tool: ToolManifest) -> tuple[str, ...]:
-    """Words of the need in the order in which they are said, if the tool's summary has them; of English words the stem counts."""
+    """Words of the need in the order in which they are said, if the tool's summary has them; of English words the stem counts.
+
+    A single Chinese character is part of many words, and says nothing.
+    """
     said = {_stem(word) for word in words_of(text_of(tool).summary)}
-    return tuple(word for word in telling_words(need) if _stem(word) in said)
+    return tuple(word for word in telling_words(need) if _stem(word) in said and not HAN.fullmatch(word))
 
 
 def _stem(word: str) -> str:

@@ -20,6 +20,9 @@ _EVERY_S = 0.5
 _SETTLED_S = 2 * FRESH_S
 """Others place calls here for as long as they have not looked again."""
 
+_NOTED_S = 2.0
+"""How long after its call a launch may not be in the account of its session yet."""
+
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
@@ -43,7 +46,7 @@ class OwnDrain:
         kept = await self._residents.tools_on(self._host)
         for tool_id in self._tools.tool_ids():
             # Looked at last: it may have been called while another one was stopped.
-            if tool_id not in kept and tool_id not in self._intake.tools and not self._intake.is_open:
+            if tool_id not in kept and self._intake.unused_s(tool_id) > _NOTED_S and not self._intake.is_open:
                 await self._tools.forget(tool_id)
                 await self._routes.forget(tool_id, self._host)
         if self._intake.calls or kept or self._tools.tool_ids():

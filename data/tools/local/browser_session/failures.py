@@ -75,11 +75,12 @@ def host_not_allowed(host: str, why: str, field: str | None = None) -> Failure:
 
 def too_many(most: int) -> Failure:
     return Failure(
-        429,
-        "rejected",
+        503,
+        "unavailable",
         "too_many_sessions",
         f"There are {most} sessions here, and no more are started.",
         "Stop one with browser_stop; browser_sessions lists them.",
+        launched=False,
     )
 
 

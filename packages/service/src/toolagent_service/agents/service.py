@@ -40,6 +40,7 @@ MOST_TOOLS = 100
 """Tools that a chat remembers to have spoken of."""
 
 _WORD = re.compile(r"[a-z][a-z0-9_:-]*")
+_HAN = re.compile(r"[\u3400-\u9fff]")
 
 
 class Spoken(Protocol):
@@ -84,8 +85,10 @@ def forgotten(task_id: str) -> TaskOutcome:
     return TaskOutcome(task_id=task_id, tool_id="", status=TaskState.CANCELLED)
 
 
-def announced(outcome: TaskOutcome) -> str:
-    """What a chat says when a task has ended."""
+def announced(outcome: TaskOutcome, wish: str = "") -> str:
+    """What a chat says when a task has ended, in the language of the wish that it came from."""
+    if _HAN.search(wish):
+        return _announced_in_chinese(outcome)
     if not outcome.tool_id:
         return f"The task {outcome.task_id} is not known any more: it ended, and what was kept of it is gone. GET /tools lists all tools."
     match outcome.status:
@@ -99,6 +102,21 @@ def announced(outcome: TaskOutcome) -> str:
         case _:
             why = outcome.reason or "it does not say why."
             return f"The task {outcome.task_id} has failed: {why}\n\nGET /tasks/{outcome.task_id} has its log."
+
+
+def _announced_in_chinese(outcome: TaskOutcome) -> str:
+    if not outcome.tool_id:
+        return f"任务 {outcome.task_id} 已结束,但记录已被清除。GET /tools 列出全部工具。"
+    match outcome.status:
+        case TaskState.COMPLETED:
+            made = outcome.tool_ids or (outcome.tool_id,)
+            named = "、".join(f"`{tool_id}`" for tool_id in made)
+            ready = f"任务 {outcome.task_id} 已完成:{named} 现在可以调用。{outcome.reason}"
+            return f'{ready}\n\nPOST /run_tool {{"tool_id": "{made[0]}", "params": {{…}}}}'
+        case TaskState.CANCELLED:
+            return f"任务 {outcome.task_id} 已取消。{outcome.reason}"
+        case _:
+            return f"任务 {outcome.task_id} 失败:{outcome.reason or '没有说明原因。'}\n\nGET /tasks/{outcome.task_id} 有它的日志。"
 
 
 def _split(earlier: Sequence[Spoken]) -> tuple[Sequence[Spoken], Sequence[Spoken]]:

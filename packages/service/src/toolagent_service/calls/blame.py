@@ -15,6 +15,9 @@ _OF_THE_SERVICE = frozenset({"attempts", "lost_attempts", "cause"})
 _STEPS = ("step_lost", "step_faulty")
 """`reason` in details of a call that a step of ours could not bring to its end."""
 
+_OF_CIRCUMSTANCES = (409, 410, 423, 425, 429, 502, 504)
+"""`status_code` of answers that say how things are: in conflict, gone, locked, too many, or that a server of others failed."""
+
 _OF_THE_OPERATOR = frozenset({"secret", "dependencies", "content", "missing"})
 """In details of a tool that cannot start: something else than its files is not there."""
 
@@ -29,7 +32,8 @@ def is_own_fault(error: ToolError) -> bool:
         case ErrorType.OUTPUT_VALIDATION_ERROR:
             return True
         case ErrorType.EXECUTION_ERROR:
-            return process_end(error) is not None or not (details.keys() & _OF_THE_SERVICE or _is_our_end(details))
+            others = details.keys() & _OF_THE_SERVICE or _is_our_end(details) or details.get("status_code") in _OF_CIRCUMSTANCES
+            return process_end(error) is not None or not others
         case ErrorType.DEPENDENCY_ERROR:
             return not details.keys() & _OF_THE_OPERATOR
         case ErrorType.UNAVAILABLE:

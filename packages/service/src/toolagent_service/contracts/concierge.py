@@ -1,5 +1,6 @@
 """What the concierge answers, and what it would have done."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -26,6 +27,14 @@ class Intent(StrEnum):
     HELP = "help"
     UNDECIDED = "undecided"
     """No rule recognises it: a model decides better, where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What a conversation came to before: the tools of the last answer that has some, and the tasks begun in it, the newest first."""
+
+    tools: tuple[str, ...] = ()
+    task_ids: tuple[str, ...] = ()
 
 
 class Reply(AgentAnswer):

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from pydantic import JsonValue
 
 from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup
+from toolagent.contracts.sessions import AdoptedCall
 from toolagent.core.catalog.lifecycles import lifecycle_fault
-from toolagent_service.groups.sessions import NoSuchFieldError, field_of
+from toolagent_service.groups.sessions import NoSuchFieldError, field_of, the_step
 
 Part = tuple[ToolGroup, GroupStep]
 """A tool's role in a group."""
@@ -33,7 +34,18 @@ def is_look(part: Part, params: Mapping[str, JsonValue]) -> bool:
     """Whether a call of the launch only asks for one that was made."""
     group, step = part
     probe = group.verify
-    return step.role is GroupRole.LAUNCH and probe is not None and probe.tool_id == step.tool_id and probe.asks in params
+    if step.role is not GroupRole.LAUNCH or probe is None or probe.tool_id != step.tool_id or probe.asks is None:
+        return False
+    # Null stands for a param that was left out: then it launches.
+    return params.get(probe.asks) is not None
+
+
+def look_in(group: ToolGroup, params: Mapping[str, JsonValue]) -> str | None:
+    """Why these params of a launch begin no session: they look for a launch that was made, which may be another session's."""
+    step = group.step(GroupRole.LAUNCH)
+    if step is None or group.verify is None or not is_look((group, step), {**step.params, **params}):
+        return None
+    return f"params.{group.verify.asks}: it looks for an earlier launch and begins none. Leave it out."
 
 
 def names_session(step: GroupStep, launched: JsonValue, params: Mapping[str, JsonValue]) -> bool:
@@ -43,6 +55,13 @@ def names_session(step: GroupStep, launched: JsonValue, params: Mapping[str, Jso
     except NoSuchFieldError:
         return False
     return bool(bound) and all(_named(name, value, params) for name, value in bound.items())
+
+
+def first_stop(group: ToolGroup, launched: JsonValue, stops: Iterable[AdoptedCall]) -> AdoptedCall | None:
+    """Who asks first by a call that stops what was launched; signals may come from anybody."""
+    step = the_step(group, GroupRole.STOP)
+    named = (one for one in stops if one.call.tool_id == step.tool_id and names_session(step, launched, one.call.params))
+    return next(named, None)
 
 
 def _named(name: str, value: JsonValue, params: Mapping[str, JsonValue]) -> bool:

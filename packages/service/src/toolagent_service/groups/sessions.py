@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 
 from pydantic import JsonValue
 
-from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup, VerifyProbe
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
-from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionView
+from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.core.calls.results import TOO_LARGE, failed
 
 GONE = "gone"
 """`details.reason` of a stop that found nothing to stop."""
@@ -21,10 +22,13 @@ LOOKS = 7
 """So often, within a minute, a provider that does not know of a launch is asked before it counts as not made."""
 
 _LAUNCHES = 3
-_NOT_FOUND = frozenset({404, 410})
+_NOT_FOUND = (404, 410)
 _NOWHERE = "not_found"
-_REFUSED = frozenset({400, 401, 402, 403, 405, 413, 415, 422, 429})
-"""What HTTP servers answer that have done nothing."""
+_REFUSED = (400, 401, 402, 403, 405, 413, 415, 422, 429)
+"""What HTTP servers answer that have done nothing. Tuples: a tool may say anything in `details`, and not all of it can be hashed."""
+
+_ACCOUNT_BYTES = 1_700_000
+"""Of JSON. Temporal takes 2 MiB, and the launch's result is beside them."""
 
 _LONGEST_PAUSE = timedelta(minutes=5)
 _NEVER_H = 1e6
@@ -247,6 +251,29 @@ def end_at(group: ToolGroup, view: SessionView, *, is_used: bool) -> tuple[datet
     if limits.max_usd is not None and limits.usd_per_hour > 0 and view.launched_at is not None:
         ends.append((view.launched_at + timedelta(hours=min(limits.max_usd / limits.usd_per_hour, _NEVER_H)), SessionEnd.BUDGET))
     return min(ends, key=lambda end: end[0], default=None)
+
+
+def reckoned(group: ToolGroup, view: SessionView, now: datetime) -> SessionView:
+    """With what it has cost by now, and when it is stopped if nobody uses it until then."""
+    end = end_at(group, view, is_used=False) if view.state is SessionState.READY else None
+    return view.model_copy(update={"cost_usd": cost_usd(group, view, now), "ends_at": end[0] if end is not None else None})
+
+
+def accounted(results: Iterable[ToolResult]) -> tuple[ToolResult, ...]:
+    """As the account of a session carries them: those beyond what fits say where they are."""
+    told: list[ToolResult] = []
+    left = _ACCOUNT_BYTES
+    for result in results:
+        size = len(result.model_dump_json().encode("utf-8", "surrogatepass"))
+        told.append(result if size <= left else _left_out(result))
+        left -= size if size <= left else 0
+    return tuple(told)
+
+
+def _left_out(result: ToolResult) -> ToolResult:
+    message = f"The results of the session are too large to be told together. GET /tasks/{result.call_id} has this one."
+    wrong = ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"reason": TOO_LARGE, "outcome": "executed"})
+    return failed(result.call_id, result.tool_id, wrong, result.executed_at, execution_time=result.execution_time, metadata=result.metadata)
 
 
 def over_by(group: ToolGroup, result: ToolResult) -> SessionEnd | None:

@@ -8,7 +8,8 @@ So neither a category nor a few common words make a link. What one side names al
 """
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from toolagent.contracts.knowhub import KnowHubLink
@@ -35,9 +36,21 @@ _once = lru_cache(maxsize=1 << 14)
 
 
 def best_links(tool: ToolManifest, resources: Sequence[Resource]) -> tuple[KnowHubLink, ...]:
-    """Of all that reach the least score, the best first."""
-    found = [link for resource in resources if (link := link_of(tool, resource)).score >= LEAST]
+    """Of all that reach the least score, the best first.
+
+    A slug that several resources have is certain for none of them, where anything else links one of these: it came from there.
+    """
+    unnamed = tool.model_copy(update={"tool_slug_ids": ()})
+    shared = _shared(resource.slug for resource in resources if resource.slug in tool.tool_slug_ids)
+    explained = {one.slug for one in resources if one.slug in shared and link_of(unnamed, one).score >= LEAST}
+    judged = ((unnamed if resource.slug in explained else tool, resource) for resource in resources)
+    found = [link for said, resource in judged if (link := link_of(said, resource)).score >= LEAST]
     return tuple(sorted(found, key=lambda link: (-link.score, link.resource_id)))
+
+
+def _shared(slugs: Iterable[str]) -> frozenset[str]:
+    """Those that come more than once."""
+    return frozenset(slug for slug, count in Counter(slugs).items() if count > 1)
 
 
 def link_of(tool: ToolManifest, resource: Resource) -> KnowHubLink:

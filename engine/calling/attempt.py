@@ -108,6 +108,8 @@ class QueuedAttempt(Attempt):
         super().__init__(plan, entry, host)
         self._calls, self._turn, self._claim = calls, turn, claim
         self._sends = 0
+        self.was_marked = False
+        """It was once committed that the request leaves, and with that the claim."""
 
     @property
     def left_s(self) -> float:
@@ -119,6 +121,7 @@ class QueuedAttempt(Attempt):
         """Raises AlreadySent when earlier attempts may have reached a tool that may not be asked again, or the call is settled."""
         record = await record_of(self.plan, self.entry.manifest, self._turn.workflow_id, self._turn.run_id)
         self._sends = await self._calls.mark_sent(record, again=self.plan.repeatable, claim=self._claim)
+        self.was_marked = self.was_marked or self._sends > 0
         if not 0 < self._sends <= MAX_SENDS:
             raise AlreadySent
         self._turn.sending()

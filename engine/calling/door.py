@@ -20,12 +20,13 @@ from toolagent.contracts.calls import CallMode, ErrorType, ToolCall, ToolError, 
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.calls.idempotency import fingerprint, is_generated
+from toolagent.core.calls.json_size import MAX_STARTED_VALUES, excess_of
 from toolagent.core.calls.results import failed, key_conflict
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.schemas import FILE_PATH, mentions_format
 from toolagent.validation.versions import NotARangeError
 from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
-from toolagent_service.calls.ways import WayFacts, way_of
+from toolagent_service.calls.ways import MOST_LEVELS, WayFacts, way_of
 from toolagent_service.contracts.lanes import LaneMode, Way
 
 _PATIENCE_S = 5.0
@@ -52,9 +53,10 @@ class Door:
 
     async def make(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
         """The call's result, or by whom it is had. `is_new`: nobody else has this id. Raises LaneRefusedError, LanePendingError."""
-        size = len(call.model_dump_json(exclude_defaults=True).encode())
+        text = call.model_dump_json(exclude_defaults=True).encode()
+        size, is_deep = len(text), excess_of(text, MAX_STARTED_VALUES, MOST_LEVELS) is not None
         try:
-            if await self._way(call, size) is Way.WORKFLOW:
+            if await self._way(call, size, is_deep=is_deep) is Way.WORKFLOW:
                 return Elsewhere(None) if is_new else await self._given_away(call, call_id)
             return await self._made(call, call_id, size, is_new=is_new)
         except StoreUnavailableError:
@@ -89,10 +91,10 @@ class Door:
                     answer = await self._claimed(flight.claim, call)
                     if not isinstance(answer, Claim):
                         return answer
-                    flight.claim, flight.is_accepted = answer, True
+                    flight.claim, flight.is_accepted, flight.is_cancelled = answer, True, answer.is_cancelled
                 taken = self._lane.take(flight)
         except LaneFullError as error:
-            if not is_new and (answer := await self._accepted_before(flight.claim, call)) is not None:
+            if not is_new and (answer := await self._had_before(flight, error)) is not None:
                 return answer
             raise LaneRefusedError(_unavailable(flight, f"{error} Try again in a moment.", sent=False)) from error
         return await self._ended(taken, flight)
@@ -126,7 +128,7 @@ class Door:
         """Write down that a call is to end; False when no door has it. Raises StoreUnavailableError."""
         return await self._tables.claims.cancel(call_id) is not None
 
-    async def _way(self, call: ToolCall, size: int) -> Way:
+    async def _way(self, call: ToolCall, size: int, *, is_deep: bool) -> Way:
         try:
             entry = await self._tables.tools.find(call.tool_id, call.version) if self._mode is not LaneMode.OFF else None
         except NotARangeError:
@@ -141,6 +143,7 @@ class Door:
                 streams=call.stream,
                 names_files=mentions_format(manifest.input_schema, FILE_PATH) or mentions_format(manifest.output_schema, FILE_PATH),
                 params_bytes=size,
+                is_deep=is_deep,
                 is_ready=self._is_ready(entry),
                 has_effects=manifest.side_effect_scope is not SideEffectScope.NONE,
                 may_ask=may_ask(call.listens, entry),
@@ -161,10 +164,20 @@ class Door:
         # It has a workflow of its own, or gets one, which waits for the door that has it.
         return Elsewhere(claim.call_id)
 
+    async def _had_before(self, flight: Flight, full: LaneFullError) -> ToolResult | Elsewhere | None:
+        """As `_accepted_before`; where that cannot be known nothing is started, since the many that find a full lane would all be."""
+        try:
+            return await self._accepted_before(flight.claim, flight.call)
+        except StoreUnavailableError as error:
+            said = f"{full} The database does not say whether this call was accepted before. Try again in a moment."
+            raise LanePendingError(_unavailable(flight, said, outcome="unknown")) from error
+
     async def _accepted_before(self, claim: Claim, call: ToolCall) -> ToolResult | Elsewhere | None:
         """By whom a call is had that was accepted earlier, here or elsewhere; None where it was not."""
         if self._claiming[claim.call_id]:
             return Elsewhere(claim.call_id)
+        if not await self._tables.claims.is_known(claim.call_id):
+            return None
         held = await self._tables.claims.get(claim.call_id)
         if held is None:
             return await self._recorded(claim, call)

@@ -240,8 +240,9 @@ class Lane:
         await self._send(LaneBatch(calls=tuple(map(_as_sent, batch))))
 
     def _note(self, error: Exception) -> None:
-        self._last_error = str(error) or type(error).__name__
-        if not isinstance(error, LaneUnreachableError | StoreUnavailableError):
+        is_foreseen = isinstance(error, LaneUnreachableError | StoreUnavailableError)
+        self._last_error = str(error) if is_foreseen else type(error).__name__
+        if not is_foreseen:
             _log.warning("lane_fails", then="it is tried again", exc_info=error)
 
     async def _answered(self, asking: Awaitable[None]) -> None:

@@ -76,7 +76,7 @@ class LaneMaking:
             call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id, is_new=True, alone=True
         )
         try:
-            decision = await self._admissions.admit(request, _HERE)
+            decision = await self._admissions.admit(request, _HERE, flight.claim if flight.is_accepted else None)
             if isinstance(decision.admission, Answered):
                 return decision.admission.result
             if not isinstance(decision.admission, Admitted) or decision.entry is None:
@@ -98,8 +98,8 @@ class LaneMaking:
         async with slot, work():
             outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
         flight.is_settling = True
-        # What acts was accepted with the mark that it was sent.
-        flight.is_accepted = flight.is_accepted or (isinstance(attempt, QueuedAttempt) and attempt.was_sent)
+        # What acts was accepted with the mark that it was sent, also where the tool was not reached.
+        flight.is_accepted = flight.is_accepted or (isinstance(attempt, QueuedAttempt) and attempt.was_marked)
         claim = flight.claim if flight.is_accepted else None
         settling = SettleRequest.model_construct(plan=attempt.plan, outcome=outcome, workflow_id=turn.workflow_id, run_id=turn.run_id)
         settle = partial(self._settlements.settle_with, attempt.entry, settling, claim)

@@ -12,6 +12,7 @@ from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.plans import longest_s, plan_of
 from engine.calls.settlement import settled_unmade
+from engine.store.claims import Claim
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Finished, Held, Placement, PlaceRequest
@@ -31,10 +32,11 @@ class Admissions:
     def __init__(self, sources: Sources, placements: Placements, places: Places, memberships: Memberships) -> None:
         self._sources, self._placements, self._places, self._memberships = sources, placements, places, memberships
 
-    async def admit(self, request: AdmitRequest, here: Placement | None = None) -> Decision:
+    async def admit(self, request: AdmitRequest, here: Placement | None = None, claim: Claim | None = None) -> Decision:
         """A plan for the call, or its answer: an earlier one under the same id, or why it is refused.
 
-        `here` is where it is made, if no queue is to be chosen.
+        `here` is where it is made, if no queue is to be chosen; `claim` that of the process that makes it. Raises OvertakenError where
+        the call is refused and somebody else has it by now.
         """
         asked = Asked(
             request.call_id, request.call, fingerprint(request.call), request.call.params, is_new=request.is_new, is_stop=request.is_stop
@@ -53,7 +55,7 @@ class Admissions:
             return Decision(Answered(result=before.result))
         except Refused as refusal:
             end = Finished(error=refusal.error, validation_errors=refusal.issues)
-            return Decision(Answered(result=await settled_unmade(request, end, self._places)))
+            return Decision(Answered(result=await settled_unmade(request, end, self._places, claim)))
         return Decision(Admitted(plan=plan_of(asked, self._sources.limits, placement, request.session)), asked.found)
 
     async def give_up(self, request: AdmitRequest, lost: int) -> Answered:

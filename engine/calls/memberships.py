@@ -39,7 +39,7 @@ class Memberships:
         self._groups, self._sessions, self._calls = groups, sessions, calls
         self._parts: Mapping[str, tuple[Part, ...]] = {}
         self._read_at = float("-inf")
-        self._reading = asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
 
     async def has_role(self, tool_id: str) -> bool:
         return bool(await self._parts_of(tool_id))
@@ -83,9 +83,16 @@ class Memberships:
 
     async def _parts_of(self, tool_id: str) -> tuple[Part, ...]:
         if time.monotonic() - self._read_at >= _MAX_AGE_S:
-            asked_at = time.monotonic()
-            async with self._reading:
-                if asked_at >= self._read_at + _MAX_AGE_S:  # else read meanwhile, for all that wait here
-                    began_at = time.monotonic()
-                    self._parts, self._read_at = parts_of(await self._groups.with_lifecycle()), began_at
+            # One reading for all: thousands of calls at once would wait for the few connections that there are.
+            if self._reading is None:
+                self._reading = asyncio.create_task(self._read(), name="read the groups")
+                self._reading.add_done_callback(lambda task: task.cancelled() or task.exception())
+            await asyncio.shield(self._reading)
         return self._parts.get(tool_id, ())
+
+    async def _read(self) -> None:
+        began_at = time.monotonic()
+        try:
+            self._parts, self._read_at = parts_of(await self._groups.with_lifecycle()), began_at
+        finally:
+            self._reading = None

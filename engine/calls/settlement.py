@@ -73,15 +73,15 @@ async def settled(ended: Ended, places: Places) -> ToolResult:
     return ended.result
 
 
-async def settled_unmade(request: AdmitRequest, end: Finished, places: Places) -> ToolResult:
-    """The result of a call that is not made: it was refused, or has its end from elsewhere."""
+async def settled_unmade(request: AdmitRequest, end: Finished, places: Places, claim: Claim | None = None) -> ToolResult:
+    """The result of a call that is not made: it was refused, or has its end from elsewhere. Raises OvertakenError."""
     metadata: dict[str, JsonValue] = {**request.session.model_dump()} if request.session else {}
     call_id, tool_id = request.call_id, request.call.tool_id
     if end.error is not None:
         result = failed(call_id, tool_id, end.error, now(), validation_errors=end.validation_errors, metadata=metadata)
     else:
         result = succeeded(call_id, tool_id, end.output, now(), execution_time=0.0, metadata=metadata, is_reference=end.is_reference)
-    return await settled(Ended(record_of_refused(request), result, was_started=False), places)
+    return await settled(Ended(record_of_refused(request), result, was_started=False, claim=claim), places)
 
 
 def _known(outcome: Finished) -> str:

@@ -34,6 +34,7 @@ _HELD = select(claims.c.call_id, claims.c.fingerprint, claims.c.owner, claims.c.
 # In one order, so that two transactions never wait for each other. SQLite has one at a time, and knows no such locks.
 _LOCKED = _HELD.order_by(claims.c.call_id).with_for_update()
 _SETTLED = select(calls.c.call_id).where(calls.c.call_id.in_(bindparam("calls", expanding=True)), calls.c.settled_at.is_not(None))
+_RECORDED = select(calls.c.call_id).where(calls.c.call_id.in_(bindparam("calls", expanding=True)))
 _ENDED = select(claims.c.call_id).join(calls, calls.c.call_id == claims.c.call_id).where(calls.c.settled_at.is_not(None))
 
 
@@ -63,6 +64,7 @@ class ClaimTable:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._taking = GroupCommit[_Asked](database, _take)
+        self._looking = GroupCommit[_Looked](database, _look)
 
     async def take(self, claim: Claim, call: ToolCall) -> tuple[Standing, Claim]:
         """Accept the call on behalf of the claim's owner: once this returns, it ends with a result whatever dies. Else, who has it."""
@@ -82,6 +84,12 @@ class ClaimTable:
         async with self._database.read() as connection:
             row = (await connection.execute(select(claims).where(claims.c.call_id == call_id))).mappings().one_or_none()
         return None if row is None else _claim(dict(row))
+
+    async def is_known(self, call_id: str) -> bool:
+        """Whether the call was accepted or has a record. Those who ask at once share a transaction, which writes nothing."""
+        looked = _Looked(call_id)
+        await self._looking.write(looked)
+        return looked.is_known
 
     async def cancel(self, call_id: str) -> str | None:
         """Write down that the call is to end; its owner, None where nobody has it."""
@@ -181,6 +189,19 @@ async def _take(connection: AsyncConnection, unordered: Sequence[_Asked]) -> Non
             one.standing = "settled" if one.claim.call_id in settled else "ours" if is_ours else "held"
         # On PostgreSQL another door may withdraw a claim between our statements: then it is free.
         asked = [one for one in asked if one.claim.call_id not in held and one.claim.call_id not in settled]
+
+
+@dataclass(slots=True)
+class _Looked:
+    call_id: str
+    is_known: bool = False
+
+
+async def _look(connection: AsyncConnection, asked: Sequence[_Looked]) -> None:
+    ids = [one.call_id for one in asked]
+    known = {*await held_claims(connection, ids), *(await connection.execute(_RECORDED, {"calls": ids})).scalars()}
+    for one in asked:
+        one.is_known = one.call_id in known
 
 
 @lru_cache

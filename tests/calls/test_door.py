@@ -203,3 +203,11 @@ async def test_a_tool_that_has_a_role_in_a_group_takes_no_lane(front: Front, dat
     await GroupTable(database).replace([ToolGroup.model_validate({**fields, "steps": steps})])
     assert await front.door.make(ToolCall(tool_id="pure"), "call-87654321", is_new=True) == Elsewhere(None)
     assert not front.stage.batches
+
+
+async def test_a_call_too_deep_for_a_batch_takes_no_lane(front: Front) -> None:
+    deep: JsonValue = 1
+    for _ in range(185):
+        deep = {"a": deep}
+    assert await front.door.make(call(deep=deep), "call-87654321", is_new=True) == Elsewhere(None)
+    assert not front.stage.batches

@@ -285,6 +285,8 @@ async def test_a_lane_is_silent_also_where_its_batches_cannot_be_written_down(st
     stage.lane.take(flight(1))
     await asyncio.sleep(0.01)
     assert stage.lane.silent_s > 0
+    # Anybody may read that: what nobody foresaw may quote parameters.
+    assert stage.lane.figures.last_error == "ValueError"
 
 
 async def test_a_call_that_is_cancelled_while_it_waits_is_not_made(stage: Stage) -> None:

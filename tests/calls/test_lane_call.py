@@ -18,6 +18,7 @@ from engine.calling.lane_call import LaneMaking
 from engine.calls.cached_tools import CachedTools
 from engine.calls.call_folders import CallFolders
 from engine.calls.large_results import LargeResults
+from engine.network.ports import free_port
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.running.supervisor import Supervisor
@@ -98,6 +99,8 @@ async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerato
             ("acts", SideEffectScope.LOCAL_STATE, 2),
         ):
             await registry.register(ToolManifest(tool_id=tool_id, name="T", side_effect_scope=scope, timeout_s=timeout_s), (source,))
+        nowhere = RemoteSource(remote_url=f"http://127.0.0.1:{free_port()}")
+        await registry.register(ToolManifest(tool_id="far", name="T", side_effect_scope=SideEffectScope.LOCAL_STATE), (nowhere,))
         harmless = LaneMaking(
             cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=False
         )
@@ -167,6 +170,36 @@ async def test_who_was_overtaken_while_the_tool_worked_settles_nothing(bench: Be
     assert await made is None
     record = await desk.calls.get(overtaken.call_id)
     assert record is None or record.result is None
+
+
+@pytest.mark.promise("never-twice")
+async def test_who_was_overtaken_before_its_tool_was_removed_refuses_nothing(bench: Bench, desk: Desk) -> None:
+    overtaken = flight("removed", is_accepted=True)
+    await bench.claims.take(overtaken.claim, overtaken.call)
+    await bench.claims.take_over(overtaken.claim, WORKFLOW)
+    assert await bench.make(overtaken) is None
+    assert await desk.calls.get(overtaken.call_id) is None
+    refused = await bench.make(flight("removed", 2))
+    assert refused is not None
+    assert refused.error_type is ErrorType.TOOL_NOT_FOUND
+
+
+@pytest.mark.promise("never-twice")
+@pytest.mark.parametrize("is_overtaken", [False, True])
+async def test_who_was_overtaken_after_it_had_not_reached_its_tool_settles_nothing(bench: Bench, desk: Desk, *, is_overtaken: bool) -> None:
+    """It had brought its claim along with the mark that it was sent, which is taken back."""
+    asked = flight("far")
+
+    @asynccontextmanager
+    async def work() -> AsyncGenerator[None]:
+        yield
+        if is_overtaken:
+            assert await bench.claims.take_over(asked.claim, WORKFLOW)
+
+    result = await bench.make(asked, work)
+    record = await desk.calls.get(asked.call_id)
+    assert record is not None
+    assert (result is None, record.result) == (is_overtaken, result)
 
 
 async def test_what_is_in_hand_when_the_host_begins_to_drain_ends_and_nothing_more_is_ready(bench: Bench) -> None:

@@ -36,7 +36,7 @@ class LaneRefusedError(Exception):
 
 
 class LanePendingError(Exception):
-    """The call was accepted and goes on; `result` says why it has no answer yet."""
+    """The call has no answer yet; `result` says why. It was accepted and goes on, or nobody can say now whether it was."""
 
     def __init__(self, result: ToolResult) -> None:
         super().__init__(result.call_id)

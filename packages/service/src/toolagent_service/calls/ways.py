@@ -8,6 +8,9 @@ from toolagent_service.contracts.lanes import LaneMode, Way
 MOST_BYTES = 64 * 1024
 """Of parameters; what is larger would make its batch a burden to the others of it."""
 
+MOST_LEVELS = 180
+"""Of lists and objects in a call; its batch adds some, and one that cannot be read would be refused with all of its calls."""
+
 SLOW_S = 0.1
 """What is always longer than this needs no lane. What is sometimes longer moves: that costs little more than a workflow at once. Under
 load every tool is slow now and then, and must come back to its lane."""
@@ -24,6 +27,7 @@ class WayFacts:
     params_bytes: int
     is_ready: bool
     has_effects: bool
+    is_deep: bool = False
     has_role: bool = False
     may_ask: bool = False
     quick_s: float | None = None
@@ -46,7 +50,11 @@ REASONS: tuple[Reason, ...] = (
     Reason("acts", "the tool has side effects, and `TOOL_AGENT_LANES` is not `all`", lambda facts: _acts(facts)),
     Reason("role", "the tool has a role in a group with a lifecycle", lambda facts: facts.has_role),
     Reason("files", "a parameter may name a file", lambda facts: facts.names_files),
-    Reason("large", "the parameters are larger than 64 KiB", lambda facts: facts.params_bytes > MOST_BYTES),
+    Reason(
+        "large",
+        "the parameters are larger than 64 KiB, or nested more than 178 levels deep",
+        lambda facts: facts.params_bytes > MOST_BYTES or facts.is_deep,
+    ),
     Reason("not_ready", "this process has not started the tool, or has no connection to it", lambda facts: not facts.is_ready),
     Reason("slow", "nine in ten of its calls of the last minute took longer than 0.1 s", lambda facts: (facts.quick_s or 0.0) > SLOW_S),
 )

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Generator
 from pathlib import Path
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import httpx2
@@ -12,17 +12,14 @@ from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl, JsonValue
 from sqlalchemy import select, table, text
 from starlette.responses import JSONResponse, RedirectResponse, Response
-from typer.testing import CliRunner
 
 from engine.runtimes.failures import NotSent
 from engine.runtimes.mcp.oauth.logins import LOGIN_REQUIRED
 from engine.store.database import Database
 from engine.store.mcp_servers import McpServerRows
 from tests.api.conftest import BASE_URL, House, browse, logins_at, reached_by, registered_servers, with_doors
-from tests.api.serving import served
 from tests.api.test_mcp_servers import refused, register, secrets_in
 from tests.mcp_servers.authorized import Authorized, authorized, visited
-from toolagent.cli.app import app as command_line
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.mcp_oauth import McpOAuth
 from toolagent.contracts.mcp_servers import McpServer, McpServerSpec, McpTransport
@@ -387,36 +384,3 @@ async def test_a_renewal_that_is_under_way_is_waited_for(house: House, site: Aut
     await logins.close()
     assert "client " in str(await reached_by(logins_at(database, tmp_path), entry))
     assert site.doorman.refreshed == 1
-
-
-@pytest.mark.parametrize("words", [("add", "far", "URL"), ("login", "far")])
-async def test_the_command_line_shows_the_url_and_waits(house: House, site: Authorized, words: tuple[str, ...]) -> None:
-    if words[0] == "login":
-        await register(house, "far", url=site.url)
-    async with served(house.dependencies) as url:
-        given = [site.url if word == "URL" else word for word in words]
-        running = asyncio.create_task(asyncio.to_thread(CliRunner().invoke, command_line, ["mcp", *given, "--url", url]))
-        async with asyncio.timeout(60), httpx.AsyncClient() as browser:
-            # One that leads back to this front door is what the command has begun.
-            while quote(url, safe="") not in (login_url := str((await house.http.get("/mcp_servers/far")).json().get("login_url"))):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-            assert (await browser.get(await visited(login_url))).status_code == 200
-            result = await running
-    assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, ["  far_whoami"])
-    assert (login_url in result.stderr, "failed" in result.stderr) == (True, False)
-
-
-async def test_the_command_line_ends_with_1_where_there_was_no_login(
-    house: House, site: Authorized, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("toolagent.cli.mcp._EXCHANGE_S", 1.0)
-    await logged_in(house, site)
-    site.doorman.refuses = "access_denied"
-    async with served(house.dependencies) as url:
-        running = asyncio.create_task(asyncio.to_thread(CliRunner().invoke, command_line, ["mcp", "login", "far", "--url", url]))
-        async with asyncio.timeout(60), httpx.AsyncClient() as browser:
-            while (login_url := (await shown(house)).login_url) is None:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-            assert (await browser.get(await visited(login_url))).status_code == 400
-            result = await running
-    assert (result.exit_code, result.stdout, "There was no login" in result.stderr) == (1, "", True)

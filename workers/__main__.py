@@ -12,6 +12,7 @@ from rich.console import Console
 from workers.collector import paused
 from workers.failures import CannotRun
 from workers.logs import configure_logging
+from workers.open_files import allow_many
 from workers.settings.environment import environment
 from workers.settings.whole import Settings, unread, unusable
 
@@ -69,6 +70,7 @@ def main(arguments: list[str]) -> int:
         console.print(_USAGE, markup=False)
         return 2
     configure_logging(settings.log.log_level, settings.log.log_format)
+    allow_many()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_run(command, settings))

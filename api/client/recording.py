@@ -12,7 +12,7 @@ from toolagent.core.failures import StoreUnwritableError
 
 _LOOK_S = 0.5
 _ROOM_KNOWN_S = 0.05
-"""How long a look at the free room counts. Hundreds of calls a second would each make one."""
+"""How long a look that found room counts. Hundreds of calls a second would each make one."""
 
 _CALM_S = 5.0
 """How often everything is written to while all is well."""
@@ -101,7 +101,7 @@ class Recording:
         self._said = told
 
     def _now(self) -> StoreUnwritableError | None:
-        if time.monotonic() - self._looked_at >= _ROOM_KNOWN_S:
+        if self._no_room is not None or time.monotonic() - self._looked_at >= _ROOM_KNOWN_S:
             self._no_room, self._looked_at = self._look_at_room(), time.monotonic()
         if self._no_room is not None:
             return self._no_room

@@ -59,6 +59,7 @@ OWN_READERS = {
     "engine/runtimes/docker/building/build_request.py": "of the Docker engine, which is trusted with the machine",
     "packages/toolagent/src/toolagent/client/http.py": "below a bounding hook",
     "engine/runtimes/mcp/oauth/sending.py": "in pieces, up to 256 KiB",
+    "engine/runtimes/mcp/oauth/flow.py": "of the request that it sends; answers come from sending, whole",
     "packages/toolagent/src/toolagent/client/http_files.py": "below a bounding hook",
     "packages/toolagent/src/toolagent/client/mcp_bridge.py": "in pieces, of the service that the user names",
     "packages/toolagent/src/toolagent/testing/servers/recorder.py": "below a bounding hook",

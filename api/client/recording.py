@@ -42,7 +42,7 @@ class Recording:
         self._bounds: set[asyncio.Timeout] = set()
 
     def require(self) -> None:
-        """Raises UnrecordableError. Costs a look at the free room of the disks, a few times a second."""
+        """Raises UnrecordableError. While there is room, its disks are looked at twenty times a second at most."""
         if (failure := self._now()) is not None:
             raise UnrecordableError(failure.cause, failure.told, was_sent=False)
 

@@ -112,9 +112,11 @@ class Lane:
         self._moves = asyncio.Semaphore(_MOVES_AT_ONCE)
         self._waiting: deque[Flight] = deque()
         self._sender: asyncio.Task[None] | None = None
+        self._unanswered: asyncio.Task[None] | None = None
+        self._due: asyncio.Future[None] | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._calls, self._begun, self._moved, self._last_error = 0, 0, 0, ""
-        self._expected = 0
+        self._expected, self._asking, self._size, self._is_made = 0, 0, 0, False
         self._lately: deque[tuple[float, int]] = deque()
         self._asked_at: float | None = None
         self._is_closed = False
@@ -173,6 +175,7 @@ class Lane:
         known = self._flights.setdefault(flight.call_id, flight)
         if known is flight:
             self._waiting.append(flight)
+            self._look_if_due()
             if self._sender is None or self._sender.done():
                 self._asked_at = None
                 self._sender = asyncio.create_task(self._send_all(), name="lane")
@@ -196,6 +199,8 @@ class Lane:
         tasks = [self._task_of(flight, workflow_id, run_id) for flight in flights]
         if tasks:
             await asyncio.wait(tasks, timeout=self._budget_s)
+        self._is_made = True
+        self._look_if_due()
         known = {flight.call_id: flight for flight in flights}
         return tuple(LaneEnd(call_id=call.call_id, status=_status(known.get(call.call_id))) for call in asked)
 
@@ -203,7 +208,7 @@ class Lane:
         """Calls that no batch has taken end without a result; those that are made are waited for by nobody."""
         self._is_closed = True
         flights = [*self._flights.values()]
-        known = (self._sender, *(flight.task for flight in flights), *(flight.moving for flight in flights))
+        known = (self._sender, self._unanswered, *(flight.task for flight in flights), *(flight.moving for flight in flights))
         tasks = [task for task in known if task is not None]
         for task in tasks:
             task.cancel()
@@ -219,7 +224,7 @@ class Lane:
             # After all of them have come, and while Temporal is asked.
             self._preparing = asyncio.create_task(self._prepared(), name="prepare a batch")
             try:
-                await self._answered(self._sent(batch))
+                await self._told(batch)
                 pause_s, refusals = _PAUSE_S, refusals if singly else 0
             except Exception as error:  # noqa: BLE001 - whatever it is, the calls of the batch wait for their turn
                 self._note(error)
@@ -236,6 +241,33 @@ class Lane:
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
+    async def _told(self, batch: Sequence[Flight]) -> None:
+        """Returns once the lane is done with the batch; or earlier, when its calls are made and as many wait for the next."""
+        self._size, self._is_made, self._due = len(batch), False, asyncio.get_running_loop().create_future()
+        answer = asyncio.create_task(self._answered(self._sent(batch)), name="send a batch")
+        try:
+            await asyncio.wait((answer, self._due), return_when=asyncio.FIRST_COMPLETED)
+            if self._unanswered is not None and not answer.done():
+                await asyncio.wait((answer, self._unanswered), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            answer.cancel()
+            raise
+        if answer.done():
+            answer.result()
+        else:
+            self._unanswered = answer
+            answer.add_done_callback(self._note_failure)
+
+    def _note_failure(self, answer: "asyncio.Task[None]") -> None:
+        """Of a batch whose calls were made: they have their ends."""
+        self._unanswered = None
+        if not answer.cancelled() and isinstance(error := answer.exception(), Exception):
+            self._note(error)
+
+    def _look_if_due(self) -> None:
+        if self._is_made and self._due is not None and not self._due.done() and len(self._waiting) >= self._size:
+            self._due.set_result(None)
+
     async def _sent(self, batch: Sequence[Flight]) -> None:
         await self._send(LaneBatch(calls=tuple(map(_as_sent, batch))))
 
@@ -246,10 +278,13 @@ class Lane:
             _log.warning("lane_fails", then="it is tried again", exc_info=error)
 
     async def _answered(self, asking: Awaitable[None]) -> None:
-        if self._asked_at is None:
-            self._asked_at = time.monotonic()
-        await asking
-        self._asked_at = None
+        self._asking += 1
+        self._asked_at = self._asked_at or time.monotonic()
+        try:
+            await asking
+            self._asked_at = time.monotonic() if self._asking > 1 else None
+        finally:
+            self._asking -= 1
 
     def _next_batch(self, most: int) -> list[Flight]:
         batch: list[Flight] = []

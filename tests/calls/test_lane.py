@@ -77,6 +77,32 @@ async def test_calls_that_come_while_a_batch_is_under_way_go_together(stage: Sta
     assert all(result is not None and result.status == "success" for result in results)
 
 
+async def test_the_next_batch_goes_before_the_answer_to_one_whose_calls_are_made_once_as_many_wait(stage: Stage) -> None:
+    answer, answered = asyncio.Event(), 0
+
+    async def send(batch: LaneBatch) -> None:
+        nonlocal answered
+        await stage.send(batch)
+        await answer.wait()
+        answered += 1
+
+    lane = Lane(stage, send, stage.move)
+    stage.lane = lane
+    await stage.run(flight(1), flight(2))
+    one_more = asyncio.create_task(stage.run(flight(3)))
+    await asyncio.sleep(0.05)
+    assert len(stage.batches) == 1, "one waits, and two were made"
+    await stage.run(flight(4))
+    await one_more
+    assert len(stage.batches) == 2
+    third = asyncio.create_task(stage.run(flight(5), flight(6)))
+    await asyncio.sleep(0.05)
+    assert (len(stage.batches), answered) == (2, 0), "two have no answer yet"
+    answer.set()
+    await third
+    assert [len(batch) for batch in stage.batches] == [2, 2, 2]
+
+
 async def test_a_batch_is_bounded_in_bytes(stage: Stage) -> None:
     await stage.run(*(flight(number, 200 * 1024) for number in range(3)))
     assert [len(batch) for batch in stage.batches] == [1, 1, 1]

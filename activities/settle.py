@@ -4,7 +4,7 @@ from temporalio import activity
 
 from activities.faults import Faults
 from engine.calling.attempt import MAX_TRIES
-from engine.calls.settlement import Settlements
+from engine.calls.settlement import Settlements, without_output
 from engine.calls.steps import MOST_LOST, Steps
 from toolagent.contracts.calls import ToolResult
 from toolagent_service import step_names
@@ -25,7 +25,7 @@ class Settle:
             if earlier.count >= MAX_TRIES:
                 return await self._settlements.record_fault(request, earlier.count, earlier.told)
             result = await self._settled(request)
-        return result.model_copy(update={"result": None}) if result.result == request.outcome.output else result
+        return without_output(result, request.outcome)
 
     async def _settled(self, request: SettleRequest) -> ToolResult:
         async with self._steps.under_way("settle", request.plan.call_id) as lost:

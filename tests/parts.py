@@ -8,6 +8,10 @@ from pathlib import Path
 
 import uv
 
+from engine.calling.prompt_settlement import PromptSettlement
+from engine.calls.effects.ended import Places, SettledCalls
+from engine.calls.settlement import Settlements
+from engine.calls.steps import Steps, StepTrace
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.auditing.audit import Audit, NoAudit
 from engine.runtimes.docker.parts import DockerParts
@@ -26,7 +30,9 @@ from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.sandbox import Sandbox
+from engine.store.calls import CallTable
 from engine.store.database import Database
+from engine.store.lost_steps import LostStepTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.sandbox import SandboxPolicy
@@ -34,13 +40,17 @@ from workers.host.sandbox import identities
 from workers.host.scripts import indexes_of
 from workers.settings.environment import environment
 
-__all__ = ["bubblewrap", "container_parts", "installer_of", "launching", "sandboxing", "tool_registry"]
+__all__ = ["bubblewrap", "container_parts", "installer_of", "launching", "prompt_settlement", "sandboxing", "tool_registry"]
 
 _VARIABLES = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC"}
 
 
 def tool_registry(database: Database) -> ToolRegistry:
     return ToolRegistry(ToolTable(database), RouteTable(database))
+
+
+def prompt_settlement(registry: ToolRegistry, calls: CallTable, database: Database, trace: Path) -> PromptSettlement:
+    return PromptSettlement(Settlements(registry, Places(calls, SettledCalls())), Steps(StepTrace(trace), LostStepTable(database)))
 
 
 def container_parts(settings: DockerSettings, engine: Engine, **more: object) -> DockerParts:

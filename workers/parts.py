@@ -21,6 +21,7 @@ from engine.calling.fast_call import FastCall
 from engine.calling.host_tools import HostTools
 from engine.calling.intake import Intake
 from engine.calling.lane_call import LaneMaking
+from engine.calling.prompt_settlement import PromptSettlement
 from engine.calling.queued_call import QueuedCall
 from engine.calls.admission import Admissions
 from engine.calls.cached_tools import CachedTools, RenewedTools
@@ -260,10 +261,7 @@ class CallMaking:
             queue_timeout_s=settings.calls.queue_timeout_s,
         )
         results = LargeResults(
-            store.files,
-            inline_bytes=sizes.inline_result_bytes,
-            max_bytes=sizes.max_result_bytes,
-            max_values=sizes.max_result_values,
+            store.files, inline_bytes=sizes.inline_result_bytes, max_bytes=sizes.max_result_bytes, max_values=sizes.max_result_values
         )
         places = Places(store.calls, store.settled, store.durations, store.quarantine.note_crash)
 
@@ -319,7 +317,7 @@ def activities_of(
     steps = Steps(StepTrace(state.steps), store.lost_steps)
     return Activities(
         admit=Admit(making.admissions, making.fast, steps),
-        call=CallTool(making.queued, intake),
+        call=CallTool(making.queued, PromptSettlement(making.settlements, steps), intake),
         queued=making.queued,
         settle=Settle(making.settlements, steps),
         control=ControlTool(

@@ -112,7 +112,9 @@ async def carried_out(request: AdmitRequest, decision: Decision) -> ToolResult:
         case Answered(result=result):
             return result
         case Admitted(plan=plan):
-            outcome = Finished(error=CANCELLED_BEFORE) if decision.is_cancelled else await _call(plan)
+            outcome = Finished(error=CANCELLED_BEFORE) if decision.is_cancelled else await _call(plan, request)
+            if outcome.settled is not None:
+                return _whole(outcome.settled, outcome)
             settling = SettleRequest(plan=plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
             return await _settle(settling)
         case Grouped():
@@ -151,21 +153,22 @@ async def _admit(request: AdmitRequest) -> tuple[Admission, bool]:
     return admission, bool(heard)
 
 
-async def _call(plan: CallPlan) -> Finished:
+async def _call(plan: CallPlan, request: AdmitRequest) -> Finished:
     try:
-        return await _call_on_queue(plan)
+        return await _call_on_queue(plan, request)
     except (asyncio.CancelledError, FailureError) as error:
         return Finished(error=_not_finished(plan, error))
 
 
-async def _call_on_queue(plan: CallPlan) -> Finished:
+async def _call_on_queue(plan: CallPlan, request: AdmitRequest) -> Finished:
     give_up_at = workflow.now() + timedelta(seconds=plan.queue_timeout_s)
     patience = options.HOST_PATIENCE
     while True:
         left = max(give_up_at - workflow.now(), timedelta(seconds=1))
         try:
             waits = min(patience, left) if plan.placement.host else left
-            return await workflow.execute_activity(stubs.call_tool, CallRequest(plan=plan), **options.call(plan, waits))
+            asked = CallRequest(plan=plan, workflow_id=request.workflow_id, run_id=request.run_id)
+            return await workflow.execute_activity(stubs.call_tool, asked, **options.call(plan, waits))
         except ActivityError as error:
             # Nobody took it in time. Whoever answers now is alive; it may be the same host, only busy, and is left in peace longer.
             if not is_not_taken(error) or workflow.now() >= give_up_at:
@@ -181,9 +184,13 @@ async def _settle(request: SettleRequest) -> ToolResult:
         settled = await surely(lambda: workflow.execute_local_activity(stubs.settle, request, **options.settle(request.plan)))
     except FailureError as error:
         return _not_recorded(request, error)
-    # An earlier settlement stands, and comes whole.
-    is_ours = settled.status == "success" and settled.result is None and request.outcome.error is None
-    return settled.model_copy(update={"result": request.outcome.output}) if is_ours else settled
+    return _whole(settled, request.outcome)
+
+
+def _whole(settled: ToolResult, outcome: Finished) -> ToolResult:
+    """With its output. An earlier settlement stands, and comes whole."""
+    is_ours = settled.status == "success" and settled.result is None and outcome.error is None
+    return settled.model_copy(update={"result": outcome.output}) if is_ours else settled
 
 
 def _not_recorded(request: SettleRequest, error: BaseException) -> ToolResult:

@@ -84,6 +84,11 @@ async def settled_unmade(request: AdmitRequest, end: Finished, places: Places, c
     return await settled(Ended(record_of_refused(request), result, was_started=False, claim=claim), places)
 
 
+def without_output(result: ToolResult, outcome: Finished) -> ToolResult:
+    """Where that is the outcome's own: a message to Temporal has it once."""
+    return result.model_copy(update={"result": None}) if result.result == outcome.output else result
+
+
 def _known(outcome: Finished) -> str:
     return "executed" if outcome.error is None else "unknown"
 

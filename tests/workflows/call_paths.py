@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from tests.workflows.ends import Walk
 from tests.workflows.stage import AnyHandle, Stage
-from tests.workflows.steps import Steps, Unhurried, cancelled, plan_of
+from tests.workflows.steps import Steps, Unhurried, cancelled, plan_of, settled
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.core.calls.results import failed, succeeded
@@ -112,6 +112,10 @@ async def ordinary(stage: Stage) -> AnyHandle:
     """As the front door starts it, with its search attributes."""
     known = TypedSearchAttributes([SearchAttributePair(names.TOOL_ID, "echo"), SearchAttributePair(names.TASK_TYPE, "call")])
     return await play_call(stage, Steps(queue=f"{stage.queue}-calls"), f"{stage.queue}-calls", attributes=known)
+
+
+async def settled_by_its_attempt(stage: Stage) -> AnyHandle:
+    return await play_call(stage, Steps(queue=f"{stage.queue}-calls", behaviour=settled), f"{stage.queue}-calls")
 
 
 async def from_elsewhere(stage: Stage) -> AnyHandle:
@@ -264,6 +268,7 @@ async def failure_said(stage: Stage) -> AnyHandle:
 
 PATHS: Mapping[str, Walk] = {
     "ordinary": Walk(ordinary, "success"),
+    "settled-by-its-attempt": Walk(settled_by_its_attempt, "success"),
     "from-elsewhere": Walk(from_elsewhere, "success"),
     "fast": Walk(fast, "success"),
     "told": Walk(told, "success"),

@@ -24,7 +24,7 @@ from toolagent_service.contracts.steps import (
     SettleRequest,
 )
 
-__all__ = ["PADDING", "Deliberate", "Preceded", "Steps", "Unadmitted", "Unhurried", "Unrecorded", "cancelled", "plan_of"]
+__all__ = ["PADDING", "Deliberate", "Preceded", "Steps", "Unadmitted", "Unhurried", "Unrecorded", "cancelled", "plan_of", "settled"]
 
 PADDING = "padding"
 """A parameter that a fast call does not answer with."""
@@ -50,6 +50,14 @@ def plan_of(request: AdmitRequest, *, queue: str = "default", host: str | None =
 
 async def answer(request: CallRequest) -> Finished:
     return Finished(output=request.plan.params, execution_time=0.25)
+
+
+async def settled(request: CallRequest) -> Finished:
+    """As the attempt of a worker that records what it knows."""
+    assert request.workflow_id == activity.info().workflow_id
+    plan = request.plan
+    result = succeeded(plan.call_id, plan.tool_id, None, activity.info().started_time, execution_time=0.25, metadata={})
+    return Finished(output=plan.params, execution_time=0.25, settled=result)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError, ApplicationErrorCategory
 from temporalio.worker import Worker
 
-from tests.workflows.steps import PADDING, Deliberate, Preceded, Steps, Unadmitted, Unhurried, Unrecorded, cancelled
+from tests.workflows.steps import PADDING, Deliberate, Preceded, Steps, Unadmitted, Unhurried, Unrecorded, cancelled, settled
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.core.calls.idempotency import call_id_for_key
@@ -99,6 +99,14 @@ async def test_a_call_is_admitted_made_and_settled(temporal: Client) -> None:
         result = await handle.result()
     assert (result.status, result.result, result.call_id) == ("success", {"message": "你好"}, handle.id)
     assert await scheduled_activities(handle) == 1
+
+
+async def test_a_call_that_its_attempt_has_settled_is_not_settled_again(temporal: Client) -> None:
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    steps = Steps(queue=queue, behaviour=settled)
+    async with running(temporal, steps, queue) as own:
+        result = await (await start(temporal, own)).result()
+    assert (result.status, result.result, steps.settled) == ("success", {"message": "你好"}, [])
 
 
 @pytest.mark.promise("fast-path")

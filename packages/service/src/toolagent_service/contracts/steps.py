@@ -39,6 +39,8 @@ class Finished(Contract):
     """What the tool left that could not be removed; empty: nothing."""
     shown: JsonValue = None
     """How the tool itself wrote its answer, for a caller that listens."""
+    settled: ToolResult | None = None
+    """The result that stands, where the attempt recorded it; without its output where that is `output`."""
 
 
 class OfSession(Contract):
@@ -147,7 +149,11 @@ class PlaceRequest(Contract):
 
 
 class CallRequest(Contract):
+    """With the ids of the workflow that the call's record names, the attempt may settle the call."""
+
     plan: CallPlan
+    workflow_id: str | None = None
+    run_id: str = ""
 
 
 class SettleRequest(Contract):

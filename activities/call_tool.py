@@ -7,8 +7,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.heartbeats import beating, is_stopped
 from engine.calling.intake import Intake
-from engine.calling.prompt_settlement import PromptSettlement
-from engine.calling.queued_call import QueuedCall
+from engine.calling.queued_call import PromptSettlement, QueuedCall
 from engine.calling.turn import Again, Interrupted
 from toolagent.client import names
 from toolagent_service import step_names

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import uv
 
-from engine.calling.prompt_settlement import PromptSettlement
+from engine.calling.queued_call import PromptSettlement
 from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace

@@ -21,8 +21,7 @@ from engine.calling.fast_call import FastCall
 from engine.calling.host_tools import HostTools
 from engine.calling.intake import Intake
 from engine.calling.lane_call import LaneMaking
-from engine.calling.prompt_settlement import PromptSettlement
-from engine.calling.queued_call import QueuedCall
+from engine.calling.queued_call import PromptSettlement, QueuedCall
 from engine.calls.admission import Admissions
 from engine.calls.cached_tools import CachedTools, RenewedTools
 from engine.calls.call_folders import CallFolders

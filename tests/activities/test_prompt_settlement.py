@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.calling.prompt_settlement import PromptSettlement
+from engine.calling.queued_call import PromptSettlement
 from engine.store.calls import CallTable
 from engine.store.claims import Claim
 from engine.store.database import Database

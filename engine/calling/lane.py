@@ -92,8 +92,8 @@ class LaneMaker(Protocol):
         ...
 
 
-Send = Callable[[LaneBatch], Awaitable[None]]
-"""Hands a batch to the lane's workflow and returns when that is done with it. Raises LaneUnreachableError, BatchRefusedError."""
+Send = Callable[[LaneBatch], Awaitable[bool]]
+"""Returns when the lane is done with the batch: whether its run is about to end. Raises LaneUnreachableError, BatchRefusedError."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -116,7 +116,7 @@ class Lane:
         self._due: asyncio.Future[None] | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._calls, self._begun, self._moved, self._last_error = 0, 0, 0, ""
-        self._expected, self._asking, self._size, self._is_made = 0, 0, 0, False
+        self._expected, self._asking, self._size, self._is_made, self._is_ending = 0, 0, 0, False, False
         self._lately: deque[tuple[float, int]] = deque()
         self._asked_at: float | None = None
         self._is_closed = False
@@ -242,7 +242,7 @@ class Lane:
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def _told(self, batch: Sequence[Flight]) -> None:
-        """Returns once the lane is done with the batch; or earlier, when its calls are made and as many wait for the next."""
+        """Returns once the lane is done with the batch; or, unless its run ends, when its calls are made and as many wait for the next."""
         self._size, self._is_made, self._due = len(batch), False, asyncio.get_running_loop().create_future()
         answer = asyncio.create_task(self._answered(self._sent(batch)), name="send a batch")
         try:
@@ -265,11 +265,11 @@ class Lane:
             self._note(error)
 
     def _look_if_due(self) -> None:
-        if self._is_made and self._due is not None and not self._due.done() and len(self._waiting) >= self._size:
+        if self._is_made and not self._is_ending and self._due is not None and not self._due.done() and len(self._waiting) >= self._size:
             self._due.set_result(None)
 
     async def _sent(self, batch: Sequence[Flight]) -> None:
-        await self._send(LaneBatch(calls=tuple(map(_as_sent, batch))))
+        self._is_ending = await self._send(LaneBatch(calls=tuple(map(_as_sent, batch))))
 
     def _note(self, error: Exception) -> None:
         is_foreseen = isinstance(error, LaneUnreachableError | StoreUnavailableError)

@@ -28,7 +28,7 @@ class Stage:
         self.ends: list[tuple[LaneEnd, ...]] = []
         self.made: list[str] = []
         self.moved: list[str] = []
-        self.away = 0
+        self.away, self.is_ending = 0, False
         self.has_moved, self.may_move = asyncio.Event(), asyncio.Event()
         self.may_move.set()
         self.make_call: Callable[[Flight], Awaitable[bool]] = self.quickly
@@ -47,12 +47,13 @@ class Stage:
                 return None
         return ToolResult(status="success", call_id=flight.call_id, tool_id="echo", executed_at=AT)
 
-    async def send(self, batch: LaneBatch) -> None:
+    async def send(self, batch: LaneBatch) -> bool:
         if self.away:
             self.away -= 1
             raise LaneUnreachableError("Temporal is away.")
         self.batches.append(tuple(call.call_id for call in batch.calls))
         self.ends.append(await self.lane.perform(batch.calls, "lane-1", "run-1"))
+        return self.is_ending
 
     async def move(self, flight: Flight) -> None:
         self.moved.append(flight.call_id)
@@ -80,11 +81,12 @@ async def test_calls_that_come_while_a_batch_is_under_way_go_together(stage: Sta
 async def test_the_next_batch_goes_before_the_answer_to_one_whose_calls_are_made_once_as_many_wait(stage: Stage) -> None:
     answer, answered = asyncio.Event(), 0
 
-    async def send(batch: LaneBatch) -> None:
+    async def send(batch: LaneBatch) -> bool:
         nonlocal answered
-        await stage.send(batch)
+        is_ending = await stage.send(batch)
         await answer.wait()
         answered += 1
+        return is_ending
 
     lane = Lane(stage, send, stage.move)
     stage.lane = lane
@@ -98,9 +100,19 @@ async def test_the_next_batch_goes_before_the_answer_to_one_whose_calls_are_made
     third = asyncio.create_task(stage.run(flight(5), flight(6)))
     await asyncio.sleep(0.05)
     assert (len(stage.batches), answered) == (2, 0), "two have no answer yet"
+    stage.is_ending = True
     answer.set()
     await third
     assert [len(batch) for batch in stage.batches] == [2, 2, 2]
+    while answered < len(stage.batches):
+        await asyncio.sleep(0.01)
+    answer.clear()
+    await stage.run(flight(7), flight(8))
+    late = asyncio.create_task(stage.run(flight(9), flight(10)))
+    await asyncio.sleep(0.05)
+    assert [len(batch) for batch in stage.batches] == [2, 2, 2, 2], "a run that ends takes one after the other"
+    answer.set()
+    await late
 
 
 async def test_a_batch_is_bounded_in_bytes(stage: Stage) -> None:
@@ -264,11 +276,11 @@ async def test_temporal_that_is_away_is_asked_again_and_the_call_is_made_once(st
 async def test_what_nobody_foresaw_on_the_way_to_temporal_is_tried_again(stage: Stage) -> None:
     sends, moves = [RuntimeError("first")], [RuntimeError("first")]
 
-    async def send(batch: LaneBatch) -> None:
+    async def send(batch: LaneBatch) -> bool:
         for wrong in sends:
             sends.clear()
             raise wrong
-        await stage.send(batch)
+        return await stage.send(batch)
 
     async def move(flight: Flight) -> None:
         for wrong in moves:
@@ -289,10 +301,10 @@ async def test_what_nobody_foresaw_on_the_way_to_temporal_is_tried_again(stage: 
 @pytest.mark.promise("accepted-means-ended")
 @pytest.mark.parametrize("error", [BatchRefusedError("It is too long."), ValueError("It cannot be written down.")])
 async def test_a_call_that_no_batch_is_taken_with_gets_a_workflow_and_the_others_are_made(stage: Stage, error: Exception) -> None:
-    async def send(batch: LaneBatch) -> None:
+    async def send(batch: LaneBatch) -> bool:
         if "call-00000003" in [call.call_id for call in batch.calls]:
             raise error
-        await stage.send(batch)
+        return await stage.send(batch)
 
     stage.lane = Lane(stage, send, stage.move)
     results = await stage.run(*map(flight, range(6)))

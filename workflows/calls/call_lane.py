@@ -11,8 +11,11 @@ from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 from workflows import options
 from workflows.inputs import input_of
 
-_MOST_UPDATES, _MOST_CALLS = 1_000, 5_000
-"""Of one run; a server may refuse more than 2,000 updates."""
+_MOST_UPDATES, _MOST_CALLS = 600, 5_000
+"""Of one run: a server suggests a new one after 4,096 events, six of each update."""
+
+_A_BATCH, _MOST_BYTES = 64, 3 * 1024 * 1024
+"""A door sends so many calls at most; the server suggests a new run at 4 MiB."""
 
 
 @workflow.defn(name=step_names.CALL_LANE)
@@ -40,7 +43,7 @@ class CallLane:
         self._is_full = self._is_full or self._is_long
         made = await workflow.execute_local_activity(stubs.make_batch, asked, **options.make_batch(summary_of(asked)))
         workflow.set_current_details(details_of(made.figures))
-        return made
+        return made.model_copy(update={"is_ending": self._is_ending})
 
     @take.validator
     def _require_batch(self, batch: JsonValue = None, *surplus: JsonValue) -> None:
@@ -52,6 +55,12 @@ class CallLane:
     @workflow.signal(name=step_names.CLOSE)
     def close(self, *_: JsonValue) -> None:
         self._is_closed = True
+
+    @property
+    def _is_ending(self) -> bool:
+        """With two more batches it may be long."""
+        is_full = self._updates >= _MOST_UPDATES - 2 or self._calls >= _MOST_CALLS - 2 * _A_BATCH
+        return is_full or workflow.info().get_current_history_size() >= _MOST_BYTES
 
     @property
     def _is_long(self) -> bool:

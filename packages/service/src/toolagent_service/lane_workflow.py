@@ -32,33 +32,34 @@ class LaneWorkflow:
         self.is_open = False
         """Whether it may be there."""
 
-    async def send(self, batch: LaneBatch) -> None:
-        """Returns when the workflow is done with the batch. Raises LaneUnreachableError, BatchRefusedError."""
+    async def send(self, batch: LaneBatch) -> bool:
+        """Returns when the workflow is done with the batch: whether its run is about to end. Raises LaneUnreachableError,
+        BatchRefusedError.
+        """
         for _ in range(_ASKED):
-            if await self._is_taken(batch):
-                return
+            if (ends := await self._taken(batch)) is not None:
+                return ends.is_ending
             await asyncio.sleep(_DRAINS_S)
         raise LaneUnreachableError("The lane has not gone on in a new run.")
 
-    async def _is_taken(self, batch: LaneBatch) -> bool:
-        """False where the run of the lane is about to end."""
+    async def _taken(self, batch: LaneBatch) -> LaneEnds | None:
+        """None where the run of the lane is about to end."""
         try:
             if not self._is_started:
                 await self._start()
             handle = self._client.get_workflow_handle(self.workflow_id)
-            await handle.execute_update(step_names.TAKE, batch, result_type=LaneEnds, rpc_timeout=_PATIENCE)
+            return await handle.execute_update(step_names.TAKE, batch, result_type=LaneEnds, rpc_timeout=_PATIENCE)
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
             raise LaneUnreachableError("Temporal did not say in time what became of a batch.") from error
         except WorkflowUpdateFailedError as error:
             if isinstance(error.cause, ApplicationError) and error.cause.type == step_names.LANE_DRAINS:
-                return False
+                return None
             raise BatchRefusedError(f"A batch failed: {error.cause}") from error
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 self._is_started = False
             kind = BatchRefusedError if error.status is RPCStatusCode.INVALID_ARGUMENT else LaneUnreachableError
             raise kind(f"Temporal did not take a batch ({error.status.name}).") from error
-        return True
 
     async def close(self) -> None:
         """Its door closes: it ends, while its worker is still there. Raises LaneUnreachableError, and is still open then."""

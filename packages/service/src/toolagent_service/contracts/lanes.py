@@ -49,3 +49,5 @@ class LaneEnds(Contract):
 
     ends: tuple[LaneEnd, ...] = ()
     figures: LaneFigures = LaneFigures()
+    is_ending: bool = False
+    """The run is about to end: a batch that meets its end waits for a second."""

@@ -104,8 +104,8 @@ async def test_the_next_batch_goes_before_the_answer_to_one_whose_calls_are_made
     answer.set()
     await third
     assert [len(batch) for batch in stage.batches] == [2, 2, 2]
-    while answered < len(stage.batches):
-        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    assert answered == len(stage.batches)
     answer.clear()
     await stage.run(flight(7), flight(8))
     late = asyncio.create_task(stage.run(flight(9), flight(10)))

@@ -34,8 +34,8 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.nexus import CreateToolRequest, ToolQuery, ToolSearch
 from toolagent.contracts.task_specs import RepairTool
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.calls.batches import batch_fingerprint, batch_id_for_key, batch_id_for_request
-from toolagent.core.calls.idempotency import call_id_for_key, call_id_for_request, fingerprint
+from toolagent.core.calls.batches import batch_fingerprint, batch_id_for_request, keyed_batch_id
+from toolagent.core.calls.idempotency import call_id_for_request, fingerprint, keyed_call_id
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, key_conflict
 from toolagent.core.catalog.briefs import in_brief
 from toolagent.core.failures import TaskConflictError
@@ -79,8 +79,7 @@ class NexusOperations:
     ) -> TemporalOperationResult[ToolResult]:
         # Nobody hears or answers there: the call must not wait for it.
         call = call.model_copy(update={"listens": None})
-        key = call.idempotency_key
-        call_id = call_id_for_request(ctx.request_id) if key is None else call_id_for_key(call.caller.caller_id, key)
+        call_id = keyed_call_id(call) or call_id_for_request(ctx.request_id)
         memo, found = memo_of(fingerprint(call), call.callback_url), found_by("call", call.tool_id, call.caller.caller_id)
         run = _Run(names.INVOKE_TOOL, call, call_id, ToolResult, memo, found, call.tool_id, Priority(priority_key=call.priority))
 
@@ -97,8 +96,7 @@ class NexusOperations:
         self, ctx: TemporalStartOperationContext, temporal: TemporalNexusClient, batch: ToolBatch
     ) -> TemporalOperationResult[BatchEnd]:
         batch = batch.model_copy(update={"calls": tuple(call.model_copy(update={"listens": None}) for call in batch.calls)})
-        key = batch.idempotency_key
-        batch_id = batch_id_for_request(ctx.request_id) if key is None else batch_id_for_key(batch.caller.caller_id, key)
+        batch_id = keyed_batch_id(batch) or batch_id_for_request(ctx.request_id)
         mark = batch_fingerprint(batch)
         found = found_by("batch", caller_id=batch.caller.caller_id)
         run = _Run(names.RUN_TOOLS, batch, batch_id, BatchEnd, memo_of(mark, batch.callback_url), found, f"{len(batch.calls)} calls")

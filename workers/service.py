@@ -1,6 +1,5 @@
 """The kinds of processes, each started in order and stopped in the reverse: everything in one, a host alone, the front door alone."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from workers.door_tools import making_of_door
 from workers.failures import CannotRun
 from workers.front.door import bound_socket, never_ended, serving
 from workers.grace import Grace
-from workers.host.hosting import RunningHost, running_host
+from workers.host.hosting import RunningHost, first_of, running_host
 from workers.im import running_im
 from workers.lanes import running_door
 from workers.mcp import answering_mcp
@@ -83,7 +82,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         app = create_app(doors_of(store, door.client, syncs, settings, state, checks, watch, door.figures, host.servers, contact))
         await stack.enter_async_context(answering_mcp(app, store.mcp_sessions, settings, grace))
         await stack.enter_async_context(serving(app, listener, grace))
-        ended = partial(_first_of, host.ended, im.ended) if im else host.ended
+        ended = partial(first_of, host.ended, im.ended) if im else host.ended
         yield Running(temporal, state, ended, url_of(listener), im.address if im else "", host.faults)
 
 
@@ -145,18 +144,6 @@ async def running_im_alone(settings: Settings) -> AsyncGenerator[Running]:
         im = await stack.enter_async_context(running_im(settings, state, temporal.client, store.database))
         if im is not None:
             yield Running(temporal, state, im.ended, im=im.address)
-
-
-async def _first_of(*ends: Callable[[], Awaitable[None]]) -> None:
-    """Returns, or raises, as the first that ends does."""
-    tasks = [asyncio.ensure_future(end()) for end in ends]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
 
 
 async def _host(

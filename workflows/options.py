@@ -166,21 +166,20 @@ def note_callback() -> ActivityOptions:
 
 def settle(plan: CallPlan) -> LocalOptions:
     """Tried until the database is there: a call that was made must end with a record. The activity bounds what else may go wrong."""
-    return {
-        "start_to_close_timeout": timedelta(seconds=30),
-        "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10)),
-        "local_retry_threshold": _LONG_PAUSE,
-        "summary": f"settle {plan.tool_id}",
-    }
+    return _written(f"settle {plan.tool_id}")
 
 
 def session_note(summary: str) -> LocalOptions:
     """Writes a row by its id; tried until the database is there: what was launched must not be forgotten."""
+    return _written(f"session: {summary}")
+
+
+def _written(summary: str) -> LocalOptions:
     return {
         "start_to_close_timeout": timedelta(seconds=30),
         "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10)),
         "local_retry_threshold": _LONG_PAUSE,
-        "summary": f"session: {summary}",
+        "summary": summary,
     }
 
 

@@ -17,8 +17,8 @@ from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
-from toolagent.core.calls.batches import batch_id_for_key
-from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent.core.calls.batches import keyed_batch_id
+from toolagent.core.calls.idempotency import keyed_call_id
 from toolagent.core.calls.results import failed
 
 
@@ -30,14 +30,13 @@ class GuardedCalls(ToolAgentClient):
         self._recording = recording
 
     async def start(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> CallHandle:
-        key = call.idempotency_key
-        own = call_id_for_key(call.caller.caller_id, key) if key is not None else call_id or new_call_id()
+        keyed = keyed_call_id(call)
+        own = keyed or call_id or new_call_id()
         async with self.recorded(own, call.tool_id):
-            return await super().start(call, own, is_new=is_new or (key is None and call_id is None))
+            return await super().start(call, own, is_new=is_new or (keyed is None and call_id is None))
 
     async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle:
-        key = batch.idempotency_key
-        own = batch_id_for_key(batch.caller.caller_id, key) if key is not None else batch_id or f"batch-{uuid.uuid4().hex}"
+        own = keyed_batch_id(batch) or batch_id or f"batch-{uuid.uuid4().hex}"
         async with self.recorded(own, ""):
             return await super().start_batch(batch, own)
 

@@ -17,7 +17,7 @@ from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent.core.calls.idempotency import keyed_call_id
 from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
 
 _STARTED_S, _LOOK_S = 2.0, 0.05
@@ -122,9 +122,8 @@ class LaneCalls:
 
 def _id_of(call: ToolCall, call_id: str | None) -> tuple[str, bool]:
     """The id of the call, and whether nobody else can have it."""
-    if call.idempotency_key is not None:
-        return call_id_for_key(call.caller.caller_id, call.idempotency_key), False
-    return call_id or new_call_id(), call_id is None
+    keyed = keyed_call_id(call)
+    return keyed or call_id or new_call_id(), keyed is None and call_id is None
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from api.ports import Settled
 from toolagent.client.call_ids import new_call_id
 from toolagent.client.failures import AnswerPendingError
 from toolagent.contracts.calls import ToolCall, ToolResult
-from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent.core.calls.idempotency import keyed_call_id
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -45,8 +45,7 @@ class PromptCalls(GuardedCalls):
         """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
         if self.ahead >= MOST_AHEAD:
             return await super().run(call, call_id, is_new=is_new)
-        if call.idempotency_key is not None:
-            call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
+        call_id = keyed_call_id(call) or call_id
         self._asked += 1
         try:
             return await self._run(call, call_id or new_call_id(), is_new=is_new or call_id is None)

@@ -41,7 +41,7 @@ async def stored_file(files: Files, file_id: str, headers: Headers, *, with_body
     file = await files.get(file_id) if re.fullmatch(FILE_ID_PATTERN, file_id) else None
     if file is None:
         raise Refusal(ProblemKind.FILE_NOT_FOUND, f"There is no file {file_id[:128]!r}.")
-    about = _about(file)
+    about = {**_HARMLESS, "ETag": f'"{file.sha256}"', "Accept-Ranges": "bytes"}
     if is_current(headers.get("if-none-match"), about["ETag"]):
         return Response(status_code=304, headers=about)
     if not await files.has_content(file):
@@ -86,10 +86,6 @@ async def _begun(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
 
 def _gone(file: StoredFile) -> Refusal:
     return Refusal(ProblemKind.FILE_NOT_FOUND, f"The file {file.file_id} is known, but its bytes are gone from the store.")
-
-
-def _about(file: StoredFile) -> dict[str, str]:
-    return {**_HARMLESS, "ETag": f'"{file.sha256}"', "Accept-Ranges": "bytes"}
 
 
 def _part(file: StoredFile, headers: Headers, etag: str) -> ByteRange | None:

@@ -57,7 +57,7 @@ async def table_of_tools(dependencies: Dependencies, namespace: str | None = Non
             RuntimeCount(backend_runtime=one, name=name, tool_count=counts[one]) for one, name in _RUNTIME_NAMES.items()
         ),
         groups=await dependencies.groups.list_all(),
-        tools=tuple(_listed(entry, _route_of(entry, routes)) for entry in entries),
+        tools=tuple(ListedTool(**dict(entry.manifest), state=_route_of(entry, routes).state) for entry in entries),
         catalog_faults=await dependencies.faults.list_all(),
     )
 
@@ -176,10 +176,6 @@ def _port_of(route: ToolRoute) -> int | None:
     """A port that answers on its host. A tool with a network of its own listens on one that nobody else reaches: then None."""
     is_reached = route.endpoint is not None and route.endpoint.startswith(("http://", "https://"))
     return route.port if is_reached else None
-
-
-def _listed(entry: ToolEntry, route: ToolRoute) -> ListedTool:
-    return ListedTool(**dict(entry.manifest), state=route.state)
 
 
 def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:

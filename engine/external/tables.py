@@ -49,7 +49,7 @@ class Tables:
         await self._require_free(source)
         if masked_text(url) != url:
             raise TableRefusedError("tools_url", "It holds a key or a password. Leave that out, and give it in `api_key`.")
-        secret = _secret_name(source) if key else None
+        secret = f"{secret_stem(source)}_API_KEY".upper() if key else None
         read = await self._reader.read(source, url, secret, key)
         now = datetime.now(UTC)
         table = ExternalTable(
@@ -158,10 +158,6 @@ def _without(listing: Listing, taken: frozenset[str]) -> Listing:
 
 def _counted(table: ExternalTable, entries: tuple[ToolEntry, ...], left_out: tuple[LeftOutTool, ...]) -> ExternalTable:
     return table.model_copy(update={"tools": len(entries), "left_out": left_out[:_TOLD], "left_out_total": len(left_out)})
-
-
-def _secret_name(source: str) -> str:
-    return f"{secret_stem(source)}_API_KEY".upper()
 
 
 def _exists(source: str) -> str:

@@ -27,7 +27,7 @@ _HAN = re.compile(r"[\u3400-\u9fff]+")
 
 async def existing_tools(spec: BuildTool | GithubDeploy, registry: ToolRegistry) -> tuple[ExistingTool, ...]:
     """The likeliest first, three at most; none where no example says what is expected."""
-    if not any(_expects(example) for example in spec.examples):
+    if not any(example.expected_output != {} for example in spec.examples):
         return ()
     likely = await registry.resembling(words_of(f"{spec.tool_name.replace('_', ' ')} {spec.description}"))
     found: list[ExistingTool] = []
@@ -83,10 +83,6 @@ def _known(schema: JsonSchema, example: Example) -> bool:
     """A tool that takes anything does nothing with it."""
     named = schema.get("properties")
     return not example.input if not isinstance(named, dict) else example.input.keys() <= named.keys()
-
-
-def _expects(example: Example) -> bool:
-    return example.expected_output != {}
 
 
 def _is_here(source: ToolSource) -> bool:

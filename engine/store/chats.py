@@ -57,7 +57,7 @@ _KEY = select(chats.c.key).where(chats.c.chat_id == bindparam("of"))
 _LAST_POSITION = select(func.max(chat_events.c.position)).where(chat_events.c.chat_id == bindparam("of"))
 _NEW_TURN, _NEW_EVENTS = insert(chat_turns), insert(chat_events)
 
-_OF_A_CONVERSATION = (task_notes.c.task_id, messages.c.conversation_id, tool_outcomes.c.conversation_id, model_turns.c.conversation_id)
+OF_A_CONVERSATION = (task_notes.c.task_id, messages.c.conversation_id, tool_outcomes.c.conversation_id, model_turns.c.conversation_id)
 
 
 class AskedAbout(NamedTuple):
@@ -212,7 +212,7 @@ class ChatTable:
             own = select(chat_turns.c.number).where(chat_turns.c.chat_id == chat_id, chat_turns.c.role == ChatRole.USER.value)
             for (number,) in (await connection.execute(own)).all():
                 conversation = conversation_of(key, number)
-                for named in _OF_A_CONVERSATION:
+                for named in OF_A_CONVERSATION:
                     await connection.execute(delete(named.table).where(named == conversation))
                 await release_files(connection, holder_of_conversation(conversation))
             await connection.execute(delete(chat_turns).where(chat_turns.c.chat_id == chat_id))

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from pydantic import ValidationError
-from sqlalchemy import ColumnElement, Delete, and_, bindparam, delete, not_, select, update
+from sqlalchemy import ColumnElement, Delete, RowMapping, and_, bindparam, delete, not_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
@@ -81,9 +81,8 @@ class ClaimTable:
             await connection.execute(delete(claims).where(*mine))
 
     async def get(self, call_id: str) -> Claim | None:
-        async with self._database.read() as connection:
-            row = (await connection.execute(select(claims).where(claims.c.call_id == call_id))).mappings().one_or_none()
-        return None if row is None else _claim(dict(row))
+        row = await self._database.mapping(select(claims).where(claims.c.call_id == call_id))
+        return None if row is None else _claim(row)
 
     async def is_known(self, call_id: str) -> bool:
         """Whether the call was accepted or has a record. Those who ask at once share a transaction, which writes nothing."""
@@ -125,8 +124,7 @@ class ClaimTable:
 
     async def _page(self, which: ColumnElement[bool], most: int, after: str) -> tuple[Claim, ...]:
         query = select(claims).where(which, claims.c.call_id > after).order_by(claims.c.call_id).limit(most)
-        async with self._database.read() as connection:
-            return tuple(_claim(dict(row)) for row in (await connection.execute(query)).mappings())
+        return tuple(map(_claim, await self._database.mappings(query)))
 
     async def take_over(self, claim: Claim, owner: str) -> bool:
         """Make it another owner's; False when somebody was quicker, or the call has ended."""
@@ -220,15 +218,9 @@ def _row(claim: Claim, call: ToolCall) -> dict[str, object]:
     }
 
 
-def _claim(row: dict[str, object]) -> Claim:
-    return Claim(
-        str(row["call_id"]),
-        str(row["fingerprint"]),
-        str(row["owner"]),
-        int(str(row["number"])),
-        row["cancelled_at"] is not None,
-        _call(str(row["call"])),
-    )
+def _claim(row: RowMapping) -> Claim:
+    is_cancelled = row["cancelled_at"] is not None
+    return Claim(row["call_id"], row["fingerprint"], row["owner"], row["number"], is_cancelled, _call(row["call"]))
 
 
 def _call(text: str) -> ToolCall | None:

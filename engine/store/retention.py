@@ -6,20 +6,14 @@ from datetime import timedelta
 from sqlalchemy import delete, select
 
 from engine.store.chat_tables import chats
-from engine.store.chats import ChatTable
+from engine.store.chats import OF_A_CONVERSATION, ChatTable
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.file_references import holder_of_candidates, holder_of_conversation, release_files
-from engine.store.tables import messages, model_turns, task_notes, tasks, tool_outcomes
+from engine.store.tables import tasks
 
 _PAGE = 50
-_OF_A_TASK = (
-    task_notes.c.task_id,
-    messages.c.conversation_id,
-    tool_outcomes.c.conversation_id,
-    model_turns.c.conversation_id,
-    tasks.c.task_id,
-)
+_OF_A_TASK = (*OF_A_CONVERSATION, tasks.c.task_id)
 
 
 async def forget_tasks(database: Database, retention: timedelta) -> int:

@@ -24,11 +24,11 @@ def damages_of(file: Path) -> Sequence[str]:
     return [] if said == ["ok"] else [f"malformed: {line}" for line in said]
 
 
-def damage_at_start(file: Path, bound_s: float = _START_S) -> str | None:
+def damage_at_start(file: Path) -> str | None:
     """What is damaged, as far as that is found in the time: a large file is not read to its end. Blocks."""
     if not file.is_file() or file.stat().st_size == 0:
         return None
-    until = time.monotonic() + bound_s
+    until = time.monotonic() + _START_S
     try:
         with closing(_reading(file)) as connection:
             connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)

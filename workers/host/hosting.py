@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -66,16 +66,22 @@ class RunningHost:
 
     async def ended(self) -> None:
         """Returns, or raises what went wrong, when it ends although nobody asked it to."""
-        ends = [asyncio.create_task(self.workers.ended()), asyncio.create_task(self.lease.lost())]
         try:
-            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            for end in done:
-                end.result()
+            await first_of(self.workers.ended, self.lease.lost)
         except NotTheHostError as error:
             raise CannotRun(str(error)) from error
-        finally:
-            for end in ends:
-                end.cancel()
+
+
+async def first_of(*ends: Callable[[], Awaitable[None]]) -> None:
+    """Returns, or raises, as the first that ends does."""
+    tasks = [asyncio.ensure_future(end()) for end in ends]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 @asynccontextmanager
@@ -131,10 +137,7 @@ async def running_host(
             servers.refresh_due,
             store.call_messages.forget_ended,
         )
-        maintain = Maintain(
-            maintenance,
-            ServiceMaintenance(store.hosts, rounds),
-        )
+        maintain = Maintain(maintenance, ServiceMaintenance(store.hosts, rounds))
         sampling = await stack.enter_async_context(running_sampling(store, settings))
         activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub, sampling)
         nexus = NexusOperations(client, store.registry, store.matching, store.tasks)

@@ -84,7 +84,7 @@ async def sandbox_of(
     """The first level that works; or why there is none, so that what needs no sandbox goes on."""
     if (outer := shown_to_all(state.root)) is not None:
         return _none(f"No tool's code is run: the state directory {state.root} lies in {outer}, which every tool sees. Name another.")
-    made = [_MAKERS[level](state.root, owner, engine, users) for level in levels]
+    made = [_MAKERS[level](state.root / "sandbox", owner, engine, users) for level in levels]
     for level in made:
         await level.sweep()
     try:
@@ -98,20 +98,8 @@ def _none(reason: str) -> str:
     return reason
 
 
-def _bubblewrap(state: Path, owner: Owner, _engine: Engine, users: Identities | None) -> Level:
-    return Bubblewrap(state / "sandbox" / "etc", Cgroups(owner), users)
-
-
-def _docker(state: Path, owner: Owner, engine: Engine, users: Identities | None) -> Level:
-    return ContainerLevel(state / "sandbox" / "etc", engine, owner, users)
-
-
-def _rlimits(state: Path, owner: Owner, _engine: Engine, users: Identities | None) -> Level:
-    return RLimits(state / "sandbox" / "rlimits", owner, Cgroups(owner), users)
-
-
 _MAKERS: Mapping[SandboxLevel, Callable[[Path, Owner, Engine, Identities | None], Level]] = {
-    SandboxLevel.BUBBLEWRAP: _bubblewrap,
-    SandboxLevel.DOCKER: _docker,
-    SandboxLevel.RLIMITS: _rlimits,
+    SandboxLevel.BUBBLEWRAP: lambda own, owner, _, users: Bubblewrap(own / "etc", Cgroups(owner), users),
+    SandboxLevel.DOCKER: lambda own, owner, engine, users: ContainerLevel(own / "etc", engine, owner, users),
+    SandboxLevel.RLIMITS: lambda own, owner, _, users: RLimits(own / "rlimits", owner, Cgroups(owner), users),
 }

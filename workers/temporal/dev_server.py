@@ -29,7 +29,7 @@ _RESTART_DELAY_S = 1.0
 _MAX_RESTART_DELAY_S = 10.0
 _STOP_GRACE_S = 10.0
 _DATABASE = "temporal.db"
-_LOG = "server.log"
+_LOG, _LAST_LINES = "server.log", 3
 _MAX_LOG_BYTES = 5_000_000
 
 _log = structlog.get_logger(__name__)
@@ -142,11 +142,11 @@ def _log_file(folder: Path) -> Path:
     return log
 
 
-def last_words(folder: Path, lines: int = 3) -> str:
+def last_words(folder: Path) -> str:
     """Where the server in that state folder writes, and what it wrote last."""
     log = folder / _LOG
     try:
-        said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+        said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
     except OSError as error:
         return f"Its log {str(log)!r} cannot be read ({error.strerror})."
     return f"Its log is {str(log)!r}; it ends: {' | '.join(said)[-1000:]}" if said else f"Its log {str(log)!r} is empty."

@@ -33,7 +33,7 @@ from toolagent.client.failures import CallRefusedError
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import TaskSupport
-from toolagent.core.calls.idempotency import call_id_for_key, is_generated
+from toolagent.core.calls.idempotency import is_generated, keyed_call_id
 
 _LOOK_AGAIN_S = 0.5
 _MOMENT_S = 0.5
@@ -169,7 +169,7 @@ class Calling:
             raise MCPError(INVALID_PARAMS, f"_meta[{IDEMPOTENCY_KEY!r}]: a text of 1 to 255 characters is expected.") from error
         except Refusal as refusal:
             raise MCPError(INVALID_PARAMS, f"arguments: {refusal.detail}") from refusal
-        return call, call_id_for_key(caller.caller_id, call.idempotency_key) if call.idempotency_key is not None else new_call_id()
+        return call, keyed_call_id(call) or new_call_id()
 
 
 def _teller(ctx: Ctx, visit: Visit) -> Tell:

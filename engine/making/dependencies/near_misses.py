@@ -16,7 +16,7 @@ _SLIP_FROM = 5
 _TWO_SLIPS_FROM = 11
 _TARGETS = 2000
 """Names that are worth imitating. Other well-known names are legitimate neighbours of many of them."""
-_LIKE = 75.0
+_LIKE, _SUGGESTED = 75.0, 3
 _JOINED_FROM = 5
 
 _LOOKS_LIKE = str.maketrans({"0": "o", "1": "l", "3": "e", "5": "s", "i": "l", "j": "l"})
@@ -56,9 +56,9 @@ class NearMisses:
             return None
         return self._same_to_the_eye(name) or self._with_nothing_added(name) or self._a_slip_away(name)
 
-    def suggestions(self, name: str, limit: int = 3) -> tuple[str, ...]:
+    def suggestions(self, name: str) -> tuple[str, ...]:
         """Popular packages that may have been meant, the likeliest first."""
-        found = process.extract(name, self._popular.names, scorer=ratio, score_cutoff=_LIKE, limit=limit)
+        found = process.extract(name, self._popular.names, scorer=ratio, score_cutoff=_LIKE, limit=_SUGGESTED)
         return tuple(package for package, *_ in found)
 
     def _same_to_the_eye(self, name: str) -> str | None:

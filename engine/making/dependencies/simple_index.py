@@ -40,10 +40,9 @@ class SimpleIndex:
         addresses: Addresses,
         *,
         tls: ssl.SSLContext | None = None,
-        keep_s: float = _KEEP_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._addresses, self._keep_s, self._clock = addresses, keep_s, clock
+        self._addresses, self._clock = addresses, clock
         self._client = peer_client(
             httpx.AsyncHTTPTransport(verify=tls or ssl.create_default_context(), trust_env=False),
             packed=True,
@@ -75,7 +74,7 @@ class SimpleIndex:
     def _keep(self, name: str, project: Project | None) -> None:
         while len(self._known) >= _KEPT:
             del self._known[next(iter(self._known))]
-        self._known[name] = self._clock() + self._keep_s, project
+        self._known[name] = self._clock() + _KEEP_S, project
 
     async def _asked(self, name: str) -> Project | None:
         addresses = await self._addresses()

@@ -127,7 +127,7 @@ class Diagnoses:
         return await self._parts.projects.folder_of(source.archive, tool_id, progress)
 
 
-def log_of(folder: Path, most: int = _MOST_LOG) -> str:
+def log_of(folder: Path) -> str:
     """The end of what a tool wrote, what is newest last; empty when there is nothing on this host. Blocks.
 
     Beside the streams of the run that goes on there is the account of the last one that ended.
@@ -136,7 +136,7 @@ def log_of(folder: Path, most: int = _MOST_LOG) -> str:
     ended = stamps.get("last_run.log", 0)
     # Of a run that has ended the account holds both streams.
     shown = [name for name, stamp in stamps.items() if name == "last_run.log" or stamp > ended]
-    share = most // (len(shown) or 1)
+    share = _MOST_LOG // (len(shown) or 1)
     texts = {name: _end_of(masked_text(without_given(_tail(folder / name, 4 * share))), share).strip() for name in shown}
     return "\n\n".join(f"{name}:\n{text}" for name, text in texts.items() if text)
 

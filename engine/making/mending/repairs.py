@@ -56,9 +56,9 @@ class Repairs:
             raise NotASuccessor(f"{tool_id!r} has no version {mends} any more: it was removed.")
         return await asyncio.to_thread(successor, present, candidate, await self._version(task_id, tool_id))
 
-    async def replay(self, task: RepairTool, mends: str, limits: ReplayLimits | None = None) -> Check:
+    async def replay(self, task: RepairTool, mends: str) -> Check:
         """The check that holds the candidate to what the tool answered before."""
-        limits = limits or ReplayLimits()
+        limits = ReplayLimits()
         present, versions = await self.registry.get(task.tool_id, mends), await self.registry.versions(task.tool_id)
         if present is None or versions is None:
             raise NotASuccessor(f"{task.tool_id!r} has no version {mends} any more: it was removed.")

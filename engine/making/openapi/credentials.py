@@ -39,12 +39,8 @@ def credential_of(document: OpenApiDocument, operation: Part) -> Credential | No
     return known[0] if known else Credential(is_known=False)
 
 
-def _schemes(document: OpenApiDocument) -> Part:
-    return part(part(document.root.get("components")).get("securitySchemes"))
-
-
 def _sent(document: OpenApiDocument, named: str, scopes: JsonValue) -> Iterator[Credential]:
-    scheme = document.resolved(_schemes(document).get(named))
+    scheme = document.resolved(part(part(document.root.get("components")).get("securitySchemes")).get(named))
     name, kind = scheme.get("name"), str(scheme.get("type"))
     match kind, scheme.get("in"), str(scheme.get("scheme", "")).lower():
         case "http", _, "bearer":

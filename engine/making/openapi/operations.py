@@ -153,9 +153,5 @@ def _output(document: OpenApiDocument, described: Part) -> JsonValue:
     known: list[JsonValue] = [schema for schema in schemas if schema is not None]
     if len(known) != len(schemas) or not known:
         return None
-    different = list(dict.fromkeys(_shown(schema) for schema in known))
+    different = list(dict.fromkeys(repr(schema)[:10_000] for schema in known))
     return known[0] if len(different) == 1 else {"anyOf": known}
-
-
-def _shown(schema: JsonValue) -> str:
-    return repr(schema)[:10_000]

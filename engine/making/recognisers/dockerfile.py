@@ -1,7 +1,7 @@
 """Recognises Dockerfiles, and which ports their images serve."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from pydantic import JsonValue
@@ -56,16 +56,12 @@ def _exposed(read: Dockerfile) -> list[int]:
             case "ARG" | "ENV":
                 known.update(_defined(one.rest))
             case "EXPOSE":
-                words = _VARIABLE.sub(lambda name: _value(name, known), one.rest).split()
+                words = _VARIABLE.sub(lambda name: known.get(name[1] or name[2]) or name[3] or "", one.rest).split()
                 ports = [int(port[1]) for word in words if (port := _PORT.fullmatch(word))]
                 found.update(dict.fromkeys(port for port in ports if 0 < port <= _MAX_PORT))
             case _:
                 pass
     return list(found)
-
-
-def _value(found: re.Match[str], known: Mapping[str, str]) -> str:
-    return known.get(found[1] or found[2]) or found[3] or ""
 
 
 def _defined(rest: str) -> dict[str, str]:

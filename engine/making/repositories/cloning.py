@@ -271,16 +271,13 @@ def _tidied(folder: Path) -> tuple[str, ...]:
     """Without git's own files, and without links that lead out; these. Blocks."""
     remove(folder / ".git")
     root = folder.resolve()
-    dropped = [link for link in _links_in(folder) if not _leads_inside(link, root)]
+    links = [Path(entry.path) for entry in entries(folder) if entry.is_symlink()]
+    dropped = [link for link in links if not _leads_inside(link, root)]
     for link in dropped:
         link.unlink()
     # Not every name is a text that can be kept.
     told = sorted(os.fsencode(link.relative_to(folder).as_posix()).decode("utf-8", "replace") for link in dropped)
     return tuple(told[:_MOST_TOLD])
-
-
-def _links_in(folder: Path) -> list[Path]:
-    return [Path(entry.path) for entry in entries(folder) if entry.is_symlink()]
 
 
 def _leads_inside(link: Path, root: Path) -> bool:

@@ -20,7 +20,7 @@ from engine.runtimes.process.file_lock import locked
 _KEPT = 3
 """Versions of one environment: a program in the background may still run with an earlier one."""
 
-_STEP_S = 60.0
+_STEP_S, _LOCK_S = 60.0, 300.0
 _TOLD = 4_000
 _FROM = Path("/from")
 _CACHE = Path("/cache")
@@ -78,11 +78,11 @@ class ProjectEnvironments:
         age = ("--exclude-newer", not_after.isoformat()) if not_after else ()
         return await self._next(project, ("install", *age, requirement), wall_s)
 
-    async def install_lock(self, project: str, lock: str, wall_s: float = 300.0) -> Path:
+    async def install_lock(self, project: str, lock: str) -> Path:
         """What a lock with hashes says, and nothing else. Raises as `install`."""
         file = self._folder / project / "requirements.lock"
         await finished(file.write_text, lock)
-        return await self._next(project, ("sync", "--require-hashes", str(_LOCK)), wall_s, (Mount(file, _LOCK),))
+        return await self._next(project, ("sync", "--require-hashes", str(_LOCK)), _LOCK_S, (Mount(file, _LOCK),))
 
     async def _next(self, project: str, how: Sequence[str], wall_s: float, mounts: tuple[Mount, ...] = ()) -> Path:
         async with self._turn(project):

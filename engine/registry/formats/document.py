@@ -95,7 +95,8 @@ def _read_object(path: Path) -> dict[str, JsonValue] | CatalogFault:
 def _read(path: Path) -> dict[str, JsonValue]:
     if path.stat().st_size > _MAX_BYTES:
         raise _NotUsableError("$", f"The file is larger than {_MAX_BYTES // 1_000_000} MB.")
-    document = _parse(path.read_text(encoding="utf-8-sig"))
+    text = path.read_text(encoding="utf-8-sig")
+    document: JsonValue = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number, parse_float=_number)
     if not isinstance(document, dict):
         raise _NotUsableError("$", "The file must hold a JSON object.")
     return document
@@ -205,10 +206,6 @@ def _flaw_of_text(text: str) -> str | None:
     if not text.isascii() and _HALF_A_CHARACTER.search(text):
         return "A text in this entry holds half a character (a lone surrogate, \\ud800 to \\udfff)."
     return None
-
-
-def _parse(text: str) -> JsonValue:
-    return json.loads(text, object_pairs_hook=_object, parse_constant=_no_number, parse_float=_number)
 
 
 def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

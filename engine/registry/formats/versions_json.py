@@ -10,7 +10,7 @@ from pydantic import JsonValue, ValidationError
 from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields
 from engine.registry.formats.registry_json import checked, dump_manifest
 from engine.registry.formats.sources_json import dump_sources, take_sources
-from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion
+from engine.registry.formats.state import CatalogFormat, CatalogState, Document
 from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
@@ -39,15 +39,11 @@ def dump(state: CatalogState) -> Document | None:
     order = {entry_id: place for place, entry_id in enumerate(file.entry_ids if file else ())}
     others = [kept for kept in state.versions if not kept.is_active]
     for kept in sorted(others, key=lambda kept: order.get(_id_of(kept.entry.manifest), len(order))):
-        shown.setdefault(kept.entry.manifest.tool_id, []).append(_dumped(kept))
+        shown.setdefault(kept.entry.manifest.tool_id, []).append({**dump_manifest(kept), "sources": [*dump_sources(kept)]})
     if file is None and not shown:
         return None
     values: dict[str, JsonValue] = {tool_id: [*entries] for tool_id, entries in shown.items()}
     return {**(file.envelope if file else {"version": _VERSIONS[0]}), "versions": values}
-
-
-def _dumped(kept: KeptVersion) -> JsonValue:
-    return {**dump_manifest(kept), "sources": [*dump_sources(kept)]}
 
 
 def _id_of(manifest: ToolManifest) -> str:

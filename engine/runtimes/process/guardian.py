@@ -19,9 +19,8 @@ class Guardian:
     Its child lives in its own session, so that a Ctrl-C in the terminal does not reach it.
     """
 
-    def __init__(self, owner: Owner | None = None, python: Path | None = None) -> None:
+    def __init__(self, owner: Owner | None = None) -> None:
         self._mark = [f"{MARK}={owner.mark}"] if owner else []
-        self._python = python or Path(sys.executable)
         self._groups: set[int] = set()
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -42,7 +41,7 @@ class Guardian:
         if self._child is not None:
             return
         self._child = subprocess.Popen(
-            [str(self._python), "-I", "-S", str(_PROGRAM), *self._mark],
+            [sys.executable, "-I", "-S", str(_PROGRAM), *self._mark],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -88,7 +88,7 @@ class SandboxNetwork:
 
 
 class Egress:
-    """One per worker. `private_hosts` are those of the policy, `certificates` the bundle programs are to trust.
+    """One per worker. `private_hosts` are those of the policy.
 
     Raises OSError when there is no place for sockets.
     """
@@ -99,13 +99,12 @@ class Egress:
         private_hosts: Sequence[str] = (),
         identity: Identity | None = None,
         *,
-        certificates: Path | None = None,
         limits: ProxyLimits | None = None,
         resolve: Resolve = resolve,
     ) -> None:
         self._folders = SocketFolders(state, identity)
         self._private_hosts, self._limits, self._resolve = tuple(private_hosts), limits or ProxyLimits(), resolve
-        self._certificates = certificates or _bundle()
+        self._certificates = _bundle()
         self._room = Room(_places())
         self._compiled: Path | None = None
 

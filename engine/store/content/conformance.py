@@ -138,7 +138,7 @@ async def _sets_damaged_bytes_aside(store: ContentStore, folder: Path, damage: D
 
 async def _gives_out_no_damaged_bytes(store: ContentStore, folder: Path, damage: Damage) -> None:
     for content in (b"verified", _SOME):
-        for changed in _damages(content):
+        for changed in (content[:-1] + b"?", content[:-1], content + b"?", b""):
             sha256, verified = await _put(store, folder, content), VerifiedContent(store)
             file = StoredFile(file_id="file_" + "0" * 32, name="x", media_type="x/y", size=len(content), sha256=sha256, created_at=_NOW)
             _require(await _given(verified, file) == content, "whole bytes are not given out")
@@ -162,10 +162,6 @@ async def _given(verified: VerifiedContent, file: StoredFile, start: int = 0, le
     except ContentDamagedError:
         return given or None
     return given
-
-
-def _damages(content: bytes) -> tuple[bytes, ...]:
-    return content[:-1] + b"?", content[:-1], content + b"?", b""
 
 
 DAMAGE_CHECKS: Mapping[str, Callable[[ContentStore, Path, Damage], Awaitable[None]]] = {

@@ -26,7 +26,7 @@ def ending_after(imported: ImportCatalog, departures: Departures) -> ImportCatal
     return run
 
 
-def ending_departed(departures: Departures, look_s: float = _LOOK_S) -> AbstractAsyncContextManager[None]:
+def ending_departed(departures: Departures) -> AbstractAsyncContextManager[None]:
     """Look again and again until the block ends."""
 
     async def look() -> None:
@@ -35,7 +35,7 @@ def ending_departed(departures: Departures, look_s: float = _LOOK_S) -> Abstract
         except StoreUnavailableError as error:
             _log.info("departed_tools_not_looked_for", reason=str(error))
 
-    return repeated(look, look_s, "end departed tools", at_once=False)
+    return repeated(look, _LOOK_S, "end departed tools", at_once=False)
 
 
 async def _end(departures: Departures) -> None:

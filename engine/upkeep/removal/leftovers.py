@@ -24,7 +24,7 @@ async def swept_state(state: Path, calls: Path) -> None:
     await asyncio.to_thread(_sweep_set_aside, state)
 
 
-def sweeping_leftovers(folders: CallFolders, every_s: float = _EVERY_S) -> AbstractAsyncContextManager[None]:
+def sweeping_leftovers(folders: CallFolders) -> AbstractAsyncContextManager[None]:
     """Every minute until the block ends: what could not be removed, and what tools put beside the folders of their calls."""
 
     async def sweep_once() -> None:
@@ -37,7 +37,7 @@ def sweeping_leftovers(folders: CallFolders, every_s: float = _EVERY_S) -> Abstr
             for path, reason in stays.items():
                 _log.warning("leftover_stays", path=str(path), reason=reason)
 
-    return repeated(sweep_once, every_s, "sweep leftovers", at_once=False)
+    return repeated(sweep_once, _EVERY_S, "sweep leftovers", at_once=False)
 
 
 def _emptied(calls: Path) -> None:

@@ -2,7 +2,6 @@
 
 from engine.making.gate.subject import Came, Reply, Subject
 from engine.making.gate.wording import listed, quoted
-from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.task_specs import Example
 from toolagent.core.catalog.expectations import unexpected
@@ -27,7 +26,7 @@ async def _fault(subject: Subject, example: Example) -> str | None:
         wrong = _wrong(example, reply)
         if wrong is None:
             return None
-        said.append(_named(subject, entry, wrong))
+        said.append(wrong if len(subject.entries) == 1 else f"{entry.manifest.tool_id}: {wrong}")
     return f"With input {quoted(example.input)}: {'; '.join(said) or 'no tool has an input schema that it fits.'}"
 
 
@@ -37,7 +36,3 @@ def _wrong(example: Example, reply: Reply) -> str | None:
     places = list(unexpected(example.expected_output, reply.output))
     told = "; ".join(f"at {path} {quoted(expected)} was expected and {quoted(came)} came" for path, expected, came in places[:_PLACES])
     return told or None
-
-
-def _named(subject: Subject, entry: ToolEntry, wrong: str) -> str:
-    return wrong if len(subject.entries) == 1 else f"{entry.manifest.tool_id}: {wrong}"

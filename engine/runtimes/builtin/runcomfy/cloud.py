@@ -6,12 +6,12 @@ The account may send about one request a second.
 
 import hashlib
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
@@ -118,15 +118,12 @@ class LaunchUnknown(Exception):
     """The launch was asked for, and nobody knows what became of it."""
 
 
-class Cloud:
+class Cloud(AbstractAsyncContextManager["Cloud"]):
     """`async with Cloud(account, peer) as cloud`. Every method raises CallFailed for what the provider refuses."""
 
     def __init__(self, account: Account, peer: Peer) -> None:
         self._base = account.base
         self._http = peer.client({"Authorization": f"Bearer {account.key}"})
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self._http.aclose()

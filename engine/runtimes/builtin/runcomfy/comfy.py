@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Self
 
 import httpx
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -57,15 +57,12 @@ class ComfyUnreachable(Exception):
     """It did not answer, or not as ComfyUI does: the server may be gone."""
 
 
-class Comfy:
+class Comfy(AbstractAsyncContextManager["Comfy"]):
     """`async with Comfy(url, peer) as comfy`. The API has no keys: none is sent. Raises ComfyUnreachable where nothing else is said."""
 
     def __init__(self, url: str, peer: Peer) -> None:
         self.url = url.rstrip("/")
         self._http = peer.client()
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self._http.aclose()

@@ -1,15 +1,13 @@
 """HTTP to RunComfy and to the servers it lets: public addresses, and the host that the setting names."""
 
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import httpx
 from pydantic import JsonValue
 
-from engine.network.peers import peer_client, read_at_most
+from engine.network.peers import peer_client, read_at_most, trust
 from engine.runtimes.builtin.runcomfy.account import URL_SETTING
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.destination import Destinations, PinnedTransport
@@ -53,14 +51,6 @@ class Peer:
             headers={"User-Agent": "tool-agent", "Accept": "application/json", "Connection": "close", **(headers or {})},
             timeout=httpx.Timeout(_ANSWER_S, connect=_CONNECT_S),
         )
-
-
-@cache
-def trust() -> ssl.SSLContext:
-    """The usual bundle of certificates, and this machine's."""
-    context = httpx.create_ssl_context(trust_env=False)
-    context.load_default_certs()
-    return context
 
 
 async def ask(client: httpx.AsyncClient, method: str, url: str, **content: Any) -> Answer:

@@ -10,8 +10,9 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
+from engine.network.peers import trust
 from engine.runtimes.builtin.runcomfy.comfy import Comfy, ComfyUnreachable, Ended
-from engine.runtimes.builtin.runcomfy.peer import Peer, trust
+from engine.runtimes.builtin.runcomfy.peer import Peer
 from engine.runtimes.builtin.runcomfy.workflow import Prompt
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.runtime import Progress

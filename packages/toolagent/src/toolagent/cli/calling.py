@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from toolagent.cli.asking import Asked
-from toolagent.cli.batch import finish_batch, results_of
+from toolagent.cli.batch import require_success, results_of
 from toolagent.cli.endings import ended, finish, started
 from toolagent.cli.failures import reported
 from toolagent.cli.files import output_file, output_folder, read_text, uploaded
@@ -15,7 +15,7 @@ from toolagent.cli.interrupts import CtrlC
 from toolagent.cli.making import show_making
 from toolagent.cli.options import ApiKey, AsJson, Tool, Url, connected, tool_id_of
 from toolagent.cli.parameters import ParameterError, parse_parameters
-from toolagent.cli.render import show_contract, show_note, show_task
+from toolagent.cli.render import show_batch, show_contract, show_note, show_task
 from toolagent.client.http import DEFAULT_URL
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
 from toolagent.contracts.http import TaskAccepted
@@ -132,7 +132,10 @@ def task(
         if cancel and view.status is TaskState.CANCELLED:
             return
         if has_ended(view) and view.calls:
-            finish_batch(results_of(service, view), quiet=json_output)
+            batch = results_of(service, view)
+            if not json_output:
+                show_batch(batch)
+            require_success(batch)
         elif has_ended(view):
             finish(service, ended(view), quiet=json_output or cancel, folder=folder, file=file)
 

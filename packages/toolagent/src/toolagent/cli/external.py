@@ -7,7 +7,7 @@ import typer
 
 from toolagent.cli.asking import Asked, asking
 from toolagent.cli.failures import ExitCode
-from toolagent.cli.render import Cell, cell, moment, show_failure, show_note, show_plain, show_table, table_of
+from toolagent.cli.render import Cell, cell, moment, show_failure, show_left_out, show_plain, show_table, table_of
 from toolagent.contracts.external_tables import ExternalTable, ExternalTables
 
 __all__ = ["external"]
@@ -69,10 +69,7 @@ def remove(asked: Asked, source: Source) -> None:
 
 def _show(table: ExternalTable) -> None:
     show_plain(f"{table.source}: {table.tools} tools ({table.form.value}), as of {moment(table.refreshed_at)}")
-    for one in table.left_out:
-        show_note(f"left out: {one.entry}: {one.reason}", "yellow")
-    if more := table.left_out_total - len(table.left_out):
-        show_note(f"left out: {more} more", "yellow")
+    show_left_out(table)
     if table.error:
         show_failure(f"The last fetch failed: {table.error}")
 

@@ -55,7 +55,7 @@ def follow(service: ToolAgentHttp, task_id: str, ctrl_c: CtrlC) -> TaskView:
 def _watch(service: ToolAgentHttp, task_id: str, progress: Progress, ctrl_c: CtrlC, is_enough: Callable[[], bool]) -> TaskView:
     pause = _FIRST_PAUSE_S
     while not has_ended(task := service.task(task_id)) and not is_enough():
-        progress(_line(task))
+        progress(f"{task.task_id} {task.status.value}{': ' + task.progress if task.progress else ''}")
         ctrl_c.pause(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)
     return task
@@ -79,7 +79,3 @@ def _progress(task_id: str) -> Generator[Progress, None, None]:
             yield lambda line: spinner.update(cell(line))
     else:
         yield Changes().show
-
-
-def _line(task: TaskView) -> str:
-    return f"{task.task_id} {task.status.value}{': ' + task.progress if task.progress else ''}"

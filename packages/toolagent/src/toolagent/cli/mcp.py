@@ -9,7 +9,7 @@ import typer
 from toolagent.cli.asking import Asked, asking
 from toolagent.cli.failures import ExitCode
 from toolagent.cli.mcp_stdio import stdio
-from toolagent.cli.render import Cell, cell, moment, show_failure, show_note, show_plain, show_table, table_of
+from toolagent.cli.render import Cell, cell, moment, show_failure, show_left_out, show_note, show_plain, show_table, table_of
 from toolagent.contracts.mcp_oauth import McpGrant, McpOAuth
 from toolagent.contracts.mcp_servers import McpServer, McpServers, McpServerSpec
 
@@ -190,10 +190,7 @@ def _show_tools(server: McpServer) -> None:
         show_note(f"{'new' if one.is_new else 'changed'}, waits for: toolagent activate {one.tool_id} {one.version}", "yellow")
     for tool_id in server.gone:
         show_note(f"not listed any more: {tool_id}", "yellow")
-    for left in server.left_out:
-        show_note(f"left out: {left.entry}: {left.reason}", "yellow")
-    if more := server.left_out_total - len(server.left_out):
-        show_note(f"left out: {more} more", "yellow")
+    show_left_out(server)
 
 
 def _show_all(found: McpServers) -> None:

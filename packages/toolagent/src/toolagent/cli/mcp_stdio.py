@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from typing import Annotated
-from urllib.parse import urlencode
 
 import httpx
 import typer
@@ -12,6 +11,7 @@ import typer
 from toolagent.cli.failures import reported
 from toolagent.cli.options import ApiKey, Url
 from toolagent.client.http import DEFAULT_URL
+from toolagent.client.http_paths import query
 from toolagent.client.mcp_bridge import McpBridge
 
 __all__ = ["stdio"]
@@ -31,10 +31,9 @@ def stdio(
 
     `toolagent mcp stdio --group office`
     """
-    given = {"tag": tag, "namespace": namespace, "group": group, "mode": "search" if search else None}
-    query = urlencode({name: value for name, value in given.items() if value is not None})
+    path = f"/mcp{query(tag=tag, namespace=namespace, group=group, mode='search' if search else None)}"
     with reported():
-        asyncio.run(_bridge(url, api_key, f"/mcp?{query}" if query else "/mcp"))
+        asyncio.run(_bridge(url, api_key, path))
 
 
 async def _bridge(url: str, api_key: str | None, path: str) -> None:

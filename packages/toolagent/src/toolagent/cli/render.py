@@ -19,7 +19,9 @@ from toolagent.contracts.audit import AuditEntry, AuditPage
 from toolagent.contracts.batches import BatchResult
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.external_tables import ExternalTable
 from toolagent.contracts.http import FoundTool, Health, ListedTool, ToolDetail
+from toolagent.contracts.mcp_servers import McpServer
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.routes import ToolRoute
 from toolagent.contracts.tasks import TaskView
@@ -38,6 +40,7 @@ __all__ = [
     "show_failure",
     "show_faults",
     "show_json",
+    "show_left_out",
     "show_lines",
     "show_note",
     "show_plain",
@@ -105,6 +108,13 @@ def show_failure(message: str) -> None:
 def show_faults(faults: tuple[CatalogFault, ...]) -> None:
     for fault in faults:
         show_note(f"warning: catalog {fault.file}: {fault.field}: {fault.reason}", "yellow")
+
+
+def show_left_out(table: ExternalTable | McpServer) -> None:
+    for one in table.left_out:
+        show_note(f"left out: {one.entry}: {one.reason}", "yellow")
+    if more := table.left_out_total - len(table.left_out):
+        show_note(f"left out: {more} more", "yellow")
 
 
 def show_tools(tools: Sequence[ListedTool | FoundTool]) -> None:

@@ -27,7 +27,7 @@ from toolagent.client.task_views import view_of
 from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, BatchResult, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.tasks import TaskView
-from toolagent.core.calls.batches import batch_fingerprint, batch_id_for_key, counted, lost, never_made, progress_of, state_of
+from toolagent.core.calls.batches import batch_fingerprint, counted, keyed_batch_id, lost, never_made, progress_of, state_of
 from toolagent.core.calls.results import failed, key_conflict
 
 __all__ = ["Batches", "collected"]
@@ -50,9 +50,7 @@ class Batches:
 
     async def start(self, batch: ToolBatch, batch_id: str | None) -> str:
         """The batch's id. Raises CallRefusedError, AnswerPendingError."""
-        if batch.idempotency_key is not None:
-            batch_id = batch_id_for_key(batch.caller.caller_id, batch.idempotency_key)
-        batch_id = batch_id or f"batch-{uuid.uuid4().hex}"
+        batch_id = keyed_batch_id(batch) or batch_id or f"batch-{uuid.uuid4().hex}"
         try:
             with _reached(batch_id):
                 await self._client.start_workflow(

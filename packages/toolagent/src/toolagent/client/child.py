@@ -19,7 +19,7 @@ from toolagent.contracts.sessions import GroupUse, SessionAccount
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy
 from toolagent.contracts.task_specs import RepairTool as RepairSpec
 from toolagent.core.calls.callbacks import origin_of
-from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
+from toolagent.core.calls.idempotency import fingerprint, keyed_call_id
 from toolagent.core.calls.results import failed
 from toolagent.core.task_requests import request_fingerprint, subject_of, task_id_for
 
@@ -141,9 +141,7 @@ async def call_tool(call: ToolCall, *, call_id: str | None = None, task_queue: s
     workflow holds the id, the result is `rejected` with `details.reason` `already_made`. Raises asyncio.CancelledError, once the
     call has ended, when this workflow is cancelled.
     """
-    if call.idempotency_key is not None:
-        call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
-    call_id = call_id or f"call-{workflow.uuid4().hex}"
+    call_id = keyed_call_id(call) or call_id or f"call-{workflow.uuid4().hex}"
     task = asyncio.current_task()
     asked_before = task.cancelling() if task else 0
     try:

@@ -2,14 +2,10 @@
 
 import hashlib
 import mimetypes
-import re
-from collections.abc import Generator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlencode
 
 import httpx
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -30,16 +26,15 @@ from toolagent.client.http_chats import ChatRequests
 from toolagent.client.http_files import file_name, free_path, stream_to
 from toolagent.client.http_formats import FormatRequests
 from toolagent.client.http_groups import GroupRequests
-from toolagent.client.http_hosts import HostRequests
-from toolagent.client.http_knowhub import KnowHubRequests
 from toolagent.client.http_making import MakingRequests
 from toolagent.client.http_mcp import McpServerRequests
-from toolagent.client.http_paths import segment
-from toolagent.client.http_tables import TableRequests
+from toolagent.client.http_paths import query, segment
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.batches import BatchResult, ToolBatch
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
+from toolagent.contracts.external_tables import ExternalTable, ExternalTables, RemovedTable
+from toolagent.contracts.hosts import HostDrain, HostListing
 from toolagent.contracts.http import (
     Health,
     Matches,
@@ -52,9 +47,11 @@ from toolagent.contracts.http import (
     ToolStarted,
     ToolStates,
 )
+from toolagent.contracts.knowhub import KnowHubSync
 from toolagent.contracts.records import StoredFile
 from toolagent.contracts.references import ResultReference
 from toolagent.contracts.routes import ToolRoute
+from toolagent.contracts.system import SystemStatus
 from toolagent.contracts.usage import ToolUsage
 from toolagent.contracts.versions import ToolVersions
 
@@ -76,12 +73,9 @@ _MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 _DOCUMENTS = TypeAdapter(dict[str, JsonValue])
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
 
-class ToolAgentHttp(
-    MakingRequests, ChatRequests, GroupRequests, HostRequests, TableRequests, McpServerRequests, KnowHubRequests, FormatRequests
-):
+class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerRequests, FormatRequests):
     """One connection pool to one service; a context manager.
 
     Every method raises `Unreachable`, `Refused` or `UnexpectedAnswer`. Errors of a *tool* are not raised: they are in the `ToolResult`.
@@ -119,8 +113,7 @@ class ToolAgentHttp(
         return parsed(Health, self._ask("GET", "/health"), also=(503,))
 
     def tools(self, namespace: str | None = None, tag: str | None = None) -> ToolListing:
-        wanted = {name: value for name, value in (("namespace", namespace), ("tag", tag)) if value is not None}
-        return parsed(ToolListing, self._ask("GET", f"/tools?{urlencode(wanted)}" if wanted else "/tools"))
+        return parsed(ToolListing, self._ask("GET", f"/tools{query(namespace=namespace, tag=tag)}"))
 
     def tool(self, tool_id: str) -> ToolDetail:
         return parsed(ToolDetail, self._ask("GET", f"/tools/{segment(tool_id)}"))
@@ -184,9 +177,7 @@ class ToolAgentHttp(
     def download(self, file_id: str, folder: Path) -> Path:
         """Save a stored file under its own name in `folder` and return its path; an existing file is kept. Raises OSError."""
         with self._reached(), self._client.stream("GET", f"/files/{segment(file_id)}", extensions=UNBOUNDED) as answer:
-            if not answer.is_success:
-                answer.read()
-                require_success(answer)
+            require_success(answer)
             target = free_path(folder, file_name(answer, file_id), file_id)
             part = target.with_name(f".{file_id}.part")
             try:
@@ -234,7 +225,7 @@ class ToolAgentHttp(
 
     def usage(self, tool_id: str, hours: float | None = None) -> ToolUsage:
         """Of the calls of the last so many hours, or of all that are recorded."""
-        wanted = f"?hours={hours:g}" if hours is not None else ""
+        wanted = query(hours=f"{hours:g}" if hours is not None else None)
         return parsed(ToolUsage, self._ask("GET", f"/tools/{segment(tool_id)}/usage{wanted}"))
 
     def versions(self, tool_id: str) -> ToolVersions:
@@ -259,9 +250,8 @@ class ToolAgentHttp(
 
     def audit(self, tool_id: str | None = None, since: datetime | None = None, limit: int = 100) -> AuditPage:
         """What sandboxed programs did, the newest first; `since` with its time zone."""
-        asked = {"tool_id": tool_id, "since": since.isoformat() if since else None, "limit": str(limit)}
-        query = urlencode({name: value for name, value in asked.items() if value is not None})
-        return parsed(AuditPage, self._ask("GET", f"/audit?{query}"))
+        asked = query(tool_id=tool_id, since=since.isoformat() if since else None, limit=limit)
+        return parsed(AuditPage, self._ask("GET", f"/audit{asked}"))
 
     def run_batch(self, batch: ToolBatch) -> BatchResult | TaskAccepted:
         """Make many calls. Returns a `TaskAccepted` if the batch's mode is async, else all results in order."""
@@ -269,35 +259,46 @@ class ToolAgentHttp(
         answer = self._ask("POST", "/run_tools", body, unbounded=batch.mode is CallMode.SYNC)
         return parsed(TaskAccepted if answer.status_code == _ACCEPTED else BatchResult, answer)
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        body: dict[str, JsonValue] | None = None,
-        *,
-        unbounded: bool = False,
-        headers: dict[str, str] | None = None,
-    ) -> httpx.Response:
-        timeout = httpx.Timeout(None, connect=5.0) if unbounded else self._client.timeout
-        with self._reached():
-            return self._client.request(method, path, json=body, timeout=timeout, headers=headers)
+    def hosts(self) -> HostListing:
+        return parsed(HostListing, self._ask("GET", "/hosts"))
 
-    @contextmanager
-    def _streamed(
-        self, path: str, headers: dict[str, str], method: str = "GET", body: dict[str, JsonValue] | None = None
-    ) -> Generator[httpx.Response]:
-        with self._reached(), self._client.stream(method, path, json=body, headers=headers, extensions=UNBOUNDED) as answer:
-            yield answer
+    def drain_host(self, host: str) -> HostDrain:
+        """Have it take no new calls; again, that changes nothing."""
+        return parsed(HostDrain, self._ask("POST", _drain_path(host)))
 
-    @contextmanager
-    def _reached(self) -> Generator[None, None, None]:
-        try:
-            yield
-        except httpx.DecodingError as error:
-            raise WrongContent(f"What {self.url} answers is not read: {error}.") from error
-        except httpx.RequestError as error:
-            reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
-            raise Unreachable(self.url, reason, sent=not isinstance(error, _NEVER_SENT)) from error
+    def undrain_host(self, host: str) -> HostDrain:
+        """Have it take calls again."""
+        return parsed(HostDrain, self._ask("DELETE", _drain_path(host)))
+
+    def drain_of(self, host: str) -> HostDrain:
+        """How far it is."""
+        return parsed(HostDrain, self._ask("GET", _drain_path(host)))
+
+    def system_status(self) -> SystemStatus:
+        return parsed(SystemStatus, self._ask("GET", "/system/status"))
+
+    def external_tables(self) -> ExternalTables:
+        return parsed(ExternalTables, self._ask("GET", "/external_tools"))
+
+    def add_table(self, source: str, tools_url: str, api_key: str | None = None) -> ExternalTable:
+        """Fetch a table and take its tools in."""
+        body = {"source": source, "tools_url": tools_url, **({"api_key": api_key} if api_key else {})}
+        return parsed(ExternalTable, self._ask("POST", "/external_tools/register", {**body}, unbounded=True))
+
+    def refresh_table(self, source: str) -> ExternalTable:
+        """Fetch it again; `error` says where that failed."""
+        return parsed(ExternalTable, self._ask("POST", f"/external_tools/{segment(source)}/refresh", unbounded=True))
+
+    def remove_table(self, source: str) -> RemovedTable:
+        return parsed(RemovedTable, self._ask("DELETE", f"/external_tools/{segment(source)}"))
+
+    def sync_knowhub(self, *, dry_run: bool = False) -> KnowHubSync:
+        """Have the tools of both sides name each other, or see what would be changed."""
+        return parsed(KnowHubSync, self._ask("POST", "/knowhub/sync", {"dry_run": dry_run}, unbounded=True))
+
+
+def _drain_path(host: str) -> str:
+    return f"/hosts/{segment(host)}/drain"
 
 
 def _size_of(path: Path) -> int:

@@ -94,8 +94,10 @@ def problem_of(answer: httpx.Response) -> Problem:
 
 
 def require_success(answer: httpx.Response) -> None:
+    """A streamed answer that is no success is read first. Raises Refused, UnexpectedAnswer."""
     if answer.is_success:
         return
+    answer.read()
     if is_problem(answer):
         raise Refused(problem_of(answer))
     try:

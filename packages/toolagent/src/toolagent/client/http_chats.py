@@ -1,17 +1,13 @@
 """Conversations over HTTP."""
 
 import json
-from abc import abstractmethod
 from collections.abc import Generator
-from contextlib import AbstractContextManager
-from urllib.parse import urlencode
 
-import httpx
 from httpx_sse import EventSource, SSEError
 from pydantic import JsonValue, ValidationError
 
 from toolagent.client.http_answers import UnexpectedAnswer, parsed, require_success
-from toolagent.client.http_paths import segment
+from toolagent.client.http_paths import query, segment
 from toolagent.client.http_requests import Requests
 from toolagent.contracts.chats import ChatListing, ChatReply, ChatView, Chunk
 
@@ -30,9 +26,7 @@ class ChatRequests(Requests):
         """The parts of the answer as they are made, and the answer last. It is missing where the service stopped meanwhile: ask again."""
         body: dict[str, JsonValue] = {"chat_id": chat_id, "message": message, "stream": True}
         with self._streamed("/chat", _headers(key) or {}, "POST", body) as answer:
-            if not answer.is_success:
-                answer.read()
-                require_success(answer)
+            require_success(answer)
             try:
                 for event in EventSource(answer).iter_sse():
                     match event.event:
@@ -48,22 +42,14 @@ class ChatRequests(Requests):
 
     def chats(self, limit: int = 50, before: str | None = None) -> ChatListing:
         """The one that was spoken to last comes first."""
-        asked = {"limit": str(limit), **({"before": before} if before is not None else {})}
-        return parsed(ChatListing, self._ask("GET", f"/chats?{urlencode(asked)}"))
+        return parsed(ChatListing, self._ask("GET", f"/chats{query(limit=limit, before=before)}"))
 
     def chat_history(self, chat_id: str, limit: int = 50, before: int | None = None) -> ChatView:
         """The last turns, or those before a number."""
-        asked = {"limit": limit, **({"before": before} if before is not None else {})}
-        return parsed(ChatView, self._ask("GET", f"/chats/{segment(chat_id)}?{urlencode(asked)}"))
+        return parsed(ChatView, self._ask("GET", f"/chats/{segment(chat_id)}{query(limit=limit, before=before)}"))
 
     def delete_chat(self, chat_id: str) -> None:
-        """Forget it."""
         require_success(self._ask("DELETE", f"/chats/{segment(chat_id)}", unbounded=True))
-
-    @abstractmethod
-    def _streamed(
-        self, path: str, headers: dict[str, str], method: str = "GET", body: dict[str, JsonValue] | None = None
-    ) -> AbstractContextManager[httpx.Response]: ...
 
 
 def _headers(key: str | None) -> dict[str, str] | None:

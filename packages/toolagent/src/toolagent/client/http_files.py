@@ -28,10 +28,8 @@ def stream_to(client: httpx.Client, path: str, part: Path) -> None:
             if total == str(have):
                 return
             part.unlink()
-        elif not answer.is_success:
-            answer.read()
-            require_success(answer)
         else:
+            require_success(answer)
             _append(answer, part, have)
             return
     stream_to(client, path, part)

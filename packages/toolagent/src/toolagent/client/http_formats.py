@@ -3,11 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from urllib.parse import urlencode
 
 from pydantic import JsonValue
 
 from toolagent.client.http_answers import parsed
+from toolagent.client.http_paths import query
 from toolagent.client.http_requests import Requests
 from toolagent.client.http_results import result_of
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolError, ToolResult
@@ -79,9 +79,7 @@ class FormatRequests(Requests):
         return tool_id_of(name, self._looked_up)
 
     def _listed(self, form: ToolFormat | str, namespace: str | None = None, tag: str | None = None) -> FormattedTools:
-        wanted = {"format": str(form), "namespace": namespace, "tag": tag}
-        query = urlencode({name: value for name, value in wanted.items() if value is not None})
-        return parsed(FormattedTools, self._ask("GET", f"/tools?{query}"))
+        return parsed(FormattedTools, self._ask("GET", f"/tools{query(format=str(form), namespace=namespace, tag=tag)}"))
 
 
 def _wrong(use: ToolUse, kind: ErrorType, message: str) -> ToolResult:

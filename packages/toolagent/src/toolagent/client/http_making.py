@@ -2,10 +2,7 @@
 
 import time
 import uuid
-from abc import abstractmethod
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager
-from urllib.parse import urlencode
 
 import httpx
 from httpx_sse import EventSource, SSEError
@@ -21,7 +18,7 @@ from toolagent.client.http_answers import (
     parsed,
     require_success,
 )
-from toolagent.client.http_paths import segment
+from toolagent.client.http_paths import query, segment
 from toolagent.client.http_requests import Requests
 from toolagent.contracts.making import TaskNote
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing, TaskSubmitted
@@ -59,9 +56,8 @@ class MakingRequests(Requests):
         self, status: str | None = None, kind: str | None = None, tool_id: str | None = None, limit: int = 50, before: str | None = None
     ) -> TaskListing:
         """The newest first."""
-        asked = {"status": status, "type": kind, "tool_id": tool_id, "limit": str(limit), "before": before}
-        query = urlencode({name: value for name, value in asked.items() if value is not None})
-        return parsed(TaskListing, self._ask("GET", f"/tasks?{query}"))
+        asked = query(status=status, type=kind, tool_id=tool_id, limit=limit, before=before)
+        return parsed(TaskListing, self._ask("GET", f"/tasks{asked}"))
 
     def making_task(self, task_id: str, patience_s: float = 0.0) -> MakingTask:
         """The task. While the service is down it is retried for this many seconds."""
@@ -130,20 +126,13 @@ class MakingRequests(Requests):
     def _events(self, task_id: str, after: int) -> Iterator[TaskNote | ListedTask]:
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": str(after)} if after else {})
         with self._streamed(f"/tasks/{segment(task_id)}/events", headers) as answer:
-            if not answer.is_success:
-                answer.read()
-                require_success(answer)
+            require_success(answer)
             if answer.status_code == _NO_CONTENT:
                 return
             try:
                 yield from _read_events(answer)
             except (ValidationError, SSEError) as error:
                 raise UnexpectedAnswer(answer) from error
-
-    @abstractmethod
-    def _streamed(
-        self, path: str, headers: dict[str, str], method: str = "GET", body: dict[str, JsonValue] | None = None
-    ) -> AbstractContextManager[httpx.Response]: ...
 
 
 def _read_events(answer: httpx.Response) -> Iterator[TaskNote | ListedTask]:

@@ -1,17 +1,26 @@
 """What the parts of `ToolAgentHttp` stand on: one way to ask."""
 
-from abc import ABC, abstractmethod
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
 
 import httpx
 from pydantic import JsonValue
 
+from toolagent.client.bounded_answers import UNBOUNDED
+from toolagent.client.http_answers import Unreachable, WrongContent
+
 __all__ = ["Requests"]
 
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
-class Requests(ABC):
+
+class Requests:
     """Asks the service. `unbounded`: the answer is waited for as long as it takes."""
 
-    @abstractmethod
+    url: str
+    _client: httpx.Client
+
     def _ask(
         self,
         method: str,
@@ -20,4 +29,24 @@ class Requests(ABC):
         *,
         unbounded: bool = False,
         headers: dict[str, str] | None = None,
-    ) -> httpx.Response: ...
+    ) -> httpx.Response:
+        timeout = httpx.Timeout(None, connect=5.0) if unbounded else self._client.timeout
+        with self._reached():
+            return self._client.request(method, path, json=body, timeout=timeout, headers=headers)
+
+    @contextmanager
+    def _streamed(
+        self, path: str, headers: dict[str, str], method: str = "GET", body: dict[str, JsonValue] | None = None
+    ) -> Generator[httpx.Response]:
+        with self._reached(), self._client.stream(method, path, json=body, headers=headers, extensions=UNBOUNDED) as answer:
+            yield answer
+
+    @contextmanager
+    def _reached(self) -> Generator[None, None, None]:
+        try:
+            yield
+        except httpx.DecodingError as error:
+            raise WrongContent(f"What {self.url} answers is not read: {error}.") from error
+        except httpx.RequestError as error:
+            reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
+            raise Unreachable(self.url, reason, sent=not isinstance(error, _NEVER_SENT)) from error

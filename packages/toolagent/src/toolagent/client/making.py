@@ -12,7 +12,7 @@ from toolagent.client.child import found_by
 from toolagent.client.failures import MakingUnreachableError
 from toolagent.client.patience import if_known, reached
 from toolagent.contracts.making import Guidance, MakeRequest
-from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
+from toolagent.contracts.task_specs import RepairTool
 from toolagent.core.failures import TaskConflictError
 from toolagent.core.task_requests import request_fingerprint, subject_of
 
@@ -58,7 +58,7 @@ class Making:
         spec = request.spec
         # No time limit: how long it may take is the task's own affair, which cleans up after itself.
         await self._client.start_workflow(
-            _workflow_for(spec),
+            names.REPAIR_TOOL if isinstance(spec, RepairTool) else names.CREATE_TOOL,
             request,
             id=request.task_id,
             task_queue=names.TASK_QUEUE,
@@ -71,10 +71,6 @@ class Making:
 
     def _handle(self, task_id: str) -> WorkflowHandle[object, object]:
         return self._client.get_workflow_handle(task_id)
-
-
-def _workflow_for(spec: GithubDeploy | BuildTool | RepairTool) -> str:
-    return names.REPAIR_TOOL if isinstance(spec, RepairTool) else names.CREATE_TOOL
 
 
 def _reached() -> AbstractContextManager[None]:

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio.client import Client, WithStartWorkflowOperation, WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -12,12 +12,14 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from toolagent.client.failures import SessionRefusedError, SessionUnreachableError
-from toolagent.client.patience import reached, starting
+from toolagent.client.patience import if_known, reached, starting
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
 
 __all__ = ["Sessions"]
+
+T = TypeVar("T", bound=Contract)
 
 _RPC_TIMEOUT = timedelta(seconds=10)
 _ASKED, _DRAINS_S = 40, 0.1
@@ -61,30 +63,23 @@ class Sessions:
 
     async def run(self, group_id: str, session_id: str, run: SessionRun) -> ToolResult:
         """The result of one call in a session. Raises SessionRefusedError."""
-        result: ToolResult = await self._updated(group_id, session_id, names.RUN_IN_SESSION, run, ToolResult)
-        return result
+        return await self._updated(group_id, session_id, names.RUN_IN_SESSION, run, ToolResult)
 
     async def stop(self, group_id: str, session_id: str) -> SessionView:
         """The session once it has stopped, or still stopping where the provider takes long. Raises SessionRefusedError."""
-        view: SessionView = await self._updated(group_id, session_id, names.STOP_SESSION, None, SessionView)
-        return view
+        return await self._updated(group_id, session_id, names.STOP_SESSION, None, SessionView)
 
     async def renew(self, group_id: str, session_id: str) -> SessionView:
         """The session, its lease begun anew. Raises SessionRefusedError."""
-        view: SessionView = await self._updated(group_id, session_id, names.RENEW_SESSION, None, SessionView)
-        return view
+        return await self._updated(group_id, session_id, names.RENEW_SESSION, None, SessionView)
 
     async def view(self, group_id: str, session_id: str) -> SessionView | None:
         """The session as it is; None when Temporal does not know it."""
-        try:
-            with _reached():
-                return await self._handle(group_id, session_id).query(names.SESSION, result_type=SessionView, rpc_timeout=_RPC_TIMEOUT)
-        except RPCError as error:
-            if error.status is not RPCStatusCode.NOT_FOUND:
-                raise
-            return None
+        with _reached(), if_known():
+            return await self._handle(group_id, session_id).query(names.SESSION, result_type=SessionView, rpc_timeout=_RPC_TIMEOUT)
+        return None
 
-    async def _updated(self, group_id: str, session_id: str, update: str, argument: Contract | None, result_type: type[Any]) -> Any:
+    async def _updated(self, group_id: str, session_id: str, update: str, argument: Contract | None, result_type: type[T]) -> T:
         for _ in range(_ASKED):
             try:
                 with _reached():

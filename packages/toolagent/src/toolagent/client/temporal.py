@@ -26,7 +26,7 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.calls.callbacks import delivery_id
-from toolagent.core.calls.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
+from toolagent.core.calls.idempotency import call_id_of_workflow, fingerprint, keyed_call_id
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, NOT_ADMITTED, failed, key_conflict, reason_of, task_state_of
 
 __all__ = ["ToolAgentClient", "is_away"]
@@ -64,8 +64,7 @@ class ToolAgentClient:
         same call. `is_new`: nobody else can have this id. Raises CallRefusedError for another call under the same id,
         AnswerPendingError when Temporal does not answer.
         """
-        if call.idempotency_key is not None:
-            call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
+        call_id = keyed_call_id(call) or call_id
         is_new, call_id = is_new or call_id is None, call_id or new_call_id()
         reuse = WorkflowIDReusePolicy.REJECT_DUPLICATE
         for _ in range(_ATTEMPTS):
@@ -80,7 +79,7 @@ class ToolAgentClient:
                     reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE
                     continue
             return CallHandle(call_id, call.tool_id, calls=self)
-        raise _conflict(call, call_id)
+        raise CallRefusedError(key_conflict(call_id, call.tool_id, datetime.now(UTC)))
 
     def handle(self, call_id: str) -> CallHandle:
         """The handle of a started call."""
@@ -216,10 +215,6 @@ class ToolAgentClient:
 
 def _reached(call_id: str, tool_id: str = "", more: str = ".") -> AbstractContextManager[None]:
     return reached(lambda reason: AnswerPendingError(_failed(call_id, tool_id, ErrorType.UNAVAILABLE, f"{reason}{more}")))
-
-
-def _conflict(call: ToolCall, call_id: str) -> CallRefusedError:
-    return CallRefusedError(key_conflict(call_id, call.tool_id, datetime.now(UTC)))
 
 
 def _failed(call_id: str, tool_id: str, error_type: ErrorType, message: str) -> ToolResult:

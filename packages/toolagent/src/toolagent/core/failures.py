@@ -13,6 +13,7 @@ __all__ = [
     "McpServersBusyError",
     "NoSuchMcpServerError",
     "NoSuchTableError",
+    "RegistrationRefusedError",
     "StoreFullError",
     "StoreUnavailableError",
     "StoreUnwritableError",
@@ -74,13 +75,17 @@ class ContentMissingError(LookupError):
     """A file is known, but the content store lacks its bytes."""
 
 
-class TableRefusedError(ValueError):
-    """An external tool table is not taken. `field` of its registration is why; `is_private`: it leads where it must not."""
+class RegistrationRefusedError(ValueError):
+    """`field` of a registration is why nothing is taken; `is_private`: it leads where it must not."""
 
     def __init__(self, field: str, message: str, *, is_private: bool = False) -> None:
         super().__init__(message)
         self.field = field
         self.is_private = is_private
+
+
+class TableRefusedError(RegistrationRefusedError):
+    """An external tool table is not taken."""
 
 
 class TableExistsError(ValueError):
@@ -91,13 +96,8 @@ class NoSuchTableError(LookupError):
     """There is no external tool table of this name."""
 
 
-class McpServerRefusedError(ValueError):
-    """An MCP server is not taken. `field` of its registration is why; `is_private`: it leads where it must not."""
-
-    def __init__(self, field: str, message: str, *, is_private: bool = False) -> None:
-        super().__init__(message)
-        self.field = field
-        self.is_private = is_private
+class McpServerRefusedError(RegistrationRefusedError):
+    """An MCP server is not taken."""
 
 
 class McpServerNotReachedError(RuntimeError):

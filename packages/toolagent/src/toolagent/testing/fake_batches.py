@@ -13,7 +13,7 @@ from toolagent.client.handles import CallHandle, FollowedCalls
 from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, BatchResult, ToolBatch
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.core.calls.batches import after, batch_fingerprint, batch_id_for_key, batched, calls_of, lost, progress_of, state_of
+from toolagent.core.calls.batches import after, batch_fingerprint, batched, calls_of, keyed_batch_id, lost, progress_of, state_of
 from toolagent.core.calls.results import key_conflict
 
 __all__ = ["FakeBatches"]
@@ -40,9 +40,7 @@ class FakeBatches:
         self._known: dict[str, _Batch] = {}
 
     async def start(self, batch: ToolBatch, batch_id: str | None) -> str:
-        if batch.idempotency_key is not None:
-            batch_id = batch_id_for_key(batch.caller.caller_id, batch.idempotency_key)
-        batch_id = batch_id or f"batch-{uuid.uuid4().hex}"
+        batch_id = keyed_batch_id(batch) or batch_id or f"batch-{uuid.uuid4().hex}"
         known = self._known.get(batch_id)
         if known is None:
             known = self._known[batch_id] = _Batch(batch, list(batched(batch, batch_id)), datetime.now(UTC))

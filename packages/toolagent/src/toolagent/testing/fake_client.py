@@ -13,7 +13,7 @@ from toolagent.contracts.callbacks import CallbackState, CallbackView
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
+from toolagent.core.calls.idempotency import fingerprint, keyed_call_id
 from toolagent.core.calls.results import failed, key_conflict, succeeded, task_state_of
 from toolagent.testing.fake_batches import FakeBatches
 from toolagent.testing.fake_chats import FakeChats
@@ -70,9 +70,7 @@ class FakeToolAgentClient:
 
     async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle:
         """Start the call. Raises CallRefusedError for another call under the same id, AnswerPendingError while away."""
-        if call.idempotency_key is not None:
-            call_id = call_id_for_key(call.caller.caller_id, call.idempotency_key)
-        call_id = call_id or f"call-{uuid.uuid4().hex}"
+        call_id = keyed_call_id(call) or call_id or f"call-{uuid.uuid4().hex}"
         self._require_presence(call_id, call.tool_id)
         known = self._started.get(call_id)
         if known is None:

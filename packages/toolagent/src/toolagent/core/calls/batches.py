@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from toolagent.contracts.batches import BATCH_ID_PATTERN, BatchedCall, BatchedState, BatchEnd, BatchResult, ToolBatch
 from toolagent.contracts.calls import Caller, CallMode, ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.calls.idempotency import call_id_for_key, fingerprint
+from toolagent.core.calls.idempotency import fingerprint, keyed_call_id
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed, key_conflict, reason_of
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "calls_of",
     "counted",
     "is_over",
+    "keyed_batch_id",
     "lost",
     "never_made",
     "progress_of",
@@ -42,6 +43,11 @@ _PREFIX = "batch-"
 def batch_id_for_key(caller_id: str | None, key: str) -> str:
     """The batch id for a caller's idempotency key."""
     return f"{_PREFIX}{hashlib.sha256(json.dumps(['batch', caller_id, key]).encode()).hexdigest()[:40]}"
+
+
+def keyed_batch_id(batch: ToolBatch) -> str | None:
+    """The id that follows from the batch's key; None without one."""
+    return None if batch.idempotency_key is None else batch_id_for_key(batch.caller.caller_id, batch.idempotency_key)
 
 
 def batch_id_for_request(request_id: str) -> str:
@@ -72,10 +78,7 @@ def calls_of(batch: ToolBatch) -> tuple[ToolCall, ...]:
 def call_ids(batch: ToolBatch, batch_id: str) -> tuple[str, ...]:
     """The id of each call: from its own key if it has one, else from the batch's id and its position."""
     stem = f"call-{batch_id.removeprefix(_PREFIX)}"
-    return tuple(
-        f"{stem}-{index}" if call.idempotency_key is None else call_id_for_key(call.caller.caller_id, call.idempotency_key)
-        for index, call in enumerate(calls_of(batch))
-    )
+    return tuple(keyed_call_id(call) or f"{stem}-{index}" for index, call in enumerate(calls_of(batch)))
 
 
 def batched(batch: ToolBatch, batch_id: str) -> tuple[BatchedCall, ...]:

@@ -7,12 +7,17 @@ import re
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 
-__all__ = ["call_id_for_key", "call_id_for_request", "call_id_of_workflow", "fingerprint", "is_generated"]
+__all__ = ["call_id_for_key", "call_id_for_request", "call_id_of_workflow", "fingerprint", "is_generated", "keyed_call_id"]
 
 
 def call_id_for_key(caller_id: str | None, key: str) -> str:
     """The call id for a caller's idempotency key; equal keys of two callers are different calls."""
     return f"call-{hashlib.sha256(json.dumps([caller_id, key]).encode()).hexdigest()[:40]}"
+
+
+def keyed_call_id(call: ToolCall) -> str | None:
+    """The id that follows from the call's key; None without one."""
+    return None if call.idempotency_key is None else call_id_for_key(call.caller.caller_id, call.idempotency_key)
 
 
 def call_id_for_request(request_id: str) -> str:

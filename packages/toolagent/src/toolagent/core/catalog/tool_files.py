@@ -147,7 +147,7 @@ def _faults(value: dict[str, JsonValue], rules: Rules) -> Iterator[Found]:
         file = _parsed(value)
     except ValidationError as error:
         for issue in error.errors(include_url=False, include_input=False):
-            yield _path_in(value, issue["loc"]), _said(issue["msg"], issue["type"])
+            yield _path_in(value, issue["loc"]), "This is required." if issue["type"] == "missing" else issue["msg"]
         yield from _misspelled(value)
         return
     yield from _misspelled(value)
@@ -177,10 +177,6 @@ def _part(value: JsonValue, step: Step) -> JsonValue:
     if isinstance(value, dict) and isinstance(step, str):
         return value.get(step)
     return value[step] if isinstance(value, list) and isinstance(step, int) and step < len(value) else None
-
-
-def _said(message: str, kind: str) -> str:
-    return "This is required." if kind == "missing" else message
 
 
 def _of_schemas(file: ToolFile, rules: Rules) -> Iterator[Found]:

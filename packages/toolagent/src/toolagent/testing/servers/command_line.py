@@ -2,10 +2,10 @@
 
 import json
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import httpx
 import typer
@@ -25,6 +25,7 @@ from toolagent.testing.servers.runcomfy_ledger import FAULTS, Fault
 from toolagent.testing.servers.runcomfy_server import RunComfyServer
 from toolagent.testing.servers.scenario import scenario_schema
 from toolagent.testing.servers.serving import NotServing, ServerThread
+from toolagent.testing.servers.told_faults import ToldFault
 
 __all__ = ["app"]
 
@@ -39,6 +40,7 @@ app = typer.Typer(
     help="Servers that stand in for others, on 127.0.0.1. Ctrl-C or SIGTERM ends them.",
 )
 
+F = TypeVar("F", bound=ToldFault)
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
 
 
@@ -91,11 +93,7 @@ def runcomfy(
     `GET /control/ledger` has what was launched and stopped. `POST /control/faults` takes `{"kind": …, "at": …, "times": …}`.
     """
     with _reported():
-        try:
-            faults = [Fault.model_validate({"kind": kind}) for kind in fault or ()]
-        except ValueError as error:
-            raise typer.BadParameter(f"--fault is one of {', '.join(FAULTS)}.") from error
-        _serve(RunComfyServer(port, Account(user, key), start_s=start, node_s=node, faults=faults))
+        _serve(RunComfyServer(port, Account(user, key), start_s=start, node_s=node, faults=_faults(Fault, fault, FAULTS)))
 
 
 @app.command()
@@ -111,11 +109,7 @@ def im(
     `GET /control/state` has contacts and messages. `POST /control/messages` sends one, `POST /control/faults` takes `{"kind": …}`.
     """
     with _reported():
-        try:
-            faults = [ImFault.model_validate({"kind": kind}) for kind in fault or ()]
-        except ValueError as error:
-            raise typer.BadParameter(f"--fault is one of {', '.join(IM_FAULTS)}.") from error
-        _serve(ImServer(port, token=token, faults=faults))
+        _serve(ImServer(port, token=token, faults=_faults(ImFault, fault, IM_FAULTS)))
 
 
 @app.command()
@@ -130,11 +124,7 @@ def knowhub(
     `POST /control/faults` takes `{"kind": …, "method": …, "times": …}`.
     """
     with _reported():
-        try:
-            faults = [KnowHubFault.model_validate({"kind": kind}) for kind in fault or ()]
-        except ValueError as error:
-            raise typer.BadParameter(f"--fault is one of {', '.join(KNOWHUB_FAULTS)}.") from error
-        _serve(KnowHubServer(port, key=key, tagged=not untagged, faults=faults))
+        _serve(KnowHubServer(port, key=key, tagged=not untagged, faults=_faults(KnowHubFault, fault, KNOWHUB_FAULTS)))
 
 
 @app.command()
@@ -144,6 +134,13 @@ def schema(of: Annotated[str, typer.Argument(metavar="scenario|packages", show_d
     if of not in schemas:
         raise typer.BadParameter(f"There is none of {of!r}; there are {' and '.join(schemas)}.")
     typer.echo(json.dumps(schemas[of](), indent=2, ensure_ascii=False))
+
+
+def _faults(model: type[F], kinds: Iterable[str] | None, known: Iterable[str]) -> list[F]:
+    try:
+        return [model.model_validate({"kind": kind}) for kind in kinds or ()]
+    except ValueError as error:
+        raise typer.BadParameter(f"--fault is one of {', '.join(known)}.") from error
 
 
 def _serve(server: ServerThread) -> None:

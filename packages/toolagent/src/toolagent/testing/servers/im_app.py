@@ -14,7 +14,8 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from toolagent.contracts.im import ImMessage, ImType
-from toolagent.testing.servers.im_faults import ImFault, ImFaults
+from toolagent.testing.servers.im_faults import ImFault, ImMoment
+from toolagent.testing.servers.told_faults import ToldFaults
 
 __all__ = ["Contact", "ImApp"]
 
@@ -44,7 +45,7 @@ class ImApp:
     """`token` is what contacts have to bring as a bearer; without one anybody may connect."""
 
     token: str | None = None
-    faults: ImFaults = field(default_factory=ImFaults)
+    faults: ToldFaults[ImFault] = field(default_factory=lambda: ToldFaults(ImFault))
     contacts: dict[str, Contact] = field(default_factory=dict[str, Contact])
     messages: list[ImMessage] = field(default_factory=list[ImMessage])
     """All that were accepted, in their order; one that came twice is there twice."""
@@ -55,14 +56,13 @@ class ImApp:
                 WebSocketRoute("/", self._serve),
                 Route("/control/state", self._show),
                 Route("/control/messages", self._send_for, methods=["POST"]),
-                Route("/control/faults", self._add_fault, methods=["POST"]),
-                Route("/control/faults", self._clear_faults, methods=["DELETE"]),
+                *self.faults.routes("/control/faults"),
             ]
         )
 
     async def _serve(self, socket: WebSocket) -> None:
         name = socket.query_params.get("contact_id", "")
-        fault = self.faults.next("connect", name)
+        fault = self._fault("connect", name)
         if (status := self._refusal(socket, fault)) is not None:
             await socket.send_denial_response(Response(status_code=status))
             return
@@ -83,6 +83,9 @@ class ImApp:
             if contact.socket is socket:
                 contact.socket = None
 
+    def _fault(self, moment: ImMoment, contact: str) -> ImFault | None:
+        return self.faults.next(lambda fault: fault.hits(moment, contact))
+
     def _refusal(self, socket: WebSocket, fault: ImFault | None) -> int | None:
         if fault is not None:
             return _ABSENT if fault.kind == "absent" else _UNAUTHORIZED
@@ -90,7 +93,7 @@ class ImApp:
         return None if is_known else _UNAUTHORIZED
 
     async def _receive(self, name: str, socket: WebSocket, text: str) -> None:
-        fault = self.faults.next("receive", name)
+        fault = self._fault("receive", name)
         if fault is not None and fault.kind == "slow_reader":
             await asyncio.sleep(fault.seconds)
         try:
@@ -127,7 +130,7 @@ class ImApp:
         contact = self.contacts[name]
         if contact.socket is None:
             return
-        socket, fault = contact.socket, self.faults.next("deliver", name)
+        socket, fault = contact.socket, self._fault("deliver", name)
         kind = fault.kind if fault else None
         try:
             if kind == "drop":
@@ -163,17 +166,6 @@ class ImApp:
             return JSONResponse({"error": str(error)}, 400)
         await self._accept(message)
         return Response(status_code=202)
-
-    async def _add_fault(self, request: Request) -> Response:
-        try:
-            self.faults.add(ImFault.model_validate_json(await request.body()))
-        except ValidationError as error:
-            return JSONResponse({"error": str(error)}, 400)
-        return Response(status_code=204)
-
-    async def _clear_faults(self, _: Request) -> Response:
-        self.faults.clear()
-        return Response(status_code=204)
 
 
 def _before(fault: ImFault | None, name: str) -> Iterator[str]:

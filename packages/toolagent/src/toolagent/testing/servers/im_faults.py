@@ -1,11 +1,12 @@
 """The faults that a stand-in of an IM server is told to have."""
 
-from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-__all__ = ["IM_FAULTS", "ImFault", "ImFaultKind", "ImFaults", "ImMoment"]
+from toolagent.testing.servers.told_faults import ToldFault
+
+__all__ = ["IM_FAULTS", "ImFault", "ImFaultKind", "ImMoment"]
 
 ImFaultKind = Literal[
     "absent",
@@ -40,14 +41,11 @@ IM_FAULTS: dict[str, str] = {
 _MOMENTS: dict[str, ImMoment] = {"absent": "connect", "unauthorized": "connect", "lost_ack": "receive", "slow_reader": "receive"}
 
 
-class ImFault(BaseModel):
+class ImFault(ToldFault):
     """Happens `times` times, to connections, deliveries or messages of `contact`, or of all."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: ImFaultKind
     contact: str | None = None
-    times: Annotated[int, Field(ge=1)] = 1
     seconds: Annotated[float, Field(ge=0)] = 1.0
     count: Annotated[int, Field(ge=1)] = 500
 
@@ -55,24 +53,5 @@ class ImFault(BaseModel):
     def moment(self) -> ImMoment:
         return _MOMENTS.get(self.kind, "deliver")
 
-
-class ImFaults:
-    """Those that are still to come."""
-
-    def __init__(self, faults: Iterable[ImFault] = ()) -> None:
-        self._left = [one.model_copy() for one in faults]
-
-    def add(self, fault: ImFault) -> None:
-        self._left.append(fault.model_copy())
-
-    def clear(self) -> None:
-        self._left.clear()
-
-    def next(self, moment: ImMoment, contact: str) -> ImFault | None:
-        """The one that happens now; it is used up by that."""
-        fault = next((one for one in self._left if one.moment == moment and one.contact in {None, contact}), None)
-        if fault is not None:
-            fault.times -= 1
-            if not fault.times:
-                self._left.remove(fault)
-        return fault
+    def hits(self, moment: ImMoment, contact: str) -> bool:
+        return self.moment == moment and self.contact in {None, contact}

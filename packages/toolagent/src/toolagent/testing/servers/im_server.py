@@ -6,8 +6,9 @@ from pydantic import JsonValue
 
 from toolagent.contracts.im import ImMessage
 from toolagent.testing.servers.im_app import ImApp
-from toolagent.testing.servers.im_faults import ImFault, ImFaults
+from toolagent.testing.servers.im_faults import ImFault
 from toolagent.testing.servers.serving import ServerThread
+from toolagent.testing.servers.told_faults import ToldFaults
 
 __all__ = ["ImServer"]
 
@@ -16,7 +17,7 @@ class ImServer(ServerThread):
     """`with ImServer() as server:` and `server.im_url` is for `TOOL_AGENT_IM_URL`. What it keeps outlives a stop and a start of it."""
 
     def __init__(self, port: int = 0, *, token: str | None = None, faults: Iterable[ImFault] = ()) -> None:
-        self._app_of = ImApp(token, ImFaults(faults))
+        self._app_of = ImApp(token, ToldFaults(ImFault, faults))
         super().__init__(self._app_of.application(), port)
 
     @property

@@ -4,7 +4,7 @@ import html
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -147,11 +147,7 @@ class IndexApp:
 
     def _time(self, file: _File) -> str | None:
         uploaded = file.release.uploaded
-        return _in_iso(uploaded) if self._tells_times and uploaded is not None else None
-
-
-def _in_iso(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return uploaded.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ") if self._tells_times and uploaded is not None else None
 
 
 def _read(version: object) -> Version | None:

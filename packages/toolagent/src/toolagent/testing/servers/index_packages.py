@@ -1,13 +1,14 @@
 """A file that says what a stand-in package index has."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Self
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from toolagent.testing.servers.documents import read_document
@@ -15,28 +16,15 @@ from toolagent.testing.servers.documents import read_document
 __all__ = ["IndexPackages", "IndexedPackage", "Release", "load_packages", "packages_schema"]
 
 
-def _version(text: str) -> str:
-    try:
-        Version(text)
-    except InvalidVersion as error:
-        raise ValueError(f"{text!r} is no version (PEP 440), such as 1.0.2") from error
-    return text
+def _read_by(read: Callable[[str], object], otherwise: str) -> AfterValidator:
+    def checked(text: str) -> str:
+        try:
+            read(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} is {otherwise.format(error)}") from error
+        return text
 
-
-def _requirement(text: str) -> str:
-    try:
-        Requirement(text)
-    except InvalidRequirement as error:
-        raise ValueError(f"{text!r} is no requirement (PEP 508), such as httpx>=0.28: {error}") from error
-    return text
-
-
-def _python(text: str) -> str:
-    try:
-        SpecifierSet(text)
-    except InvalidSpecifier as error:
-        raise ValueError(f"{text!r} is no range of versions, such as >=3.11") from error
-    return text
+    return AfterValidator(checked)
 
 
 def _in_utc(time: datetime | None) -> datetime | None:
@@ -50,7 +38,7 @@ class _Part(BaseModel):
 class Release(_Part):
     """One version: a wheel made of its modules, for every platform."""
 
-    version: Annotated[str, AfterValidator(_version)]
+    version: Annotated[str, _read_by(Version, "no version (PEP 440), such as 1.0.2")]
     uploaded: Annotated[
         datetime | None,
         AfterValidator(_in_utc),
@@ -59,8 +47,8 @@ class Release(_Part):
     modules: Annotated[
         dict[str, str], Field(description="Source by path in the wheel; without any, one module that has the package's name.")
     ] = {}
-    requires: tuple[Annotated[str, AfterValidator(_requirement)], ...] = ()
-    requires_python: Annotated[str | None, AfterValidator(_python)] = None
+    requires: tuple[Annotated[str, _read_by(Requirement, "no requirement (PEP 508), such as httpx>=0.28: {}")], ...] = ()
+    requires_python: Annotated[str, _read_by(SpecifierSet, "no range of versions, such as >=3.11")] | None = None
     console_scripts: Annotated[dict[str, str], Field(description="Commands: `name: module:function`.")] = {}
     yanked: Annotated[bool | str, Field(description="Taken back; a text says why.")] = False
 

@@ -5,13 +5,15 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import JsonValue
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+
+from toolagent.testing.servers.told_faults import ToldFault, ToldFaults
 
 __all__ = ["EXAMPLES", "FAULTS", "KnowHubApp", "KnowHubFault"]
 
@@ -41,14 +43,11 @@ EXAMPLES: tuple[dict[str, JsonValue], ...] = (
 )
 
 
-class KnowHubFault(BaseModel):
+class KnowHubFault(ToldFault):
     """The next `times` requests by this method (any, where none is named) to a resource, or to the list, have it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["404", "409", "500", "slow", "garbage", "meddle"]
     method: Literal["", "GET", "PATCH"] = ""
-    times: Annotated[int, Field(ge=1)] = 1
 
 
 @dataclass
@@ -58,7 +57,7 @@ class KnowHubApp:
     resources: Iterable[dict[str, JsonValue]] = EXAMPLES
     key: str = ""
     tagged: bool = True
-    faults: list[KnowHubFault] = field(default_factory=list[KnowHubFault])
+    faults: ToldFaults[KnowHubFault] = field(default_factory=lambda: ToldFaults(KnowHubFault))
     patches: list[str] = field(default_factory=list[str])
     """The ids of resources that were changed, in order."""
 
@@ -70,7 +69,7 @@ class KnowHubApp:
             routes=[
                 Route("/api/resource", self._list, methods=["GET"]),
                 Route("/api/resource/{resource_id:path}", self._one, methods=["GET", "PATCH"]),
-                Route("/control/faults", self._add_fault, methods=["POST"]),
+                *self.faults.routes("/control/faults"),
             ]
         )
 
@@ -100,12 +99,9 @@ class KnowHubApp:
         """None for a request that is to be carried out."""
         if self.key and request.headers.get("authorization") != f"Bearer {self.key}":
             return _error(401)
-        fault = next((one for one in self.faults if one.method in {"", request.method}), None)
+        fault = self.faults.next(lambda one: one.method in {"", request.method})
         if fault is None:
             return None
-        self.faults.remove(fault)
-        if fault.times > 1:
-            self.faults.append(fault.model_copy(update={"times": fault.times - 1}))
         match fault.kind:
             case "meddle":
                 if resource_id in self._by_id:
@@ -124,13 +120,6 @@ class KnowHubApp:
     def _change(self, resource_id: str, metadata: dict[str, JsonValue]) -> None:
         before = self._by_id[resource_id].get("metadata")
         self._by_id[resource_id]["metadata"] = {**(before if isinstance(before, dict) else {}), **metadata}
-
-    async def _add_fault(self, request: Request) -> Response:
-        try:
-            self.faults.append(KnowHubFault.model_validate_json(await request.body()))
-        except ValidationError as error:
-            return JSONResponse({"error": str(error)}, 400)
-        return Response(status_code=204)
 
 
 def _copied(resource: dict[str, JsonValue]) -> dict[str, JsonValue]:

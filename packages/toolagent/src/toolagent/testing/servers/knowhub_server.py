@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from toolagent.testing.servers.knowhub_app import EXAMPLES, KnowHubApp, KnowHubFault
 from toolagent.testing.servers.serving import ServerThread
+from toolagent.testing.servers.told_faults import ToldFaults
 
 __all__ = ["KnowHubServer"]
 
@@ -22,7 +23,7 @@ class KnowHubServer(ServerThread):
         tagged: bool = True,
         faults: Iterable[KnowHubFault] = (),
     ) -> None:
-        self._app_of = KnowHubApp(resources, key, tagged, [*faults])
+        self._app_of = KnowHubApp(resources, key, tagged, ToldFaults(KnowHubFault, faults))
         super().__init__(self._app_of.application(), port)
 
     @property
@@ -32,7 +33,7 @@ class KnowHubServer(ServerThread):
 
     def fail(self, fault: KnowHubFault) -> None:
         """Have this fault from now on."""
-        self._app_of.faults.append(fault)
+        self._app_of.faults.add(fault)
 
     def resource(self, resource_id: str) -> dict[str, JsonValue]:
         """As it is now. Raises KeyError."""

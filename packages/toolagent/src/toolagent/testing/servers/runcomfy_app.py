@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -18,8 +18,9 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from toolagent.testing.servers.comfy_app import ComfyServer
-from toolagent.testing.servers.runcomfy_ledger import Fault, Faults, Ledger, Operation, Rented
+from toolagent.testing.servers.runcomfy_ledger import Fault, Ledger, Operation, Rented
 from toolagent.testing.servers.serving import ConnectionCut
+from toolagent.testing.servers.told_faults import ToldFaults
 
 __all__ = ["Account", "RunComfyApp"]
 
@@ -52,7 +53,7 @@ class RunComfyApp:
     start_s: float = 0.2
     hidden_s: float = 0.0
     node_s: float = 0.05
-    faults: Faults = field(default_factory=Faults)
+    faults: ToldFaults[Fault] = field(default_factory=lambda: ToldFaults(Fault))
     ledger: Ledger = field(default_factory=Ledger)
     _comfy: dict[str, ComfyServer] = field(default_factory=dict[str, ComfyServer])
 
@@ -78,8 +79,7 @@ class RunComfyApp:
         ]
         control = [
             Route("/ledger", self._show_ledger),
-            Route("/faults", self._add_fault, methods=["POST"]),
-            Route("/faults", self._clear_faults, methods=["DELETE"]),
+            *self.faults.routes("/faults"),
         ]
         return Starlette(
             routes=[Mount("/prod/api", routes=cloud), Mount("/comfy/{server_id}", routes=comfy), Mount("/control", routes=control)]
@@ -87,7 +87,7 @@ class RunComfyApp:
 
     def _faulty(self, operation: Operation, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            fault = self.faults.next(operation)
+            fault = self.faults.next(lambda one: one.hits(operation))
             if fault is not None and (failed := _failed(fault)) is not None:
                 return failed
             given = await answer(request, fault)
@@ -212,17 +212,6 @@ class RunComfyApp:
 
     async def _show_ledger(self, _: Request) -> Response:
         return JSONResponse(self.ledger.shown())
-
-    async def _add_fault(self, request: Request) -> Response:
-        try:
-            self.faults.add(Fault.model_validate_json(await request.body()))
-        except ValidationError as error:
-            return JSONResponse({"error": str(error)}, 400)
-        return Response(status_code=204)
-
-    async def _clear_faults(self, _: Request) -> Response:
-        self.faults.clear()
-        return Response(status_code=204)
 
 
 def _failed(fault: Fault) -> Response | None:

@@ -1,14 +1,15 @@
 """What a stand-in of RunComfy was asked to start and stop, and the faults that it is told to have."""
 
 import time
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
-__all__ = ["FAULTS", "Fault", "FaultKind", "Faults", "Ledger", "Rented"]
+from toolagent.testing.servers.told_faults import ToldFault
+
+__all__ = ["FAULTS", "Fault", "FaultKind", "Ledger", "Rented"]
 
 FaultKind = Literal[
     "400",
@@ -50,14 +51,11 @@ _CLOUD: tuple[Operation, ...] = ("launch", "status", "stop", "list", "workflows"
 _OF_LAUNCH, _OF_RUN = ("never_ready", "fails_to_start"), ("vanish", "ws_drop", "forget", "run_error")
 
 
-class Fault(BaseModel):
+class Fault(ToldFault):
     """Happens `times` times, after `after` requests that it spares. Without `at` it hits every operation of the cloud API."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: FaultKind
     at: Operation | None = None
-    times: Annotated[int, Field(ge=1)] = 1
     after: Annotated[int, Field(ge=0)] = 0
     seconds: Annotated[float, Field(ge=0, description="With slow.")] = 1.0
     retry_after: Annotated[float, Field(ge=0, description="Seconds, with 429.")] = 1.0
@@ -69,30 +67,10 @@ class Fault(BaseModel):
             return operation == "prompt"
         return operation == self.at if self.at else operation in _CLOUD
 
-
-class Faults:
-    """Those that are still to come."""
-
-    def __init__(self, faults: Iterable[Fault] = ()) -> None:
-        self._left = [one.model_copy() for one in faults]
-
-    def add(self, fault: Fault) -> None:
-        self._left.append(fault.model_copy())
-
-    def clear(self) -> None:
-        self._left.clear()
-
-    def next(self, operation: Operation) -> Fault | None:
-        """The one that hits this request; it is used up by that."""
-        for fault in [one for one in self._left if one.hits(operation)]:
-            if fault.after:
-                fault.after -= 1
-                continue
-            fault.times -= 1
-            if not fault.times:
-                self._left.remove(fault)
-            return fault
-        return None
+    def spares(self) -> bool:
+        spared = self.after > 0
+        self.after -= spared
+        return spared
 
 
 @dataclass

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from pydantic import JsonValue
 
 from toolagent.testing.servers.runcomfy_app import Account, RunComfyApp
-from toolagent.testing.servers.runcomfy_ledger import Fault, Faults
+from toolagent.testing.servers.runcomfy_ledger import Fault
 from toolagent.testing.servers.serving import ServerThread
+from toolagent.testing.servers.told_faults import ToldFaults
 
 __all__ = ["RunComfyServer"]
 
@@ -25,7 +26,7 @@ class RunComfyServer(ServerThread):
         faults: Iterable[Fault] = (),
     ) -> None:
         self.account = account or Account()
-        self._app_of = RunComfyApp(self.account, start_s, hidden_s, node_s, Faults(faults))
+        self._app_of = RunComfyApp(self.account, start_s, hidden_s, node_s, ToldFaults(Fault, faults))
         super().__init__(self._app_of.application(), port)
 
     @property

@@ -64,12 +64,12 @@ class McpDoor:
             is_stopping=stopping.is_set,
         )
         self._changes, passing = Changes(catalog, dependencies.groups), Passing(dependencies.upstreams)
-        self._upstreams, watching = dependencies.upstreams, Watching(passing, ports.sessions)
+        self._upstreams, self._watching = dependencies.upstreams, Watching(passing, ports.sessions)
         handlers = Handlers(
             catalog,
             Listing(catalog, dependencies.matching, calling),
             tasks,
-            Resources(catalog, dependencies.files, answers, sessions, passing, watching),
+            Resources(catalog, dependencies.files, answers, sessions, passing, self._watching),
             Prompts(catalog, dependencies.groups, passing),
             sessions,
             self._changes,
@@ -77,7 +77,7 @@ class McpDoor:
         server = make_server(handlers, _VERSION)
         # The newer revision has no sessions: of the SDK's manager nothing is used but its way for single requests.
         self._manager = StreamableHTTPSessionManager(server, stateless=True)
-        resuming = Resuming(following, dependencies.calls, catalog, answers, self._changes, sessions, states, watching)
+        resuming = Resuming(following, dependencies.calls, catalog, answers, self._changes, sessions, states, self._watching)
         self._sessions = SessionDoor(
             server, options_of(server), ports.sessions, sessions, dependencies.call_messages, self._underway, resuming, states, stopping
         )
@@ -90,6 +90,7 @@ class McpDoor:
             stack.push_async_callback(self._sessions.close)
             stack.enter_context(self._upstreams.heard_by(self._changes.note))
             await stack.enter_async_context(self._changes.watched())
+            await stack.enter_async_context(self._watching.looked_after())
             await stack.enter_async_context(self._managed())
             # A client that is cut off from here on did not cancel anything.
             stack.callback(self._stopping.set)

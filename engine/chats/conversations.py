@@ -160,9 +160,11 @@ class Conversations:
     async def _earlier(self, chat_id: str, before: int | None) -> Earlier:
         """Before the turn with this number; where the message is not written down yet, before it."""
         turns = (await self._chats.turns(chat_id, before=before, limit=_REMEMBERED))[::-1]
+        ruled = [turn.message_id for turn in turns[:1] if turn.answered_by is AnsweredBy.RULES and not turn.task_ids]
         return Earlier(
             tools=next((turn.tools for turn in turns if turn.tools), ()),
             task_ids=tuple(dict.fromkeys(task_id for turn in turns for task_id in turn.task_ids)),
+            message=next((turn.text for turn in turns[1:2] if turn.message_id in ruled), ""),
         )
 
     async def _said(self, conversation_id: str, position: int) -> str:

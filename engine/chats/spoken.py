@@ -8,6 +8,10 @@ from toolagent_service.contracts.concierge import Intent, Language, Reply
 
 _BY_RULES: dict[Language, str] = {"en": "(By rules, without a model.)", "zh": "(按规则回答,没有使用模型。)"}
 _NOT_BEGUN: dict[Language, str] = {"en": "This cannot be begun: ", "zh": "无法开始:"}
+_AGREE: dict[Language, str] = {
+    "en": "- “yes, build it” has it made by a task of this chat",
+    "zh": "- 回复“好的,就这样做”,即由本对话提交创建任务",
+}
 _SAYS_SO = frozenset({Intent.HELP, Intent.UNDECIDED})
 """Where the reply itself says that no model answers."""
 
@@ -19,6 +23,8 @@ def spoken(reply: Reply) -> str:
     # A chat has no field `tracking`: what would be in it is said.
     steps = (step for step in reply.next_steps if "`tracking`" not in step)
     after = "\n".join(f"- {step}" for step in (reply.tracking, *steps) if step)
+    if isinstance(reply.solution, Proposal):
+        after = "\n".join((_AGREE[reply.language], after))
     by_rules = "" if reply.intent in _SAYS_SO else _BY_RULES[reply.language]
     return "\n\n".join(part for part in (reply.reply, tools, requests, after, by_rules) if part)
 

@@ -151,7 +151,8 @@ class Answers:
             return self._reply((wording.NO_TASK, {"task_id": task_id}), next_steps=self._steps((wording.LIST_TASKS, {})))
         progress = f": {task.progress}" if task.progress else ""
         stage = wording.AT_STAGE.said(self.language, stage=task.stage.value, progress=progress) if task.stage and not task.has_ended else ""
-        told = {"task_id": task_id, "status": STATES[task.status].said(self.language), "stage": stage, "reason": f" {task.reason}".rstrip()}
+        reason = wording.REASON.said(self.language, reason=task.reason) if task.reason else ""
+        told = {"task_id": task_id, "status": STATES[task.status].said(self.language), "stage": stage, "reason": reason}
         named = {"task_id": task_id}
         after: tuple[_Said, ...] = ((wording.GET_TASK, named),) if task.has_ended else ((wording.FOLLOW, named), (wording.CANCEL_IT, named))
         if task.status is TaskState.COMPLETED:

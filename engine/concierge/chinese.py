@@ -96,9 +96,32 @@ ASKS = re.compile(r"能|可以|可不可以|请(?!问)|麻烦|帮|给我|为我|
 REFERS_BACK = re.compile(r"那?么?(?:它们?|这个?|那个?|该工具)?[呢啊呀吧]?")
 """A pronoun, or nothing, in the place of a tool."""
 
+_YES = r"是的?|对的?|好的?|可以|行|没问题|嗯|当然|同意"
+_DO = (
+    r"(?:那|就|请|麻烦|帮我|给我|你|直接)*(?:这[样么](?:做|办)|照(?:做|办)|按这个(?:做|来)|开始(?:做|创建|制作)?吧?|(?:做|建|写|创建|制作|开发|生成)"
+    r"(?:一个|它|出来|吧)+)(?:吧|了|啊|呀|谢谢)*"
+)
+AGREES = re.compile(rf"(?:(?:{_YES})[\W啊呀吧]*)*(?:是的|对的|当然|同意|{_DO})\W*(?:谢谢)?")
+"""Of a whole message: to what was offered."""
+
+_NUMBERS = "一二三四五六七八九十"
+PLACE = re.compile(
+    rf"(?:那么?|就|用|选|要|我|看看|试试|介绍一下)*(?:第(?P<number>[{_NUMBERS}1-9])|(?P<last>最后一))(?:个|款|种)(?:工具)?(?:呢|吧|怎么样|怎么用|是什么)*"
+)
+"""One of the tools that were told of."""
+
 _ENDING = re.compile(r"的?(?:小|新)?(?:工具|接口|服务|程序|脚本|API)[\s吧吗]*$", re.IGNORECASE)
 _BEGINNING = re.compile(r"^(?:能够|可以|用来|用于|能|会|专门|小)+")
 _AROUND = re.compile(r"^(?:这个)?工具|(?:这个|的)?(?:工具|这个)?$")
+
+
+def place_in(about: str) -> int:
+    """Which of the tools that were told of it is, by their order; -1: the last. 0 where it names none so."""
+    found = PLACE.fullmatch(about)
+    if found is None:
+        return 0
+    number = found["number"]
+    return -1 if number is None else int(number) if number.isascii() else _NUMBERS.index(number) + 1
 
 
 def what_is_made(about: str) -> str:

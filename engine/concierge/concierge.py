@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
@@ -13,15 +13,16 @@ from engine.concierge.solutions import composite_workflow
 from engine.concierge.task_books import repair_book, task_book
 from engine.concierge.wish import Wish
 from engine.registry.matching.evidence import words_in_common
-from engine.registry.matching.matching import Matching
+from engine.registry.matching.matching import Matching, Need
 from engine.registry.matching.texts import Filters
 from engine.store.groups import GroupTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
-from toolagent.contracts.agent_chat import CompositeWorkflow
+from toolagent.contracts.agent_chat import CompositeWorkflow, Proposal
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.matching import MatchKind
 from toolagent.contracts.task_specs import is_making
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.suggestions import nearest
@@ -65,8 +66,8 @@ class Concierge:
                 return await self._state(wish, answers)
             case Intent.STATUS:
                 return await self._status(wish, answers, recall)
-            case Intent.DETAILS:
-                return await (self._last_spoken_of(answers, recall) if wish.refers_back else self._details(wish, answers, message))
+            case Intent.DETAILS | Intent.AGREE:
+                return await self._told_of(wish, answers, message, recall)
             case Intent.MAKE:
                 return await self._make(wish, answers, more.description(message))
             case Intent.REPAIR:
@@ -90,16 +91,17 @@ class Concierge:
 
         What was undecided stays so where no id or name decides it: a word in common is not a wish.
         """
-        if tool := await self._named(message[:_LONGEST], ids=_ids_in(message, sure=True)):
-            return await self._explained(tool, Answers(Intent.DETAILS, wish.language), await self._others(tool, message))
-        if reply := await self._composite(message, answers):
-            return reply
         need = " ".join(telling(f"{message[:_LONGEST]} {context.task}"))
-        if not need and wish.category is None:
-            return answers.help()
-        found = await self._found(need if need != wish.category else "", wish.category)
-        if wish.intent is Intent.DISCOVER or any(words_in_common(need, tool) for tool in found):
-            return answers.tools_found(need, found, context.description(message))
+        wanted = Need(need if need != wish.category else "", wish.category)
+        match = await self._matching.match(message[:_LONGEST], wanted, _ids_in(message, sure=True)[:_MOST_NAMES])
+        if match.kind is MatchKind.DIRECT:
+            (tool,) = match.tools
+            return await self._explained(tool, Answers(Intent.DETAILS, wish.language), await self._others(tool, message))
+        if match.composite is not None and (group := await self._groups.get(match.composite.group_id)):
+            return answers.composite(group, await self._matching.get_base_tools(group.group_id))
+        is_need = bool(need or wish.category)
+        if is_need and (wish.intent is Intent.DISCOVER or any(words_in_common(need, tool) for tool in match.tools)):
+            return answers.tools_found(need, match.tools, context.description(message))
         return answers.help()
 
     async def _details(self, wish: Wish, answers: Answers, message: str) -> Reply:
@@ -116,8 +118,25 @@ class Concierge:
             return answers.no_such_tool(wish.about, await self._nearest(wish.about))
         return await self._explained(found[0], answers, found[1:_OTHERS], asked=wish.about)
 
-    async def _last_spoken_of(self, answers: Answers, recall: Recall) -> Reply:
-        found = await self._tools.list_some((await recall()).tools[:1])
+    async def _told_of(self, wish: Wish, answers: Answers, message: str, recall: Recall) -> Reply:
+        """What the message refers to, or names."""
+        if wish.intent is Intent.AGREE:
+            return await self._agreed(wish, recall)
+        return await (self._spoken_of(wish.place, answers, recall) if wish.place else self._details(wish, answers, message))
+
+    async def _agreed(self, wish: Wish, recall: Recall) -> Reply:
+        """What was said before is answered anew: what that offers is made."""
+        before = (await recall()).message
+        offered = (await self.answer(before)).solution if before else None
+        answers = Answers(Intent.MAKE, wish.language)
+        if not isinstance(offered, Proposal):
+            return answers.not_clear()
+        description = str(offered.body["description"])
+        return await self._make(replace(wish, about=" ".join(telling(description))), answers, description)
+
+    async def _spoken_of(self, place: int, answers: Answers, recall: Recall) -> Reply:
+        tools = (await recall()).tools
+        found = await self._tools.list_some(tools[place - 1 : place] if place > 0 else tools[place:])
         return await self._explained(found[0].manifest, answers) if found else answers.not_clear()
 
     async def _explained(self, tool: ToolManifest, answers: Answers, others: Sequence[ToolManifest] = (), asked: str = "") -> Reply:

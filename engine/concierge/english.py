@@ -132,12 +132,39 @@ ASKS = re.compile(rf"\b(?:please|kindly|{_ASKED}|we need you to)\b", re.IGNORECA
 REFERS_BACK = re.compile(r"(?:it|them)\b.*|(?:this|that|these|those)(?: ones?)?|(?:the )?tool|", re.IGNORECASE)
 """A pronoun, or nothing, in the place of a tool."""
 
+_YES = r"yes|yeah|yep|sure|of course"
+_FINE = r"ok|okay|good|great|fine|perfect|all right|please"
+_DO = (
+    r"(?:go ahead|go for it|proceed|do (?:it|that|so)|(?:make|build|create|write) (?:it|that|one|the tool)|have (?:it|one) (?:made|built)"
+    r"|i(?:['’]d| would) like (?:that|one)|i want (?:that|one))"
+)
+AGREES = re.compile(rf"(?:(?:{_YES}|{_FINE})\W+)*(?:{_YES}|{_DO})(?:\W+(?:please|then|now|thanks|thank you|for (?:me|us)))*", re.IGNORECASE)
+"""Of a whole message: to what was offered."""
+
+_NUMBERS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_CHOOSING = r"and|so|then|ok|okay|what about|how about|(?:i['’]ll |i )?(?:use|take|choose|pick|want)|show me|tell me (?:more )?about"
+PLACE = re.compile(
+    rf"(?:(?:{_CHOOSING})[ ,]+)*(?:(?:the )?(?P<number>{'|'.join(_NUMBERS)}|last) (?:one|tool|option)|the (?P<bare>{'|'.join(_NUMBERS)})"
+    r"|(?:the )?(?:number |tool |#)(?P<digit>[1-9]))(?:,? (?:please|then|instead))*",
+    re.IGNORECASE,
+)
+"""One of the tools that were told of."""
+
 _THAT = re.compile(
     rf"^(?:(?:small|simple|new|little|python|http|rest|web) )*{_KIND}(?: (?:that|which|to|for|can))+ (?P<what>.+)$", re.IGNORECASE
 )
 _ENDING = re.compile(rf"\s*\b{_KIND}$", re.IGNORECASE)
 _PLEASE = re.compile(r"(?:[\s,]+(?:please|thanks|thank you|for me|for us|with me|now))+$", re.IGNORECASE)
 _AROUND = re.compile(r"^(?:the |an? )?(?:tool )?|(?: tool)$", re.IGNORECASE)
+
+
+def place_in(about: str) -> int:
+    """Which of the tools that were told of it is, by their order; -1: the last. 0 where it names none so."""
+    found = PLACE.fullmatch(about)
+    if found is None:
+        return 0
+    named = (found["number"] or found["bare"] or "").lower()
+    return int(found["digit"]) if found["digit"] else -1 if named == "last" else _NUMBERS.index(named) + 1
 
 
 def what_is_made(about: str) -> str:

@@ -23,9 +23,28 @@ _AROUND = re.compile(r"^[\s\W]+|[\s\W]+$")
 def recognised(message: str) -> Wish:
     said = " ".join(message[:_MOST_READ].split())
     language: Language = "zh" if _HAN.search(said) else "en"
-    spoken = chinese if language == "zh" else english
     if task := _TASK.search(said):
         return Wish(Intent.STATUS, language, task[0])
+    return _referring(_AROUND.sub("", said), language) or _wished(said, language)
+
+
+def repository_in(about: str) -> str | None:
+    """The address of a repository, if that is what a wish is about."""
+    found = _REPOSITORY.fullmatch(about)
+    return None if found is None else about if "://" in about or about.startswith("git@") else f"https://{about}"
+
+
+def _referring(whole: str, language: Language) -> Wish | None:
+    """A message that says nothing but what it refers to."""
+    spoken = chinese if language == "zh" else english
+    if spoken.AGREES.fullmatch(whole):
+        return Wish(Intent.AGREE, language)
+    place = spoken.place_in(whole)
+    return Wish(Intent.DETAILS, language, place=place) if place else None
+
+
+def _wished(said: str, language: Language) -> Wish:
+    spoken = chinese if language == "zh" else english
     asked = spoken.QUESTION.search(said) and not spoken.ASKS.search(said)
     if (repository := _REPOSITORY.search(said)) and spoken.DEPLOYS.search(said):
         is_wished = not asked and not spoken.DECLINES.search(said)
@@ -45,11 +64,5 @@ def recognised(message: str) -> Wish:
         case _ if named:
             return Wish(intent, language, named[0])
         case _:
-            about = spoken.plain(about)
-            return Wish(intent, language, about, refers_back=spoken.REFERS_BACK.fullmatch(about) is not None)
-
-
-def repository_in(about: str) -> str | None:
-    """The address of a repository, if that is what a wish is about."""
-    found = _REPOSITORY.fullmatch(about)
-    return None if found is None else about if "://" in about or about.startswith("git@") else f"https://{about}"
+            plain = spoken.plain(about)
+            return Wish(intent, language, plain, place=spoken.place_in(about) or int(spoken.REFERS_BACK.fullmatch(plain) is not None))

@@ -9,11 +9,12 @@ from toolagent_service.contracts.concierge import Intent, Language
 class Wish:
     """`about` is what it is about: a need, a tool, a task, a repository. Empty where nothing is named.
 
-    `refers_back`: to a tool that was spoken of before, as `it` does.
+    `place` is that of a tool among those that were spoken of last, which a message refers to: 1 for `it` and for `the first one`, -1 for
+    `the last one`; 0: it refers to none.
     """
 
     intent: Intent
     language: Language
     about: str = ""
     category: str | None = None
-    refers_back: bool = False
+    place: int = 0

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol, TypeVar
@@ -15,7 +16,7 @@ from mcp_types import JSONRPC_VERSION
 from pydantic import BaseModel, ValidationError
 
 from engine.runtimes.failures import NotSent
-from engine.runtimes.http.remote_keys import Secrets, filled, key_of
+from engine.runtimes.http.remote_keys import Secrets, filled, key_of, with_keys
 from engine.runtimes.mcp.oauth.flow import Flow, Granted, Visit
 from engine.runtimes.mcp.oauth.logins import LOGIN_REQUIRED, is_refusal, login_required
 from engine.runtimes.mcp.oauth.sending import Ask
@@ -35,6 +36,8 @@ _CLOSE_S = 20.0
 """Longer than the answer to a renewal takes."""
 _TOLD = 200
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
+_MOST_SCOPE = 2_000
+"""Characters of scopes that are asked for besides: they go into the URL of the login."""
 _SHOWN = 8
 """Tokens of a connection that are masked in what its server says: the last ones."""
 
@@ -69,7 +72,7 @@ class McpLogins:
         """A login for a browser, to be kept; None where the service has logged in by itself. Raises NotSent."""
         name, url = _place(source)
         row = await self._rows.get(name, url)
-        refusal = await self._ask(_first_request(source, filled(url, self._secrets)[0]))
+        refusal = await self._ask(_first_request(source, filled(url, self._secrets)[0], with_keys(source.headers, self._secrets)))
         if not is_refusal(refusal) and row is not None:
             # It has refused a call before: some let everybody in, and refuse what they do.
             refusal = httpx2.Response(_UNAUTHORIZED)
@@ -200,6 +203,8 @@ class StoredLogin:
     def __init__(self, logins: McpLogins, source: McpSource) -> None:
         self._logins, self._source = logins, source
         self._granted: Granted | None = None
+        self._fresh: str | None = None
+        """The token that this connection has got last, in place of one that was refused."""
         self._recent = deque[str](maxlen=_SHOWN)
         self.shown: list[str] = []
 
@@ -210,16 +215,20 @@ class StoredLogin:
                 _, self._granted = await self._logins.renewed(self._source)
         return self._noted(self._granted)
 
-    async def renewed(self, used: str | None, refusal: httpx2.Response) -> str:
+    async def renewed(self, used: str | None, refusal: httpx2.Response, *, is_again: bool = False) -> str:
         row, granted = await self._logins.read(self._source)
         scope = extract_scope_from_www_auth(refusal) if refusal.status_code == _FORBIDDEN else None
         if granted.tokens is None or granted.tokens.access_token == used:
             if scope is not None:
-                raise await self._logins.require(row, f"It wants more scopes: {scope[:_TOLD]}. ", scope)
+                kept = scope if len(scope) <= _MOST_SCOPE else None
+                raise await self._logins.require(row, f"It wants more scopes: {scope[:_TOLD]}. ", kept)
+            if is_again and used == self._fresh:
+                raise await self.refused()
             if self._can_renew(granted):
                 _, granted = await self._logins.renewed(self._source)
             elif self._source.oauth is not None and self._source.oauth.grant is McpGrant.CLIENT_CREDENTIALS:
                 _, granted = await self._logins.logged_in(self._source, refusal)
+            self._fresh = granted.tokens.access_token if granted.tokens else None
         self._granted = granted
         token = self._noted(granted)
         if token is None or token == used:
@@ -259,9 +268,9 @@ def _without_query(url: str) -> str:
     return url.partition("?")[0]
 
 
-def _first_request(source: McpSource, url: str) -> httpx2.Request:
-    """What every server that wants a login refuses."""
-    headers = {"Accept": "application/json, text/event-stream", MCP_PROTOCOL_VERSION_HEADER: "2025-11-25"}
+def _first_request(source: McpSource, url: str, given: Mapping[str, str]) -> httpx2.Request:
+    """What every server that wants a login refuses, with the headers that it is `given`: it may be found by one of them."""
+    headers = {**given, "Accept": "application/json, text/event-stream", MCP_PROTOCOL_VERSION_HEADER: "2025-11-25"}
     if source.transport == "sse":
         return httpx2.Request("GET", url, headers=headers)
     about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tool-agent", "version": "1"}}

@@ -117,7 +117,7 @@ class RegisteredServers:
             look = await self._look(name, server.spec, await self._rows.source(name))
         except (McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpLoginRequiredError) as failure:
             _log.warning("mcp_server_not_refreshed", server=name, reason=str(failure), then="its tools stay as they were")
-            if not await self._rows.note(server, attempted_at=now, error=str(failure)):
+            if not await self._rows.note_failure(server, now, str(failure)):
                 raise NoSuchMcpServerError(_none(name)) from failure
             return await self.get(name)
         server = server.model_copy(update={"refreshed_at": now, "attempted_at": now, "error": "", **_told(look.left_out)})
@@ -208,20 +208,21 @@ class RegisteredServers:
         return sorted((name for name, at in attempts.items() if at <= before), key=lambda name: attempts[name])
 
     async def _refreshed(self, name: str) -> str:
+        began = datetime.now(UTC)
         try:
             server = await self.refresh(name)
         except NoSuchMcpServerError:
             return f"MCP server {name}: removed"
         except Exception as error:  # noqa: BLE001 - what one server says must not keep the others from their turn
-            return f"MCP server {name}: {await self._failed(name, error)}"
+            return f"MCP server {name}: {await self._failed(name, error, began)}"
         return f"MCP server {name}: {server.error or f'{len(server.tool_ids)} tools'}"
 
-    async def _failed(self, name: str, error: Exception) -> str:
+    async def _failed(self, name: str, error: Exception, began: datetime) -> str:
         """Keep in words that an error of ours came of a look, so that the server is not tried again before it is due."""
         said = f"It could not be looked at: {type(error).__name__}. The log of the worker says more."
         _log.error("mcp_server_not_refreshed", server=name, exc_info=error, then="its tools stay as they were")
         if server := await self._rows.get(name):
-            await self._rows.note(server, attempted_at=datetime.now(UTC), error=said)
+            await self._rows.note_failure(server, began, said)
         return said
 
     async def _with_taken(self, server: McpServer, taken: frozenset[str], look: Look) -> McpServer:

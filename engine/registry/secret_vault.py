@@ -18,6 +18,10 @@ class SecretVault(Protocol):
 class SecretKeeper(SecretVault, Protocol):
     """One that also gives them back, and forgets them. `workers.state.secrets.SecretSource` is one."""
 
+    def names(self) -> frozenset[str]:
+        """Of those that are kept here."""
+        ...
+
     def resolve(self, name: str) -> str | None: ...
     def forget(self, name: str) -> None:
         """Raises SecretRefusedError."""

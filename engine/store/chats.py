@@ -118,7 +118,7 @@ class ChatTable:
 
     async def conversation(self, chat_id: str, number: int) -> str:
         """What the model says and does about the message with this number; of a chat that was deleted, one that nobody else has."""
-        return conversation_of(await self._database.scalar(_KEY.params(of=chat_id)) or uuid4().hex, number)
+        return conversation_of(await self._database.scalar(_KEY, {"of": chat_id}) or uuid4().hex, number)
 
     async def chat_of(self, conversation_id: str) -> str | None:
         """The chat that a conversation with a model is about; None where it was deleted."""
@@ -136,7 +136,7 @@ class ChatTable:
 
     async def last_position(self, chat_id: str) -> int:
         """Of its events; 0 where there are none."""
-        return await self._database.scalar(_LAST_POSITION.params(of=chat_id)) or 0
+        return await self._database.scalar(_LAST_POSITION, {"of": chat_id}) or 0
 
     async def position_before(self, chat_id: str, message_id: str) -> int:
         """The position before the first event of this message; the last one where there is none yet."""

@@ -93,10 +93,10 @@ class Database:
         async with self.read() as connection:
             return (await connection.scalars(query)).all()
 
-    async def scalar(self, query: TypedReturnsRows[T]) -> T | None:
+    async def scalar(self, query: TypedReturnsRows[T], parameters: Mapping[str, object] | None = None) -> T | None:
         """The only value; None where there is none."""
         async with self.read() as connection:
-            return await connection.scalar(query)
+            return await connection.scalar(query, parameters)
 
     @asynccontextmanager
     async def write(self, *, alone: str | None = None) -> AsyncGenerator[AsyncConnection]:

@@ -123,6 +123,12 @@ class McpLoginRows:
         async with self._database.write_once() as connection:
             await connection.execute(delete(mcp_logins).where(mcp_logins.c.name == name, stray))
 
+    async def unregistered(self) -> frozenset[str]:
+        """Of which servers something is kept that are not there."""
+        return frozenset(
+            await self._database.scalars(select(mcp_logins.c.name).where(mcp_logins.c.name.not_in(select(mcp_servers.c.name))))
+        )
+
     async def _changed(self, statement: Update) -> bool:
         async with self._database.write_once() as connection:
             return bool((await connection.execute(statement)).rowcount)

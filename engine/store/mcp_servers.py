@@ -120,11 +120,19 @@ class McpServerRows:
 
     async def note(self, server: McpServer, **changes: object) -> bool:
         """Change what is known of a server; the rest stays, as another look found it meanwhile. False where it is another one."""
+        return await self._note(server, changes, None)
+
+    async def note_failure(self, server: McpServer, began: datetime, error: str) -> bool:
+        """A look failed; where one that began later has found the tools, that stands. False where it is another server."""
+        return await self._note(server, {"attempted_at": began, "error": error}, began)
+
+    async def _note(self, server: McpServer, changes: Mapping[str, object], began: datetime | None) -> bool:
         async with self._database.write(alone=CATALOG) as connection:
             if (kept := await _kept(connection, server)) is None:
                 return False
-            changed = _row(kept.model_copy(update=changes))
-            await connection.execute(update(mcp_servers).where(mcp_servers.c.name == server.name).values(**changed))
+            if began is None or kept.refreshed_at is None or kept.refreshed_at <= began:
+                changed = _row(kept.model_copy(update=changes))
+                await connection.execute(update(mcp_servers).where(mcp_servers.c.name == server.name).values(**changed))
             return True
 
     async def bring_in(self, specs: Mapping[str, McpServerSpec], gone: Sequence[str]) -> BroughtIn:

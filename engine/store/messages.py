@@ -1,8 +1,9 @@
 """The table `messages`: the transcript of a conversation."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from sqlalchemy import or_, select
+from sqlalchemy import bindparam, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
@@ -11,8 +12,21 @@ from engine.store.files import FileStore
 from engine.store.packed_content import PackedContent, packed, unpacked
 from engine.store.tables import messages
 from engine.store.task_notes import bounded, lock_of_conversation
-from engine.store.upserts import insert_for
+from engine.store.upserts import dialect_insert
 from toolagent_service.contracts.model import Message
+
+_LAST = 2**31 - 1
+
+# Building a statement costs more than sending it.
+_FROM_TO = (
+    select(messages)
+    .where(
+        messages.c.conversation_id == bindparam("of"),
+        messages.c.position >= bindparam("first"),
+        messages.c.position <= bindparam("last"),
+    )
+    .order_by(messages.c.position)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +64,8 @@ class MessageTable:
 
     async def read(self, conversation_id: str, first: int = 1, last: int | None = None) -> tuple[Message, ...]:
         """The messages from one position to another, both included, in order. Raises ContentMissingError."""
-        query = select(messages).where(messages.c.conversation_id == conversation_id, messages.c.position >= first)
-        if last is not None:
-            query = query.where(messages.c.position <= last)
-        rows = await self._database.mappings(query.order_by(messages.c.position))
+        asked = {"of": conversation_id, "first": first, "last": _LAST if last is None else last}
+        rows = await self._database.mappings(_FROM_TO, asked)
         contents = [(row["role"], await unpacked(self._files, row["content"], row["file_id"])) for row in rows]
         return tuple(Message.model_validate({"role": role, "content": content}) for role, content in contents)
 
@@ -81,11 +93,15 @@ async def write_message(connection: AsyncConnection, conversation_id: str, key: 
         "content": kept.packed.content,
         "file_id": kept.packed.file_id,
     }
-    new = insert_for(connection, messages).on_conflict_do_nothing().returning(messages.c.position)
-    if (await connection.execute(new, row)).first() is None:
+    if (await connection.execute(_new(connection.dialect.name), row)).first() is None:
         there = or_(messages.c.key == key, messages.c.position == position)
         known = select(messages.c.position).where(of_it, there).order_by(messages.c.position).limit(1)
         return Standing((await connection.execute(known)).scalar_one(), is_new=False)
     if kept.packed.file_id is not None:
         await hold_files(connection, holder_of_conversation(conversation_id), (kept.packed.file_id,))
     return Standing(position, is_new=True)
+
+
+@lru_cache
+def _new(dialect: str):
+    return dialect_insert(dialect, messages).on_conflict_do_nothing().returning(messages.c.position)

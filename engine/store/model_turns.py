@@ -1,11 +1,12 @@
 """The table `model_turns`, the ledger: what each turn of a model said and cost, so that no turn is paid twice."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import JsonValue
-from sqlalchemy import BigInteger, RowMapping, Select, case, cast, func, insert, or_, select, update
+from sqlalchemy import BigInteger, RowMapping, Select, bindparam, case, cast, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import timestamp
@@ -50,6 +51,14 @@ class Origins:
 
 
 _NOT_SAID = Asked()
+
+# Building a statement costs more than sending it.
+_OF = model_turns.c.conversation_id == bindparam("of")
+_TURN_OF = select(model_turns.c.position, model_turns.c.started_at, model_turns.c.ended_at).where(
+    _OF, model_turns.c.key == bindparam("own")
+)
+_STATE = select(model_turns).where(_OF, or_(model_turns.c.key == bindparam("own"), model_turns.c.key.like(bindparam("lost"), escape="!")))
+_ESCAPED = re.compile("[!%_]")
 _NEW_TURN = insert(model_turns)
 
 
@@ -65,9 +74,8 @@ class ModelTurnTable:
 
     async def state(self, conversation_id: str, key: str) -> TurnState:
         """Of the turn of this key. `recorded` is None when it has to be had."""
-        own, of_turn = bounded(key), model_turns.c.key.startswith(f"{key}{_LOST}", autoescape=True)
-        query = select(model_turns).where(model_turns.c.conversation_id == conversation_id, or_(model_turns.c.key == own, of_turn))
-        rows = await self._database.mappings(query)
+        own, lost = bounded(key), _ESCAPED.sub(r"!\g<0>", f"{key}{_LOST}")
+        rows = await self._database.mappings(_STATE, {"of": conversation_id, "own": own, "lost": f"{lost}%"})
         recorded = [await self._with_message(conversation_id, row) for row in rows if row["key"] == own]
         return TurnState(recorded[0] if recorded else None, _lost([row for row in rows if row["key"] != own]))
 
@@ -97,7 +105,7 @@ class ModelTurnTable:
         row = _row(conversation_id, key, turn, asked, started_at, ended_at)
         stands: RecordedTurn | None = None
         async with self._database.write(alone=lock_of_conversation(conversation_id)) as connection:
-            known = (await connection.execute(_turn_of(conversation_id, key))).one_or_none()
+            known = (await connection.execute(_TURN_OF, {"of": conversation_id, "own": bounded(key)})).one_or_none()
             if known is None:
                 if before is not None:
                     await write_message(connection, conversation_id, key_of_position(position - 1), before, position - 1)
@@ -162,7 +170,7 @@ async def _enter_lost(
     connection: AsyncConnection, conversation_id: str, key: str, spent: ModelTurn, row: dict[str, object], at: datetime, *, of_task: bool
 ) -> None:
     """Unless it is there."""
-    if (await connection.execute(_turn_of(conversation_id, key))).one_or_none() is None:
+    if (await connection.execute(_TURN_OF, {"of": conversation_id, "own": bounded(key)})).one_or_none() is None:
         await _enter(connection, conversation_id, key, spent, row, at, of_task=of_task)
 
 
@@ -220,11 +228,6 @@ def _row(conversation_id: str, key: str, turn: ModelTurn, asked: Asked, started_
 def _kept_of(row: Mapping[str, object]) -> dict[str, object]:
     """Of the turn, what a database may have to put otherwise."""
     return {name: row[name] for name in ("model", "stop_reason")}
-
-
-def _turn_of(conversation_id: str, key: str) -> Select[int, str, str]:
-    columns = (model_turns.c.position, model_turns.c.started_at, model_turns.c.ended_at)
-    return select(*columns).where(model_turns.c.conversation_id == conversation_id, model_turns.c.key == bounded(key))
 
 
 def _sums(conversation_id: str) -> Select[int, int, float, int, int]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -11,6 +12,9 @@ from pydantic import JsonValue
 
 from api.mcp.calls import answers as answering
 from api.views.tools import formatted_tools
+from engine.store.content.folder import FolderContent
+from engine.store.database import Database
+from engine.store.files import FileStore
 from tests.api.conftest import ECHO, House, with_doors
 from tests.api.mcp_client import NEW, OLD, Caller, calling, door
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
@@ -184,6 +188,21 @@ async def test_a_small_picture_is_in_the_answer_and_other_files_are_links(stocke
     assert content[2] == link
     read = await client.result("resources/read", uri=link["uri"])
     assert read["contents"] == [{"uri": link["uri"], "mimeType": "text/csv", "text": "a,b"}]
+
+
+async def test_a_file_that_is_too_large_for_a_resource_is_refused_with_another_way(
+    stocked: House, client: Caller, database: Database, tmp_path: Path
+) -> None:
+    async def once() -> AsyncGenerator[bytes]:
+        for _ in range(4):
+            yield bytes(2**20)
+        yield b"."
+
+    folder = tmp_path / "files"
+    file = await FileStore(database, FolderContent(folder), folder, 2**23).put(once(), "a.bin")
+    error = await client.error("resources/read", uri=f"toolagent://files/{file.file_id}")
+    assert (error["code"], f"GET /files/{file.file_id}" in error["message"]) == (-32602, True)
+    assert (await stocked.http.get(f"/files/{file.file_id}")).headers["content-length"] == str(2**22 + 1)
 
 
 async def test_tools_are_resources(client: Caller) -> None:

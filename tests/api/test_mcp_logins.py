@@ -337,6 +337,7 @@ async def test_tokens_that_are_all_refused_need_a_login_again(house: House, site
     with pytest.raises(NotSent, match="toolagent mcp login far") as failure:
         await reached_by(logins_at(database, tmp_path), await house.registry.entry("far_whoami"))
     assert (failure.value.details["reason"], (await shown(house)).login_required) == (LOGIN_REQUIRED, True)
+    assert site.doorman.refreshed == 1
 
 
 async def test_a_login_of_one_client_is_none_of_another(house: House, site: Authorized, database: Database, tmp_path: Path) -> None:
@@ -359,6 +360,8 @@ async def test_a_login_of_one_client_is_none_of_another(house: House, site: Auth
     [
         (Response('{"error": "bad_refresh_token"}', 200), ErrorType.DEPENDENCY_ERROR, True),
         (Response('{"error": "invalid_grant"}', 400), ErrorType.DEPENDENCY_ERROR, True),
+        (Response('{"error": "temporarily_unavailable"}', 200), ErrorType.UNAVAILABLE, False),
+        (Response('{"error": "slow_down"}', 400), ErrorType.UNAVAILABLE, False),
         (Response("there is no such page", 404), ErrorType.UNAVAILABLE, False),
     ],
 )

@@ -4,18 +4,24 @@ import asyncio
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
 from api.mcp.changes import Changes
+from api.mcp.offers.passing import Passing
+from api.mcp.offers.watching import Watching
 from engine.calling.upstreams import Listed
+from engine.store.database import Database
+from engine.store.mcp_sessions import McpSessionTable
 from tests.api.conftest import House, with_doors
 from tests.api.mcp_client import NEW, OLD, Caller, calling
 from tests.api.mcp_streams import opened
 from toolagent.contracts.call_messages import Listener
 from toolagent.contracts.manifest import ToolGroup
+from toolagent_service.contracts.mcp import McpSession
 
 LISTED: dict[str, list[Listed]] = {
     "prompts": [Listed("one", {"name": "pair"}), Listed("one", {"name": "plain"}), Listed("two", {"name": "plain"})],
@@ -209,6 +215,23 @@ async def test_a_subscription_goes_on_at_another_front_door_and_ends_with_the_la
         async with asyncio.timeout(10):
             while here.asked != [subscribed, unsubscribed]:  # noqa: ASYNC110 - the session is closed before
                 await asyncio.sleep(0.01)
+
+
+async def test_a_resource_is_left_when_the_session_that_had_it_has_expired(database: Database) -> None:
+    servers, table = Servers(), McpSessionTable(database)
+    watching = Watching(Passing(servers), table)
+    kept, expired = (
+        McpSession(session_id=uri, protocol_version=OLD, client={}, opened_at=at, subscriptions=(uri,))
+        for uri, at in (("test://a", datetime.now(UTC)), ("test://row/1", datetime(2026, 1, 1, tzinfo=UTC)))
+    )
+    for session in (kept, expired):
+        await table.open(session)
+        await watching.watch_all(session)
+    assert await table.expire(timedelta(days=1)) == 1
+    async with watching.looked_after(0.01), asyncio.timeout(10):
+        while len(servers.asked) < 3:  # noqa: ASYNC110 - the fake servers tell nobody
+            await asyncio.sleep(0.01)
+    assert servers.asked[2:] == [("two", "resources/unsubscribe", {"uri": "test://row/1"})]
 
 
 async def test_the_server_of_a_resource_is_told_when_a_client_of_the_newer_revision_listens_no_more(stocked: House) -> None:

@@ -114,6 +114,36 @@ async def test_a_message_may_refer_to_the_tool_that_was_spoken_of_last(desk: Des
     assert await desk.said(then, "msg-3") == reply
 
 
+@pytest.mark.parametrize(
+    ("need", "yes"),
+    [
+        ("is there a tool that waters my orchids?", "Yes, build it"),
+        ("有没有给兰花浇水的工具", "好的,就这样做"),
+    ],
+)
+async def test_what_was_offered_is_made_when_the_next_message_agrees(desk: Desk, need: str, yes: str) -> None:
+    assert (await desk.said(yes, "msg-0")).task_ids == ()
+    offered = await desk.said(need)
+    assert yes.casefold() in offered.response.casefold()
+    agreed = await desk.said(yes, "msg-2")
+    (task_id,) = agreed.task_ids
+    (request,) = desk.making.started.values()
+    assert isinstance(request.spec, BuildTool)
+    assert (request.task_id, request.spec.description) == (task_id, need)
+    assert await desk.said(yes, "msg-2") == agreed
+    assert (await desk.said(yes, "msg-3")).task_ids == (), "nothing is offered any more"
+
+
+async def test_one_of_the_tools_that_were_told_of_is_meant_by_its_place(desk: Desk) -> None:
+    await desk.registry.register(BROKEN.model_copy(update={"tool_id": "other_one", "name": "Other"}), (LocalSource(host_dir="tools/o"),))
+    told = (await desk.said("which tools compress pictures?")).tools
+    assert len(told) == 2
+    for place, message in ((1, "the second one"), (0, "how do I call the first one?"), (1, "第二个怎么用?"), (1, "the last one, please")):
+        await desk.said("which tools compress pictures?", f"again-{message}")
+        assert (await desk.said(message, f"for-{message}")).tools == (told[place],)
+    assert (await desk.said("the fifth one", "msg-9")).tools == ()
+
+
 async def test_a_chat_asked_for_its_task_tells_of_its_own(desk: Desk) -> None:
     others = MakeRequest(task_id="create_0a1b2c3f", spec=BuildTool(tool_name="tally", description="Count."))
     await desk.tasks.create(begun(others, datetime.now(UTC)))

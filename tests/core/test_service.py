@@ -54,9 +54,9 @@ def test_the_latest_tools_are_remembered() -> None:
 def test_the_end_of_a_task_is_told(status: TaskState, said: str) -> None:
     outcome = TaskOutcome(task_id="create_0a1b2c3d", tool_id="tally", status=status, tool_ids=("tally",), reason="So.")
     assert said in announced(outcome, "Make a tally.")
-    assert announced(outcome, "做一个计数工具").startswith(
-        "任务 create_0a1b2c3d 已" if status is not TaskState.FAILED else "任务 create_0a1b2c3d 失败"
-    )
+    told = announced(outcome, "做一个计数工具")
+    assert told.startswith("任务 create_0a1b2c3d 已" if status is not TaskState.FAILED else "任务 create_0a1b2c3d 失败")
+    assert "详情(英文原文):So." in told, "a reason is written in one language"
 
 
 @pytest.mark.parametrize(("note_said", "end"), [("It is so.", AgentEnd.DONE), ("", None)])

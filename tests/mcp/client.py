@@ -73,7 +73,13 @@ class Admission:
     async def token(self) -> str | None:
         return self._granted.tokens.access_token if self._granted.tokens else None
 
-    async def renewed(self, used: str | None, refusal: httpx2.Response) -> str:
+    async def renewed(
+        self,
+        used: str | None,
+        refusal: httpx2.Response,
+        *,
+        is_again: bool = False,  # noqa: ARG002 - it may be one for too little
+    ) -> str:
         async with self._turn:
             if await self.token() in {None, used} and not await self._is_renewed(refusal):
                 await self._log_in(refusal)

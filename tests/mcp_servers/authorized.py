@@ -25,6 +25,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount
@@ -128,12 +129,13 @@ class Doorman(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, 
 
 @dataclass
 class Authorized:
-    """`instead` answers some paths in their place, where it is set."""
+    """`instead` answers some paths in their place, where it is set. Without the header `routed_by` its MCP server is not found."""
 
     url: str
     doorman: Doorman
     instead: dict[str, Response] = field(default_factory=dict[str, Response])
     asked: list[str] = field(default_factory=list[str])
+    routed_by: str = ""
 
     def expire(self) -> None:
         """Tokens that were given out are refused from now on."""
@@ -192,6 +194,8 @@ class _Door:
             return
         self._site.asked.append(f"{scope['method']} {scope['path']}")
         answer: ASGIApp = self._site.instead.get(scope["path"]) or self._app
+        if scope["path"] == "/mcp" and self._site.routed_by and self._site.routed_by not in Headers(scope=scope):
+            answer = Response("", 404)
         if scope["path"] == "/token":
             request = Request(scope, receive)
             body = await request.body()

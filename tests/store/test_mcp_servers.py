@@ -1,6 +1,6 @@
 """The table of MCP servers and their tools, on both kinds of database."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from engine.store.database import Database
 from engine.store.groups import GroupTable
@@ -96,6 +96,16 @@ async def test_a_look_that_fails_after_another_has_listed_the_tools_takes_nothin
     after = await rows.get("near")
     assert after is not None
     assert (after.tool_ids, after.refreshed_at, after.error) == (("a",), NOW, "It did not answer.")
+
+
+async def test_a_look_that_fails_says_nothing_over_one_that_began_later(database: Database) -> None:
+    rows = McpServerRows(database)
+    added = await rows.add(NEAR.model_copy(update={"refreshed_at": NOW}), listing(a="1"))
+    assert added is not None
+    assert await rows.note_failure(NEAR, NOW - timedelta(seconds=1), "It did not answer.")
+    assert await rows.get("near") == added[0]
+    assert await rows.note_failure(NEAR, NOW, "It did not answer.")
+    assert await rows.get("near") == added[0].model_copy(update={"error": "It did not answer."})
 
 
 async def test_a_group_or_a_tool_of_others_is_not_touched(database: Database) -> None:

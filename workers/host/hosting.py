@@ -38,7 +38,7 @@ from workers.grace import Grace
 from workers.host.containers import engine_check
 from workers.host.knowhub import some_knowhub, synchronised
 from workers.host.making import repairs_of, running_making, running_sampling
-from workers.host.mcp_servers import logins_of, mcp_servers_of, noticing, watched_servers
+from workers.host.mcp_servers import logins_of, mcp_servers_of, noticing, strays_of, watched_servers
 from workers.host.runtimes import running_runtimes
 from workers.nexus import NexusOperations
 from workers.parts import Store, activities_of, builtins_of, catalog_of, maintenance_of, tables_of
@@ -135,6 +135,7 @@ async def running_host(
             repairs_of(store, settings, client).run,
             tables_of(store, settings, state).refresh_due,
             servers.refresh_due,
+            strays_of(store, state).round,
             store.call_messages.forget_ended,
         )
         maintain = Maintain(maintenance, ServiceMaintenance(store.hosts, rounds))

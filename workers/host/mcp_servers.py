@@ -17,10 +17,12 @@ from engine.mcp_servers.logins import McpLogins
 from engine.mcp_servers.looking import ServerLooks
 from engine.mcp_servers.preparing import PackageParts, PackageServers
 from engine.mcp_servers.servers import RegisteredServers
+from engine.mcp_servers.strays import Strays
 from engine.registry.catalog_watch import ImportCatalog
 from engine.runtimes.mcp.oauth.sending import asking
 from engine.runtimes.mcp.remote import RemoteMcpRuntime
 from engine.store.mcp_logins import McpLoginRows
+from engine.store.secret_mentions import SecretMentions
 from toolagent.contracts.records import CatalogFault
 from toolagent.core.failures import StoreUnavailableError
 from workers.host.runtimes import HostRuntimes
@@ -61,6 +63,11 @@ def mcp_servers_of(store: Store, settings: Settings, state: StateDirectory, runs
         store.archives,
     )
     return servers_of(store, settings, state, ServerLooks(runtime, PackageServers(parts)), logins)
+
+
+def strays_of(store: Store, state: StateDirectory) -> Strays:
+    """What is kept for MCP servers that are not there."""
+    return Strays(McpLoginRows(store.database), SecretMentions(store.database), SecretSource(environment(), state.root / "secrets"))
 
 
 def noticing(catalog: ImportCatalog, notice: Callable[[], None]) -> ImportCatalog:

@@ -30,6 +30,10 @@ class SecretSource:
         bare = name.removeprefix("secret:")
         return self._environment.get(f"{_PREFIX}{bare}") or self._from_file().get(bare)
 
+    def names(self) -> frozenset[str]:
+        """Of those in the file."""
+        return frozenset(self._from_file())
+
     def keep(self, name: str, value: str) -> None:
         """Write a secret down under this name, unless it has a value: that is somebody's decision, and stays.
 

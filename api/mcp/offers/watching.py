@@ -13,6 +13,8 @@ from api.ports import McpSessions
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.mcp import McpSession
 
+_LOOK_S = 300.0
+
 
 class Watching:
     """What this process has subscribed to. A server that starts anew is subscribed to again by `Upstreams`."""
@@ -36,6 +38,16 @@ class Watching:
             if not is_own(uri):
                 with suppress(StoreUnavailableError, MCPError):
                     await self.watch(uri)
+
+    @asynccontextmanager
+    async def looked_after(self, every_s: float = _LOOK_S) -> AsyncGenerator[None]:
+        """Until the block ends, what no session has any more is left: sessions expire, and are closed at other front doors."""
+        looking = asyncio.create_task(self._look_after(every_s), name="resources that no session has any more")
+        try:
+            yield
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
 
     async def leave(self, uri: str) -> None:
         """A client has unsubscribed: with the last one the server need not tell of it any more."""
@@ -64,6 +76,11 @@ class Watching:
             leaving.add_done_callback(self._leaving.discard)
             # A client that goes away cancels this.
             await asyncio.shield(leaving)
+
+    async def _look_after(self, every_s: float) -> None:
+        while True:
+            await asyncio.sleep(every_s)
+            await self._leave_each(tuple(self._watched))
 
     async def _leave_each(self, uris: Sequence[str]) -> None:
         for uri in uris:

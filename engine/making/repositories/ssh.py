@@ -16,6 +16,7 @@ from engine.network.proxy_rules import Rules
 from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.process.launching import launched
 from engine.runtimes.process.processes import Launcher, Process
+from engine.runtimes.sandbox.levels.holding import readable
 from engine.runtimes.sandbox.socket_folder import SocketFolder, SocketFolders
 
 _RELAY = Path(__file__).with_name("ssh_relay.py")
@@ -153,7 +154,9 @@ class SshClient:
 
     async def _served(self, listening: socket.socket, argv: Sequence[str], logs: Path) -> str:
         """The first connection gets the client; there is no second one. Returns what the client said."""
-        connection, _ = await asyncio.get_running_loop().sock_accept(listening)
+        await readable(listening.fileno())
+        # Not by `sock_accept`: a task that was cancelled in that moment would leave the connection open.
+        connection, _ = listening.accept()
         with connection:
             connection.setblocking(True)
             environment = {"GIT_PROTOCOL": "version=2", "LC_ALL": "C"}

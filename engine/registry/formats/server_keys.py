@@ -85,6 +85,11 @@ def is_made_here(name: str, secret: str, value: str) -> bool:
     return is_made_for(owner_of(name), secret, value)
 
 
+def is_made_for_some_server(secret: str, value: str) -> bool:
+    """The same of any server; but for a tool or a container whose id begins as the keys of servers do."""
+    return is_made_for("mcp", secret, value)
+
+
 def _given(spec: McpServerSpec) -> Iterator[tuple[str, str]]:
     """The texts in which a secret may be named, each with its field."""
     yield "url", spec.url or ""

@@ -1,6 +1,10 @@
 """The router's matching: a need in, the tools that answer it out."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from engine.registry.matching.composites import Composites
+from engine.registry.matching.evidence import words_in_common
 from engine.registry.matching.live import LiveRanking
 from engine.registry.matching.ranking import Counts, Ranking
 from engine.registry.matching.texts import Filters, traits_of
@@ -15,6 +19,14 @@ from toolagent.contracts.matching import CompositeTool, MatchKind, ToolMatch
 _CANDIDATES = 10
 
 
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What is searched for; without `words` all of the category."""
+
+    words: str
+    category: str | None = None
+
+
 class Matching:
     """One for each process that is asked. All raise StoreUnavailableError."""
 
@@ -23,13 +35,23 @@ class Matching:
         self._composites = Composites(tools, groups)
         self._ranking = LiveRanking(tools, state)
 
-    async def match(self, query: str) -> ToolMatch:
-        """By id or name, else by a group whose trigger is named, else by words and meanings, else none."""
-        if tool := await self.match_tool(query):
+    async def match(self, query: str, need: Need | None = None, ids: Sequence[str] = ()) -> ToolMatch:
+        """By id or name, else by a group whose trigger is named, else by words and meanings, else none.
+
+        `need` is what is searched for, where that is not all of the query; `ids` are what the query may name, as words of it. A trigger
+        that is named besides does not count: where a tool of no group says more of the need than the group does.
+        """
+        named = await self.match_tool(query)
+        if tool := named or next((entry.manifest for entry in await self._tools.list_some(ids)), None):
             return ToolMatch(kind=MatchKind.DIRECT, tools=(tool,))
-        if composite := await self.detect_composite_tool(query):
-            return ToolMatch(kind=MatchKind.COMPOSITE, composite=composite)
-        tools = tuple(entry.manifest for entry in await self.search_tools(query, limit=_CANDIDATES))
+        wanted = Need(query) if need is None else need
+        found = await self.search_tools(wanted.words, wanted.category, limit=_CANDIDATES) if wanted.words or wanted.category else ()
+        tools = tuple(entry.manifest for entry in found)
+        if (composite := await self.detect_composite_tool(query)) is not None:
+            better = await self._better(composite, wanted.words, tools)
+            if not better:
+                return ToolMatch(kind=MatchKind.COMPOSITE, composite=composite)
+            tools = (*better, *(tool for tool in tools if tool not in better))
         return ToolMatch(kind=MatchKind.FUZZY if tools else MatchKind.NONE, tools=tools)
 
     async def match_tool(self, query: str) -> ToolManifest | None:
@@ -66,6 +88,14 @@ class Matching:
     async def detect_composite_tool(self, query: str) -> CompositeTool | None:
         """The answer of the group whose trigger the query names."""
         return await self._composites.covering(query)
+
+    async def _better(self, composite: CompositeTool, need: str, found: Sequence[ToolManifest]) -> Sequence[ToolManifest]:
+        """Tools that are none of the group's, and say a word of the need that none of these does, and as many as any of these."""
+        members = await self.get_base_tools(composite.group_id)
+        said = [words_in_common(need, tool) for tool in members]
+        most, known = max(map(len, said), default=0), {word for words in said for word in words}
+        others = [(tool, words_in_common(need, tool)) for tool in found if tool not in members]
+        return [tool for tool, words in others if len(words) >= most and not known.issuperset(words)]
 
     async def get_base_tools(self, composite_type: str) -> tuple[ToolManifest, ...]:
         """The tools of the group with this id, in the order of their use; empty when there is none."""

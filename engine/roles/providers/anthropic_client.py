@@ -1,21 +1,22 @@
-"""A turn by the anthropic client. Importing it takes seconds, so only `engine.roles.providers.anthropic` does, when a model is asked."""
+"""A turn by the anthropic client. Importing it takes seconds, so only `engine.roles.providers.anthropic` does, when a model is asked.
+
+The client sends, and reads the stream: what it makes of each event, an object with the whole answer so far, takes longer than all else.
+"""
 
 import asyncio
-import json
-import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import httpx2
-from anthropic import AnthropicError, AsyncAnthropic, DefaultAsyncHttpxClient, Timeout, omit, types
-from anthropic.lib.streaming import AsyncMessageStream, ParsedMessageStreamEvent
+from anthropic import AnthropicError, AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient, Timeout, types
 
 from engine.roles.provider import BusyKind, ModelBusy, TurnCancelled
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers.anthropic_answers import bounded
+from engine.roles.providers.anthropic_events import AnswerSoFar
 from engine.roles.providers.anthropic_failures import failure_of
-from engine.roles.providers.anthropic_wire import messages_of, system_of, tools_of, turn_of, usage_of
-from toolagent_service.contracts.model import ModelRequest, ModelTurn, Usage
+from engine.roles.providers.anthropic_wire import messages_of, system_of, tools_of
+from toolagent_service.contracts.model import ModelRequest, ModelTurn
 
 _SERVICE = "https://api.anthropic.com"
 _NO_KEY = "not-needed"
@@ -23,7 +24,7 @@ _NO_KEY = "not-needed"
 
 _WRITE_S = 60.0
 
-# What the client lets through when a stream holds what it should not: it does not check what it reads.
+# What reading a stream raises that holds what it should not: the client does not check what it reads.
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError)
 
 
@@ -41,7 +42,7 @@ class AnthropicClient:
         )
 
     async def ask(self, request: ModelRequest, beat: Callable[[str], None], hear: Callable[[str], None]) -> ModelTurn:
-        progress = _Progress(hear)
+        progress = AnswerSoFar(hear)
         try:
             async with _beating(progress, beat, self._options.beat_s), self._stream(request) as stream:
                 async for event in stream:
@@ -62,14 +63,19 @@ class AnthropicClient:
         await self._client.close()
 
     @asynccontextmanager
-    async def _stream(self, request: ModelRequest) -> AsyncGenerator[AsyncMessageStream[None]]:
-        async with self._client.messages.stream(
-            model=self._options.model,
-            max_tokens=request.max_tokens,
-            system=system_of(request) or omit,
-            tools=tools_of(request) or omit,
-            messages=messages_of(request),
-        ) as stream:
+    async def _stream(self, request: ModelRequest) -> AsyncGenerator[AsyncStream[object]]:
+        system, tools = system_of(request), tools_of(request)
+        body = {
+            "model": self._options.model,
+            "max_tokens": request.max_tokens,
+            **({"system": system} if system else {}),
+            **({"tools": tools} if tools else {}),
+            "messages": messages_of(request),
+            "stream": True,
+        }
+        # Events of the type `object` are JSON, as they came.
+        stream = await self._client.post("/v1/messages", cast_to=types.Message, body=body, stream=True, stream_cls=AsyncStream[object])
+        async with stream:
             yield stream
 
 
@@ -87,78 +93,8 @@ class _Client(AsyncAnthropic):
         self._custom_headers = {}
 
 
-class _Progress:
-    """What of an answer has come."""
-
-    def __init__(self, hear: Callable[[str], None]) -> None:
-        self._hear = hear
-        self.usage: Usage | None = None
-        self._begun = time.monotonic()
-        self._characters = 0
-        self._doing = "waiting for the model"
-        self._arguments: dict[int, list[str]] = {}
-        self._answer: types.Message | None = None
-
-    def __str__(self) -> str:
-        return f"{self._doing}: {time.monotonic() - self._begun:.0f} s, {self._characters:,} characters"
-
-    def take(self, event: "ParsedMessageStreamEvent[None]") -> None:
-        match event.type:
-            case "message_start":
-                self.usage = usage_of(event.message.usage)
-                self._doing = "the model answers"
-            case "content_block_start":
-                self._doing = _doing(event.content_block)
-            case "content_block_delta":
-                self._take_delta(event.index, event.delta)
-            case "message_stop":
-                self._answer = event.message
-                self.usage = usage_of(event.message.usage)
-            case _:
-                pass
-
-    def turn(self) -> ModelTurn:
-        """Raises ModelBusy when the answer is not whole."""
-        if self._answer is None:
-            kind = BusyKind.CUT if self.usage is not None else BusyKind.MALFORMED
-            raise ModelBusy(kind, "The stream ended before the answer did.", usage=self.usage)
-        turn = turn_of(self._answer)
-        if turn.stop_reason == "tool_use":
-            self._check_arguments()
-        return turn
-
-    def _take_delta(self, index: int, delta: types.RawContentBlockDelta) -> None:
-        match delta.type:
-            case "text_delta":
-                self._characters += len(delta.text)
-                self._hear(delta.text)
-            case "thinking_delta":
-                self._characters += len(delta.thinking)
-            case "input_json_delta":
-                self._characters += len(delta.partial_json)
-                self._arguments.setdefault(index, []).append(delta.partial_json)
-            case _:
-                pass
-
-    def _check_arguments(self) -> None:
-        """The client takes half an object for a whole one. Raises ValueError."""
-        for pieces in self._arguments.values():
-            if written := "".join(pieces).strip():
-                json.loads(written)
-
-
-def _doing(block: object) -> str:
-    match block:
-        case types.ToolUseBlock(type="tool_use", name=name):
-            return f"writing a call of {name[:60]}"
-        case types.TextBlock(type="text"):
-            return "writing"
-        case _:
-            return "thinking"
-
-
 @asynccontextmanager
-async def _beating(progress: _Progress, beat: Callable[[str], None], every_s: float) -> AsyncGenerator[None]:
+async def _beating(progress: AnswerSoFar, beat: Callable[[str], None], every_s: float) -> AsyncGenerator[None]:
     """Reports progress at once and then at intervals: a model may think for minutes, and the client hides keep-alive events."""
 
     async def beats() -> None:

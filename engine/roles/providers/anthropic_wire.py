@@ -1,10 +1,9 @@
 """Our messages as the Messages API has them, with marks for its cache, and its answers as ours."""
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from anthropic import types
-from pydantic import JsonValue, TypeAdapter
 
 from toolagent_service.agents.conversation import sendable
 from toolagent_service.contracts.model import Block, Carried, Message, ModelRequest, ModelTurn, Text, ToolOutcome, ToolUse, Usage
@@ -16,8 +15,6 @@ _MARKED_MESSAGES = 2
 """The API takes four marks: the tools, the system prompt, and the last two messages of ours. It looks back from a mark over twenty blocks
 only, and a turn may have more: the mark before is where the last turn's cache is found.
 """
-
-_object: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
 
 
 def system_of(request: ModelRequest) -> list[types.TextBlockParam]:
@@ -40,23 +37,18 @@ def messages_of(request: ModelRequest) -> list[types.MessageParam]:
     return [_message(message, marked=place in marked) for place, message in enumerate(messages)]
 
 
-def turn_of(answer: types.Message) -> ModelTurn:
-    """Raises ValueError when a part of it is not of the form it should have."""
-    return ModelTurn(
-        content=tuple(_block(block) for block in answer.content),
-        stop_reason=answer.stop_reason or "",
-        model=answer.model,
-        usage=usage_of(answer.usage),
-    )
+def turn_of(blocks: Sequence[Mapping[str, Any]], stop_reason: str, model: str, usage: Usage) -> ModelTurn:
+    """Raises ValueError, KeyError when a part of it is not of the form it should have."""
+    return ModelTurn(content=tuple(map(_block, blocks)), stop_reason=stop_reason, model=model, usage=usage)
 
 
-def usage_of(usage: types.Usage) -> Usage:
+def usage_of(counts: Mapping[str, Any]) -> Usage:
     """Endpoints that do not cache leave counts out."""
     return Usage(
-        input_tokens=usage.input_tokens or 0,
-        output_tokens=usage.output_tokens or 0,
-        cache_read_tokens=usage.cache_read_input_tokens or 0,
-        cache_write_tokens=usage.cache_creation_input_tokens or 0,
+        input_tokens=counts.get("input_tokens") or 0,
+        output_tokens=counts.get("output_tokens") or 0,
+        cache_read_tokens=counts.get("cache_read_input_tokens") or 0,
+        cache_write_tokens=counts.get("cache_creation_input_tokens") or 0,
     )
 
 
@@ -83,12 +75,11 @@ def _param(block: Block) -> object:
             return carried
 
 
-def _block(block: types.ContentBlock) -> Block:
-    # The client gives a block of a type that it does not know the class of another: the type decides.
-    match block:
-        case types.TextBlock(type="text", text=text):
-            return Text(text=text)
-        case types.ToolUseBlock(type="tool_use", id=use_id, name=name, input=arguments):
-            return ToolUse(id=use_id, name=name, input=_object.validate_python(arguments))
+def _block(block: Mapping[str, Any]) -> Block:
+    match block["type"]:
+        case "text":
+            return Text(text=block["text"])
+        case "tool_use":
+            return ToolUse(id=block["id"], name=block["name"], input=block.get("input", {}))
         case _:
-            return Carried(block=_object.validate_python(block.to_dict()))
+            return Carried(block={**block})

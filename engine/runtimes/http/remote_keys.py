@@ -1,12 +1,13 @@
 """The keys of a remote tool, for a header or a query."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote
 
 from engine.runtimes.failures import NotSent
 from engine.runtimes.variables import SECRET_IN_A_QUERY
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.identifiers import SECRET_IN_A_HEADER
 
 Secrets = Callable[[str], str | None]
 """The value of a secret by its name without `secret:`, or None."""
@@ -23,6 +24,18 @@ def key_of(named: str | None, secrets: Secrets) -> str | None:
     if _HEADER_TEXT.fullmatch(key):
         return key
     raise not_there(name, "cannot be sent in a header: it holds characters outside ASCII" if key else "is not set")
+
+
+def named_in(headers: Mapping[str, str], secrets: Secrets) -> Iterator[tuple[str, str, str]]:
+    """Headers that name a secret: the name, the scheme with a space behind it, if any, and the secret. Raises NotSent."""
+    for name, value in headers.items():
+        if named := re.fullmatch(SECRET_IN_A_HEADER, value):
+            yield name, named[1], key_of(named[2], secrets) or ""
+
+
+def with_keys(headers: Mapping[str, str], secrets: Secrets) -> dict[str, str]:
+    """Headers as they are sent. Raises NotSent."""
+    return {**headers, **{name: f"{scheme}{key}" for name, scheme, key in named_in(headers, secrets)}}
 
 
 def filled(path: str, secrets: Secrets) -> tuple[str, tuple[str, ...]]:

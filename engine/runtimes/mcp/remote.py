@@ -1,8 +1,7 @@
 """Reaches tools of MCP servers that somebody else runs, over HTTP."""
 
 import asyncio
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 
@@ -14,7 +13,7 @@ from pydantic import JsonValue, ValidationError
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed, no_answer, timed_out
 from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
-from engine.runtimes.http.remote_keys import Secrets, filled, key_of
+from engine.runtimes.http.remote_keys import Secrets, filled, key_of, named_in, with_keys
 from engine.runtimes.mcp.answers import answer_of, failure_of
 from engine.runtimes.mcp.codes import FORGOTTEN, NOT_SENT, STRANGE
 from engine.runtimes.mcp.listing import Listing, listing_of
@@ -25,7 +24,6 @@ from engine.runtimes.mcp.session import Session
 from engine.runtimes.mcp.web import WebServer, over_web
 from engine.runtimes.runtime import Offer, Progress, Running, ToolRequest, Vitals
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.identifiers import SECRET_IN_A_HEADER
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import Difference
 from toolagent.contracts.sources import McpSource
@@ -204,13 +202,7 @@ class RemoteMcpRuntime:
         """Raises NotSent."""
         key = key_of(source.remote_api_key, self._secrets)
         own = {source.auth_header: f"{source.auth_scheme} {key}".strip()} if key else {}
-        return {**source.headers, **{name: f"{scheme}{key}" for name, scheme, key in self._named(source)}, **own}
-
-    def _named(self, source: McpSource) -> Iterator[tuple[str, str, str]]:
-        """Headers that name a secret: the name, the scheme with a space behind it, if any, and the secret. Raises NotSent."""
-        for name, value in source.headers.items():
-            if named := re.fullmatch(SECRET_IN_A_HEADER, value):
-                yield name, named[1], key_of(named[2], self._secrets) or ""
+        return {**with_keys(source.headers, self._secrets), **own}
 
     def _login(self, source: McpSource) -> Login | None:
         """None for a server that is not registered, or is given a key."""
@@ -220,7 +212,7 @@ class RemoteMcpRuntime:
 
     def _keys(self, source: McpSource) -> tuple[str, ...]:
         """What its headers show of secrets: of `Bearer KEY` the key, too. Raises NotSent."""
-        whole = [key_of(source.remote_api_key, self._secrets), *(key for _, _, key in self._named(source))]
+        whole = [key_of(source.remote_api_key, self._secrets), *(key for _, _, key in named_in(source.headers, self._secrets))]
         return tuple(dict.fromkeys(part for key in whole if key for part in (key, key.rpartition(" ")[2])))
 
 

@@ -140,7 +140,7 @@ class Guarded(httpx2.AsyncBaseTransport):
             left -= 1
             if not left:
                 raise await login.refused()
-            token = await login.renewed(token, response)
+            token = await login.renewed(token, response, is_again=left < _MOST_TOKENS - 1)
 
     async def _taken(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """The answer to a message. Raises httpx2.TransportError."""

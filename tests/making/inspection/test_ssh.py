@@ -1,6 +1,7 @@
 """Cloning over ssh, from a real sshd: what comes of it, what is refused and why, and that nothing is left."""
 
 import asyncio
+import gc
 import os
 import socket
 from collections.abc import Generator
@@ -8,19 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from engine.making.repositories.addresses import CloneFailed, CloneFailure
+from engine.making.repositories.addresses import CloneFailed, CloneFailure, RepositoryAddress
 from engine.making.repositories.cloning import CloneLimits, Cloner
 from engine.making.repositories.ssh import SshAccess, SshClient
 from engine.network.ports import free_port
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.local.boxed_runs import Sandboxing
+from engine.runtimes.process.box import Box
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.socket_folder import SocketFolders
 from tests.making.inspection.git import commit, git, repository
 from tests.making.inspection.ssh_server import SshServer, ssh_server
 from tests.parts import sandboxing
 from tests.runtimes.conftest import leftovers
-from toolagent.contracts.sandbox import SandboxPolicy
+from toolagent.contracts.sandbox import SandboxLimits, SandboxPolicy
 
 HOST = "repositories.test"
 FILES = {"a.txt": "a", "it's! here/b.txt": "b"}
@@ -164,3 +166,17 @@ async def test_a_server_that_says_nothing_ends_with_the_time_limit_and_a_cancell
             await cloning
         connection.close()
     assert (exists(tmp_path / "clone"), leftovers(state)) == (False, [])
+
+
+@pytest.mark.parametrize("steps", range(5))
+async def test_a_connection_is_not_left_open_when_the_clone_ends_as_it_comes(state: Path, launcher: Launcher, steps: int) -> None:
+    client = SshClient(launcher, SocketFolders(state, None), resolve=resolve)
+    address, box = RepositoryAddress("ssh", f"ssh://{HOST}/one", "/one", HOST, 22), Box("ends", Path("/"), SandboxLimits())
+    with socket.socket(socket.AF_UNIX) as git:
+        async with client.open(address, box, (f"{HOST}:22",), state / "logs") as way:
+            await asyncio.sleep(0)
+            git.connect(str(Path(way.box.environment["GIT_SSH"]).with_name("ssh.sock")))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+    # An open one is found then, which fails the test.
+    gc.collect()

@@ -86,6 +86,30 @@ async def test_a_named_trigger_comes_before_what_is_similar(matching: Matching, 
     assert (await matching.get_base_tools("runcomfy_lifecycle"))[0].tool_id == "launch_comfy_env"
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("compress this screenshot", "shrink"),
+        ("把网页链接做成二维码", "qr"),
+        ("take a screenshot of a web page", "browser_session"),
+        ("用浏览器打开这个网页", "browser_session"),
+        ("screenshot", "browser_session"),
+    ],
+)
+async def test_a_trigger_that_is_named_besides_is_not_what_is_needed(
+    matching: Matching, registry: ToolRegistry, query: str, found: str
+) -> None:
+    for tool_id, description in (
+        ("shrink", "Compress pictures."),
+        ("qr", "生成二维码。"),
+        ("browser_screenshot", "Takes a screenshot of a web page. 把网页保存为图片。"),
+        ("browser_launch", "启动浏览器,打开网页。Launches a browser."),
+    ):
+        await registry.register(ToolManifest(tool_id=tool_id, name=tool_id, description=description), (LOCAL,))
+    match = await matching.match(query)
+    assert (match.composite.group_id if match.composite else match.tools[0].tool_id) == found
+
+
 async def test_a_trigger_within_another_word_is_not_named(matching: Matching) -> None:
     assert await matching.detect_composite_tool("a comfyuish chair") is None
     assert await matching.detect_composite_tool("LoadImage") is None, "none of its tools is there"

@@ -11,7 +11,7 @@ from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthTokenError
 from mcp.client.auth.utils import issuers_match, union_scopes, validate_authorization_response_iss
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken, ProtectedResourceMetadata
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
-from pydantic import AnyUrl, BaseModel, ValidationError
+from pydantic import AnyUrl, BaseModel, JsonValue, ValidationError
 
 from engine.runtimes.failures import NotSent
 from engine.runtimes.given_secrets import remember_given
@@ -23,7 +23,9 @@ from toolagent.contracts.mcp_oauth import McpGrant, McpOAuth
 _REVISION = "2025-11-25"
 _TOLD = 300
 _BUSY = (408, 429)
-_OK, _REFUSED, _UNAUTHORIZED, _BROKEN = 200, 400, 401, 500
+_OK, _REFUSED, _UNAUTHORIZED, _BROKEN, _AWAY = 200, 400, 401, 500, 503
+_LATER = ("temporarily_unavailable", "slow_down", "server_error")
+"""Errors that refuse nothing: the same request may succeed later."""
 _LONGEST_S = 10**9
 
 
@@ -172,9 +174,9 @@ class Flow(OAuthClientProvider):
         # Some write a form otherwise.
         request.headers["Accept"] = "application/json"
         response = await self._ask(request)
-        if response.status_code == _OK and _is_error(response.content):
-            # So some say it.
-            response.status_code = _REFUSED
+        if response.status_code in (_OK, _REFUSED) and (error := _error_in(response.content)):
+            # With either status some say either.
+            response.status_code = _AWAY if error in _LATER else _REFUSED
         if response.status_code in (200, 201):
             _require_token(response.content)
         elif self._is_for_itself and _REFUSED <= response.status_code < _BROKEN and response.status_code not in _BUSY:
@@ -273,12 +275,13 @@ class _Unkept:
         """It is in the flow's `granted`."""
 
 
-def _is_error(body: bytes) -> bool:
+def _error_in(body: bytes) -> str | None:
+    """What a token endpoint says instead of giving a token."""
     try:
-        told = json.loads(body)
+        told: JsonValue = json.loads(body)
     except (ValueError, RecursionError):
-        return False
-    return isinstance(told, dict) and "error" in told and "access_token" not in told
+        return None
+    return str(told["error"]) if isinstance(told, dict) and "error" in told and "access_token" not in told else None
 
 
 def _require_token(body: bytes) -> None:

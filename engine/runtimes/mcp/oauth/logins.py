@@ -27,8 +27,11 @@ class Login(Protocol):
         """What to send; None while there is none. Raises NotSent."""
         ...
 
-    async def renewed(self, used: str | None, refusal: httpx2.Response) -> str:
-        """Another token than the one that was refused. Raises NotSent, with the reason `login_required` where a person has to log in."""
+    async def renewed(self, used: str | None, refusal: httpx2.Response, *, is_again: bool = False) -> str:
+        """Another token than the one that was refused; `is_again`: for the same request, which one was got for before.
+
+        Raises NotSent, with the reason `login_required` where a person has to log in.
+        """
         ...
 
     async def refused(self) -> NotSent:

@@ -107,16 +107,18 @@ def announced(outcome: TaskOutcome, wish: str = "") -> str:
 def _announced_in_chinese(outcome: TaskOutcome) -> str:
     if not outcome.tool_id:
         return f"任务 {outcome.task_id} 已结束,但记录已被清除。GET /tools 列出全部工具。"
+    # Of a log: it is written in one language.
+    original = f"详情(英文原文):{outcome.reason}" if outcome.reason else ""
     match outcome.status:
         case TaskState.COMPLETED:
             made = outcome.tool_ids or (outcome.tool_id,)
             named = "、".join(f"`{tool_id}`" for tool_id in made)
-            ready = f"任务 {outcome.task_id} 已完成:{named} 现在可以调用。{outcome.reason}"
+            ready = f"任务 {outcome.task_id} 已完成:{named} 现在可以调用。{original}"
             return f'{ready}\n\nPOST /run_tool {{"tool_id": "{made[0]}", "params": {{…}}}}'
         case TaskState.CANCELLED:
-            return f"任务 {outcome.task_id} 已取消。{outcome.reason}"
+            return f"任务 {outcome.task_id} 已取消。{original}"
         case _:
-            return f"任务 {outcome.task_id} 失败:{outcome.reason or '没有说明原因。'}\n\nGET /tasks/{outcome.task_id} 有它的日志。"
+            return f"任务 {outcome.task_id} 失败。{original or '没有说明原因。'}\n\nGET /tasks/{outcome.task_id} 有它的日志。"
 
 
 def _split(earlier: Sequence[Spoken]) -> tuple[Sequence[Spoken], Sequence[Spoken]]:

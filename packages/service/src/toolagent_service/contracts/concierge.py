@@ -24,6 +24,8 @@ class Intent(StrEnum):
     STATUS = "status"
     MAKE = "make"
     REPAIR = "repair"
+    AGREE = "agree"
+    """To what was offered in the turn before."""
     HELP = "help"
     UNDECIDED = "undecided"
     """No rule recognises it: a model decides better, where there is one."""
@@ -31,10 +33,14 @@ class Intent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What a conversation came to before: the tools of the last answer that has some, and the tasks begun in it, the newest first."""
+    """What a conversation came to before: the tools of the last answer that has some, and the tasks begun in it, the newest first.
+
+    `message` is what was said in the turn directly before, where rules have answered it and began nothing.
+    """
 
     tools: tuple[str, ...] = ()
     task_ids: tuple[str, ...] = ()
+    message: str = ""
 
 
 class Reply(AgentAnswer):

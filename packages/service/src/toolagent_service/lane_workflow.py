@@ -18,17 +18,20 @@ _TASK_TIMEOUT = timedelta(seconds=1)
 """So long the lane stands still after its worker was killed."""
 
 _PATIENCE = timedelta(seconds=10)
+_SILENCES = 2
+"""Batches in a row without an answer, after which the lane is begun anew. Our own process may have stood still during one."""
+
 _CLOSING_S = 2.0
 _ASKED, _DRAINS_S = 40, 0.05
 """How often a batch is sent while a run of the lane ends and the next begins, and the pause between."""
 
 
 class LaneWorkflow:
-    """It is started where it is not there, also when somebody has ended it."""
+    """It is started where it is not there, also when somebody has ended it; and anew where what has its id does not answer."""
 
     def __init__(self, client: Client, door: str) -> None:
         self._client, self.workflow_id, self._queue = client, lane_id(door), door_queue(door)
-        self._is_started = False
+        self._is_started, self._silences = False, 0
         self.is_open = False
         """Whether it may be there."""
 
@@ -46,8 +49,14 @@ class LaneWorkflow:
             if not self._is_started:
                 await self._start()
             handle = self._client.get_workflow_handle(self.workflow_id)
-            await handle.execute_update(step_names.TAKE, batch, result_type=LaneEnds, rpc_timeout=_PATIENCE)
-        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            # With a time-out of each request alone, the SDK asks for ever while a server says in time that nothing has happened yet.
+            async with asyncio.timeout(_PATIENCE.total_seconds()):
+                await handle.execute_update(step_names.TAKE, batch, result_type=LaneEnds)
+        except (WorkflowUpdateRPCTimeoutOrCancelledError, TimeoutError) as error:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise asyncio.CancelledError from error  # the SDK says the same of both
+            self._silences += 1
+            self._is_started = self._silences < _SILENCES
             raise LaneUnreachableError("Temporal did not say in time what became of a batch.") from error
         except WorkflowUpdateFailedError as error:
             if isinstance(error.cause, ApplicationError) and error.cause.type == step_names.LANE_DRAINS:
@@ -58,6 +67,7 @@ class LaneWorkflow:
                 self._is_started = False
             kind = BatchRefusedError if error.status is RPCStatusCode.INVALID_ARGUMENT else LaneUnreachableError
             raise kind(f"Temporal did not take a batch ({error.status.name}).") from error
+        self._silences = 0
         return True
 
     async def close(self) -> None:
@@ -81,16 +91,17 @@ class LaneWorkflow:
 
     async def _start(self) -> None:
         self.is_open = True
+        is_stuck = self._silences >= _SILENCES
         await self._client.start_workflow(
             step_names.CALL_LANE,
             id=self.workflow_id,
             task_queue=self._queue,
-            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            id_conflict_policy=WorkflowIDConflictPolicy.TERMINATE_EXISTING if is_stuck else WorkflowIDConflictPolicy.USE_EXISTING,
             task_timeout=_TASK_TIMEOUT,
             static_summary="short calls, in batches",
             rpc_timeout=_PATIENCE,
         )
-        self._is_started = True
+        self._is_started, self._silences = True, 0
 
 
 async def _told(asked: Awaitable[None]) -> None:

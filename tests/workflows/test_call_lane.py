@@ -87,6 +87,7 @@ async def test_a_lane_whose_id_another_workflow_holds_is_begun_anew_and_a_cancel
 ) -> None:
     """This server says every second that nothing has happened yet."""
     monkeypatch.setattr("toolagent_service.lane_workflow._PATIENCE", timedelta(seconds=2))
+    monkeypatch.setattr("toolagent_service.lane_workflow._SILENT_S", 3.0)
     door = uuid.uuid4().hex
     other = await temporal.start_workflow("Nothing", id=lane_id(door), task_queue=f"nobody-{door}")
     async with Worker(temporal, task_queue=door_queue(door), workflows=[CallLane], activities=[make], debug_mode=True):

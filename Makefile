@@ -47,8 +47,9 @@ QUICK = core contracts calls callbacks roles validation house/test_names.py hous
 quick: setup ## the tests that start no service, in less than a minute: before each commit
 	@$(PY) -m pytest -q -n 2 --dist loadfile $(addprefix tests/,$(QUICK)) $(ARGS)
 
-LANED = cli $(addprefix system/test_,bad_tools.py callbacks.py command_line.py hosts.py idempotency.py killed.py large_results.py local_tools.py lost_steps.py \
-  refusals.py scripts.py shipped_tools.py stopping.py temporal_killed.py versions.py)
+LANED = cli docs/test_blocks.py $(addprefix client/test_,conformance.py following.py vendor_uses.py) $(addprefix system/test_,bad_tools.py callbacks.py \
+  command_line.py content_store_s3.py external_temporal.py full_disk.py hosts.py idempotency.py killed.py large_results.py local_tools.py lost_steps.py \
+  nexus.py refusals.py scripts.py shipped_tools.py stopping.py temporal_killed.py versions.py)
 
 lanes: setup ## the tests that call a real service, with every call in a workflow of its own (off), then with all in lanes
 	@for mode in off all; do TEST_LANES=$$mode $(MAKE) --no-print-directory test ARGS="-q $(addprefix tests/,$(LANED))" || exit 1; done

@@ -72,7 +72,8 @@ def taken_call(call: ToolCall, dependencies: Dependencies, chosen: ChosenId) -> 
     key = chosen.key if chosen.key is not None else call.idempotency_key
     if key is not None and chosen.call_id not in {None, call_id_for_key(call.caller.caller_id, key)}:
         raise bad_field("X-Call-Id", _DERIVED)
-    return TakenCall(bounded(call.model_copy(update={"idempotency_key": key}), dependencies.limits), chosen.call_id)
+    keyed = call if key == call.idempotency_key else call.model_copy(update={"idempotency_key": key})
+    return TakenCall(bounded(keyed, dependencies.limits), chosen.call_id)
 
 
 async def require_callback(url: str | None, mode: CallMode, dependencies: Dependencies) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from temporalio.client import Client
+from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from activities.join_call import JoinCall
@@ -22,10 +23,10 @@ from engine.calling.moves import Moves
 from engine.upkeep.hosts.doors import DoorKeeper, held_door
 from engine.upkeep.hosts.ended_elsewhere import ending_elsewhere
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
-from toolagent.contracts.calls import ToolCall
+from toolagent.contracts.calls import ErrorType, ToolCall
 from toolagent.contracts.lanes import LaneCounts, LaneFigures
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
-from toolagent_service.calls.lanes import LaneUnreachableError, door_queue
+from toolagent_service.calls.lanes import LaneRefusedError, LaneUnreachableError, door_queue
 from toolagent_service.contracts.lanes import LaneMode
 from toolagent_service.lane_workflow import LaneWorkflow
 from workers.parts import Store
@@ -47,14 +48,16 @@ class _Workflows:
         self._client, self._calls = client, calls
 
     async def start(self, call: ToolCall, call_id: str) -> bool:
-        """Of a call; False where a workflow has the id that may be another call's. Raises LaneUnreachableError."""
+        """Of a call; False where a workflow has the id that may be another call's. Raises LaneUnreachableError, LaneRefusedError."""
         try:
             await self._calls.start(call, call_id)
         except CallRefusedError as error:
-            if reason_of(error.result) != IDEMPOTENCY_CONFLICT:
-                raise LaneUnreachableError(str(error)) from error
-            return False
-        except AnswerPendingError as error:
+            if reason_of(error.result) == IDEMPOTENCY_CONFLICT:
+                return False
+            if error.result.error_type is ErrorType.VALIDATION_ERROR:
+                raise LaneRefusedError(error.result) from error
+            raise LaneUnreachableError(str(error)) from error
+        except (AnswerPendingError, RPCError) as error:
             raise LaneUnreachableError(str(error)) from error
         return True
 
@@ -86,7 +89,7 @@ async def running_door(
     """Until the block ends, and its lane with it. `host` is None in a process that is none."""
     door = secrets.token_hex(8)
     workflows = _Workflows(client, calls)
-    moves = Moves(store.claims, workflows.start, door)
+    moves = Moves(store.claims, workflows.start, making.refuse, door)
     workflow = LaneWorkflow(client, door)
     lane = Lane(making, workflow.send, moves.move)
     async with AsyncExitStack() as stack:

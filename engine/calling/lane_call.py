@@ -15,11 +15,12 @@ from engine.calling.fast_call import FastAttempt, ForTheQueue, needs_no_slot
 from engine.calling.intake import Intake
 from engine.calling.lane import BUDGET_S, Flight, Work
 from engine.calling.turn import Again, Interrupted, Told, Turn
-from engine.calls.admission import Admissions
+from engine.calls.admission import Admissions, InHand
 from engine.calls.settlement import Settlements
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable, OvertakenError
-from toolagent.contracts.calls import ToolResult
+from engine.store.claims import Claim
+from toolagent.contracts.calls import ToolCall, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.failures import StoreUnavailableError
@@ -70,13 +71,15 @@ class LaneMaking:
     async def prepare(self) -> None:
         await self._catalog.renew()
 
+    async def refuse(self, claim: Claim, call: ToolCall, error: ToolError) -> None:
+        """End a call that gets no workflow. Raises OvertakenError, StoreUnavailableError."""
+        await self._settlements.refuse(claim, call, error)
+
     async def make(self, flight: Flight, workflow_id: str, run_id: str, work: Work) -> ToolResult | None:
         turn = Turn(1, Told(), lambda _: None, lambda: flight.is_cancelled, workflow_id, run_id)
-        request = AdmitRequest.model_construct(
-            call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id, is_new=True, alone=True
-        )
+        request = AdmitRequest(call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id, is_new=True, alone=True)
         try:
-            decision = await self._admissions.admit(request, _HERE, flight.claim if flight.is_accepted else None)
+            decision = await self._admissions.admit(request, InHand(_HERE, flight.claim, flight.is_accepted))
             if isinstance(decision.admission, Answered):
                 return decision.admission.result
             if not isinstance(decision.admission, Admitted) or decision.entry is None:
@@ -101,7 +104,7 @@ class LaneMaking:
         # What acts was accepted with the mark that it was sent, also where the tool was not reached.
         flight.is_accepted = flight.is_accepted or (isinstance(attempt, QueuedAttempt) and attempt.was_marked)
         claim = flight.claim if flight.is_accepted else None
-        settling = SettleRequest.model_construct(plan=attempt.plan, outcome=outcome, workflow_id=turn.workflow_id, run_id=turn.run_id)
+        settling = SettleRequest(plan=attempt.plan, outcome=outcome, workflow_id=turn.workflow_id, run_id=turn.run_id)
         settle = partial(self._settlements.settle_with, attempt.entry, settling, claim)
         try:
             return await settle()

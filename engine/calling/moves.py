@@ -1,21 +1,28 @@
 """Giving a call a workflow of its own: one that leaves a lane, or that no process has in hand."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from engine.calling.lane import Flight
+from engine.store.calls import OvertakenError
 from engine.store.claims import NOBODY, WORKFLOW, Claim, ClaimTable
-from toolagent.contracts.calls import ToolCall
+from toolagent.contracts.calls import ToolCall, ToolError
+from toolagent_service.calls.lanes import LaneRefusedError
 
 Start = Callable[[ToolCall, str], Awaitable[bool]]
-"""Starts the workflow of a call. False: the id has a workflow, perhaps of another call. Harmless to repeat. Raises LaneUnreachableError."""
+"""Starts the workflow of a call. False: the id has a workflow, perhaps of another call. Harmless to repeat. Raises LaneUnreachableError,
+LaneRefusedError."""
+
+Refuse = Callable[[Claim, ToolCall, ToolError], Awaitable[None]]
+"""Ends a call that Temporal never takes, as far as it came. Raises OvertakenError, StoreUnavailableError."""
 
 
 class Moves:
     """Of one door. Both methods may be repeated, and raise LaneUnreachableError, StoreUnavailableError."""
 
-    def __init__(self, claims: ClaimTable, start: Start, door: str) -> None:
-        self._claims, self._start, self._door = claims, start, door
+    def __init__(self, claims: ClaimTable, start: Start, refuse: Refuse, door: str) -> None:
+        self._claims, self._start, self._refuse, self._door = claims, start, refuse, door
 
     async def move(self, flight: Flight) -> None:
         """Claim the call, so that it survives us, and start its workflow. That waits for us as long as the claim is ours."""
@@ -25,13 +32,22 @@ class Moves:
             await self._claims.take_over(flight.claim, NOBODY)
         if flight.is_cancelled:
             await self._claims.cancel(flight.call_id)
-        # If the id is not free, admission says whose call it is.
-        await self._start(flight.call, flight.call_id)
+        # If the id is not free, admission says whose call it is; if Temporal never takes the call, who adopts it says so.
+        with suppress(LaneRefusedError):
+            await self._start(flight.call, flight.call_id)
 
     async def adopt(self, claim: Claim) -> None:
-        """Start the workflow of a call that no process has in hand, and give it the claim."""
-        if claim.call is not None and await self._start(claim.call, claim.call_id):
-            await self._claims.take_over(claim, WORKFLOW)
+        """Start the workflow of a call that no process has in hand, and give it the claim. One that Temporal never takes ends."""
+        if claim.call is None:
+            return
+        try:
+            if await self._start(claim.call, claim.call_id):
+                await self._claims.take_over(claim, WORKFLOW)
+        except LaneRefusedError as refused:
+            # Taken over first: from then on nobody who wakes up can send it, and say so after us.
+            if refused.result.error is not None and await self._claims.take_over(claim, NOBODY):
+                with suppress(OvertakenError):
+                    await self._refuse(replace(claim, owner=NOBODY, number=claim.number + 1), claim.call, refused.result.error)
 
     async def _claim(self, flight: Flight, owner: str) -> None:
         """A door that was overtaken keeps its old claim: with that it cannot settle the call."""

@@ -26,21 +26,28 @@ class Decision:
     entry: ToolEntry | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class InHand:
+    """Of a call that this process makes itself: where, and its claim, which is in the database once it `is_accepted`."""
+
+    placement: Placement
+    claim: Claim
+    is_accepted: bool
+
+
 class Admissions:
     """Decides about calls. Writes only the results of refused calls, by call id, so it may be repeated."""
 
     def __init__(self, sources: Sources, placements: Placements, places: Places, memberships: Memberships) -> None:
         self._sources, self._placements, self._places, self._memberships = sources, placements, places, memberships
 
-    async def admit(self, request: AdmitRequest, here: Placement | None = None, claim: Claim | None = None) -> Decision:
+    async def admit(self, request: AdmitRequest, here: InHand | None = None) -> Decision:
         """A plan for the call, or its answer: an earlier one under the same id, or why it is refused.
 
-        `here` is where it is made, if no queue is to be chosen; `claim` that of the process that makes it. Raises OvertakenError where
-        the call is refused and somebody else has it by now.
+        `here`: no queue is to be chosen. Raises OvertakenError where the call is refused and somebody else has it by now.
         """
-        asked = Asked(
-            request.call_id, request.call, fingerprint(request.call), request.call.params, is_new=request.is_new, is_stop=request.is_stop
-        )
+        known = here.claim.fingerprint if here is not None else fingerprint(request.call)
+        asked = Asked(request.call_id, request.call, known, request.call.params, is_new=request.is_new, is_stop=request.is_stop)
         try:
             for check in CHECKS if request.instead is None else CHECKS_OF_ID:
                 asked = await check.run(asked, self._sources)
@@ -48,13 +55,14 @@ class Admissions:
                 return Decision(Answered(result=await settled_unmade(request, request.instead, self._places)))
             if request.alone and (part := await self._memberships.of(asked, longest_s(asked, self._sources.limits))) is not None:
                 return Decision(part)
-            placement = here or await self._placements.choose(asked.found, prefer=request.prefer)
+            placement = here.placement if here is not None else await self._placements.choose(asked.found, prefer=request.prefer)
         except HeldByDoor as held:
             return Decision(Held(door=held.door))
         except AnsweredBefore as before:
             return Decision(Answered(result=before.result))
         except Refused as refusal:
             end = Finished(error=refusal.error, validation_errors=refusal.issues)
+            claim = here.claim if here is not None and here.is_accepted else None
             return Decision(Answered(result=await settled_unmade(request, end, self._places, claim)))
         return Decision(Admitted(plan=plan_of(asked, self._sources.limits, placement, request.session)), asked.found)
 

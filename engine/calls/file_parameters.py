@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -61,13 +62,20 @@ class CallFolder:
         self._needed = any(mentions_format(schema, FILE_PATH) for schema in (manifest.input_schema, manifest.output_schema))
         # Most tools have no files, and following links looks at each folder on the way.
         self._root = root.resolve() if self._needed else root
-        self._folder = self._root / (place or manifest.tool_id) / call_id
-        self.staged = self._root / f".in-{secrets.token_hex(8)}"
-        self.inputs = self._folder / "in"
+        self._folder = self._root.joinpath(place or manifest.tool_id, call_id)
         self.outputs = self._folder / "out"
         self._opened, self._patience_s = set[Path]() if opened is None else opened, patience_s
         self.left: NotRemoved | None = None
         """After closing: what could not be removed. It is tried again later."""
+
+    # Of calls with files alone: most have none.
+    @cached_property
+    def staged(self) -> Path:
+        return self._root / f".in-{secrets.token_hex(8)}"
+
+    @property
+    def inputs(self) -> Path:
+        return self._folder / "in"
 
     async def __aenter__(self) -> Self:
         if self._needed:

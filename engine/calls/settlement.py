@@ -9,7 +9,7 @@ from engine.calls.lookup import ToolLookup, entry_in
 from engine.calls.records import LEFT_BEHIND, record_of, record_of_refused
 from engine.store.claims import Claim
 from engine.store.clock import now
-from toolagent.contracts.calls import ToolError, ToolResult
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.calls.results import failed, succeeded
@@ -42,6 +42,12 @@ class Settlements:
         """The result of a call whose settlement failed too often. It holds nothing from the tool or the parameters."""
         return await self._ended_as(request, faulty_step(faults, told, _known(request.outcome)))
 
+    async def refuse(self, claim: Claim, call: ToolCall, error: ToolError) -> None:
+        """End a call that was accepted and can never be made, or be made again. Raises OvertakenError where it is not the claim's."""
+        unknown = as_sent(error.model_copy(update={"type": ErrorType.EXECUTION_ERROR}))
+        end = Finished(error=unknown if await self._was_sent(claim.call_id) else as_not_sent(error))
+        await settled_unmade(AdmitRequest(call=call, call_id=claim.call_id, workflow_id="", run_id=""), end, self._places, claim)
+
     async def _ended_as(self, request: SettleRequest, error: ToolError) -> ToolResult:
         plan, outcome = request.plan, request.outcome
         result = failed(plan.call_id, plan.tool_id, error, outcome.started_at or now(), execution_time=outcome.execution_time)
@@ -61,9 +67,12 @@ class Settlements:
         """
         if outcome.error is None or outcome.started_at is not None or plan.fast:
             return outcome
-        record = await self._places.calls.get(plan.call_id)
-        sent = record is not None and record.sent_at is not None
+        sent = await self._was_sent(plan.call_id)
         return outcome.model_copy(update={"error": as_sent(outcome.error) if sent else as_not_sent(outcome.error)})
+
+    async def _was_sent(self, call_id: str) -> bool:
+        record = await self._places.calls.get(call_id)
+        return record is not None and record.sent_at is not None
 
 
 async def settled(ended: Ended, places: Places) -> ToolResult:

@@ -8,10 +8,11 @@ from functools import lru_cache
 from sqlalchemy import ColumnElement, Insert, RowMapping, and_, bindparam, case, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningInsert
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from engine.store.claims import Claim, delete_claims, held_claims, put_claims
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import CommitUnknownError, Database
 from engine.store.events import event_row
 from engine.store.file_references import hold_files, holder_of_call, named_files
 from engine.store.group_commit import GroupCommit
@@ -19,6 +20,10 @@ from engine.store.tables import calls, events
 from engine.store.upserts import dialect_insert, insert_new
 from toolagent.contracts.calls import Caller, ErrorType, ToolResult
 from toolagent.contracts.records import CallRecord, Event
+from toolagent.core.failures import StoreUnavailableError
+
+_AWAY_S = 10.0
+"""How long a mark is tried to be taken back of which nobody knows whether it was committed."""
 
 _AS_THEY_ARE = {"call_id", "tool_id", "version", "fingerprint", "workflow_id", "run_id"}
 
@@ -63,10 +68,16 @@ class CallTable:
 
         0 when it may not leave: the call is settled, or that was committed before and it may not leave `again`, or the `claim` on it
         is another owner's by now, or the call is to end. `sent_at` is of the first time. A claim that carries its call is written too.
+        Where it raises StoreUnavailableError nothing leaves, and the next attempt may try; but for a database that is lost while it
+        commits and stays away: then the mark may stand.
         """
         row = _row(record) | {"sent_at": timestamp(now()), "sends": 1}
         mark = _Mark(row, record.call_id, again, claim, named_files(str(row["params"])))
-        await self._marking.write(mark)
+        try:
+            await self._marking.write(mark)
+        except CommitUnknownError:
+            await self._take_back(record.call_id, str(row["sent_at"]))
+            raise
         return mark.sends
 
     async def unmark_sent(self, call_id: str, claim: Claim | None = None) -> None:
@@ -76,6 +87,16 @@ class CallTable:
         async with self._database.write() as connection:
             if claim is None or claim.is_held_as((await held_claims(connection, [call_id], lock=True)).get(call_id)):
                 await connection.execute(update(calls).where(calls.c.call_id == call_id).values(left))
+
+    async def _take_back(self, call_id: str, sent_at: str) -> None:
+        """The first mark of a call, if it is the one of this moment. Raises StoreUnavailableError when the database stays away."""
+        ours = and_(calls.c.call_id == call_id, calls.c.sent_at == sent_at, calls.c.sends == 1)
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception_type(StoreUnavailableError), stop=stop_after_delay(_AWAY_S), wait=wait_fixed(0.2), reraise=True
+        ):
+            with attempt:
+                async with self._database.write_once() as connection:
+                    await connection.execute(update(calls).where(ours).values(sent_at=None, sends=0))
 
     async def settle(
         self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...], claim: Claim | None = None

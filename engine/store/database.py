@@ -16,7 +16,7 @@ from filelock import FileLock
 from sqlalchemy import Executable, Row, RowMapping, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncTransaction
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
@@ -26,7 +26,7 @@ from engine.store.outages import RESTORE, outage_of, sqlstate_of, unwritable
 from engine.store.sqlite_files import damage_at_start, is_deleted
 from engine.store.tables import write_checks
 from engine.store.upserts import upsert
-from toolagent.core.failures import StoreUnavailableError
+from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -46,6 +46,10 @@ _REMEDIES = {
 
 class UnusableDatabaseError(ValueError):
     """The URL names no database that we can use. The message does not repeat the URL: there may be a password in it."""
+
+
+class CommitUnknownError(StoreUnavailableError):
+    """The connection was lost while a transaction was committed: it may have been, or not."""
 
 
 class Database:
@@ -104,7 +108,7 @@ class Database:
 
         On SQLite it has the database for itself. On PostgreSQL only transactions with the same `alone` wait for each other: say it
         where one writes what it concludes from what it read, or replaces a whole table. Nothing is written when it raises, but for
-        a connection lost at the very end: then nobody knows, so what is written must bear being written again.
+        CommitUnknownError: then nobody knows, so what is written must bear being written again.
         """
         async with self._turn, self._connected() as connection:
             await connection.execution_options(**_writing(connection))
@@ -113,7 +117,7 @@ class Database:
                 if alone is not None and connection.dialect.name == "postgresql":
                     await connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": alone})
                 yield connection
-                await _finished(transaction.commit())
+                await _finished(_committed(transaction))
             except BaseException:
                 if transaction.is_active:
                     await transaction.rollback()
@@ -191,6 +195,15 @@ class Database:
 
 async def _entered(engine: AsyncEngine) -> AsyncConnection:
     return await engine.connect()
+
+
+async def _committed(transaction: AsyncTransaction) -> None:
+    try:
+        await transaction.commit()
+    except StoreUnwritableError:
+        raise
+    except StoreUnavailableError as error:
+        raise CommitUnknownError(str(error)) from error
 
 
 async def _finished(work: Coroutine[None, None, None]) -> None:

@@ -3,14 +3,18 @@
 import asyncio
 
 import pytest
+from pydantic import JsonValue
 
 from engine.calling.lane import Flight
 from engine.calling.moves import Moves
 from engine.store.calls import CallTable, OvertakenError
 from engine.store.claims import NOBODY, WORKFLOW, Claim, ClaimTable
 from engine.store.database import Database
-from tests.store.test_calls import RECORD, RESULT
-from toolagent.contracts.calls import ToolCall
+from tests.calls.conftest import Desk
+from tests.store.test_calls import AT, RECORD, RESULT
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
+from toolagent.core.calls.results import failed
+from toolagent_service.calls.lanes import LaneRefusedError
 
 CALL = ToolCall(tool_id="echo", params={"message": "hello"})
 OURS = Claim(RECORD.call_id, "f", "own", call=CALL)
@@ -22,10 +26,13 @@ class Starts:
     def __init__(self) -> None:
         self.ids: list[str] = []
         self.are_free = True
+        self.refusal: LaneRefusedError | None = None
 
     async def start(self, call: ToolCall, call_id: str) -> bool:
         assert call == CALL
         self.ids.append(call_id)
+        if self.refusal is not None:
+            raise self.refusal
         return self.are_free
 
 
@@ -35,8 +42,8 @@ def starts() -> Starts:
 
 
 @pytest.fixture
-def moves(database: Database, starts: Starts) -> Moves:
-    return Moves(ClaimTable(database), starts.start, "own")
+def moves(desk: Desk, database: Database, starts: Starts) -> Moves:
+    return Moves(ClaimTable(database), starts.start, desk.settlements.refuse, "own")
 
 
 def _made(flight: Flight) -> Flight:
@@ -107,3 +114,35 @@ async def test_what_is_adopted_belongs_to_its_workflow_unless_another_one_has_it
     held = await claims.get(OURS.call_id)
     assert held is not None
     assert held.owner == owner
+
+
+@pytest.mark.promise("accepted-means-ended")
+@pytest.mark.parametrize(
+    ("was_sent", "kind", "details"),
+    [
+        (False, ErrorType.VALIDATION_ERROR, {"sent": False}),
+        (True, ErrorType.EXECUTION_ERROR, {"sent": True, "outcome": "unknown"}),
+    ],
+    ids=["not sent", "sent"],
+)
+async def test_what_temporal_never_takes_ends_with_who_adopts_it_and_says_whether_it_was_sent(
+    database: Database, moves: Moves, starts: Starts, *, was_sent: bool, kind: ErrorType, details: JsonValue
+) -> None:
+    claims, calls, left = ClaimTable(database), CallTable(database), Claim(OURS.call_id, "f", "gone", call=CALL)
+    await claims.take(left, CALL)
+    if was_sent:
+        assert await calls.mark_sent(RECORD, claim=left) == 1
+    wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message="Temporal does not take this call: it is too large.")
+    starts.refusal = LaneRefusedError(failed(OURS.call_id, "echo", wrong, AT))
+    await moves.move(Flight(left, CALL, 100, is_accepted=True))
+    held = await claims.get(OURS.call_id)
+    assert held is not None
+    await moves.adopt(left)  # somebody else has it by now
+    assert await claims.get(OURS.call_id) == held
+    await moves.adopt(held)
+    record = await calls.get(OURS.call_id)
+    assert record is not None
+    assert record.result is not None
+    assert record.result.error is not None
+    assert (record.result.error.type, record.result.error.details) == (kind, details)
+    assert await claims.get(OURS.call_id) is None

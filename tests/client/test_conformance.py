@@ -21,6 +21,7 @@ from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed, reason_of
 from toolagent.testing.client_conformance import check_client
 from toolagent.testing.fake_client import FakeToolAgentClient, echo
 from toolagent_service.contracts.steps import CallRequest, Finished
+from workers.settings.environment import environment
 from workflows.calls.invoke_tool import InvokeTool
 from workflows.calls.run_tools import RunTools
 
@@ -62,6 +63,7 @@ async def test_the_client_over_http_keeps_the_promises(service: ServiceProcess) 
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.skipif(environment().get("TEST_LANES") == "off", reason="the service was asked to have no lanes")
 async def test_a_call_of_a_lane_has_one_result_for_who_reaches_temporal_alone(service: ServiceProcess) -> None:
     temporal = await Client.connect(service.temporal_address, plugins=[ToolAgentPlugin()])
     client = ToolAgentClient(temporal, patience_s=5)

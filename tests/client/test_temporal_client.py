@@ -69,6 +69,14 @@ async def test_a_caller_whose_id_is_as_long_as_may_be_is_answered(temporal: Clie
     assert result.status == "success"
 
 
+async def test_a_call_that_temporal_never_takes_is_refused_with_what_is_wrong_with_it(temporal: Client) -> None:
+    with pytest.raises(CallRefusedError) as refusal:
+        await ToolAgentClient(temporal).start(ECHO.model_copy(update={"params": {"message": "x" * 3_000_000}}))
+    error = refusal.value.result.error
+    assert error is not None
+    assert (error.type, error.details) == (ErrorType.VALIDATION_ERROR, {"sent": False})
+
+
 async def test_another_call_under_the_same_key_is_refused(temporal: Client) -> None:
     call = ECHO.model_copy(update={"idempotency_key": "key-2"})
     async with served(temporal, Steps(fast=True)) as client:

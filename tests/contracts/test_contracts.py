@@ -134,3 +134,8 @@ def test_callers_are_made_for_conversations_and_workflows() -> None:
 
 def test_a_newer_payload_is_read_by_an_older_worker() -> None:
     assert ToolCall.model_validate({"tool_id": "echo", "invented_later": 1}) == ToolCall(tool_id="echo")
+
+
+def test_calls_whose_caller_nobody_named_share_one() -> None:
+    """Copying it for each takes longer than reading the call."""
+    assert ToolCall(tool_id="echo").caller is ToolCall(tool_id="echo").caller

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.machine import lacking
-from tests.system.service_process import run_tool
+from tests.system.service_process import ServiceProcess, run_tool
 from tests.system.troubled_lane import TroubledLane, is_refused, troubled_lane
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType, ToolResult
@@ -25,23 +25,24 @@ _BATCHES = 2_500
 _AGAIN_AT_ONCE = 64
 _ANSWER_S = 300
 _SOCKETS = _CALLS + 2_000
+_OF_A_SHELL = 1_024
 
 
 @pytest.fixture(scope="module")
-def many_sockets() -> Generator[None]:
-    """For us, and for the service that we start."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if before[1] < _SOCKETS:
-        lacking(f"a process may open {before[1]} files, and needs {_SOCKETS}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], _SOCKETS), before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-@pytest.fixture(scope="module")
-def lane(many_sockets: None, tmp_path_factory: pytest.TempPathFactory) -> Generator[TroubledLane]:
-    with troubled_lane(tmp_path_factory.mktemp("lane")) as lane:
-        yield lane
+def lane(tmp_path_factory: pytest.TempPathFactory) -> Generator[TroubledLane]:
+    """Of a service that has what a shell allows, and allows itself more. We need as many sockets."""
+    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most < _SOCKETS:
+        lacking(f"a process may open {most} files, and needs {_SOCKETS}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ServiceProcess, "is_copied", False)  # the process that is copied may have begun with more
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_OF_A_SHELL, most))
+        try:
+            with troubled_lane(tmp_path_factory.mktemp("lane")) as lane:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (_SOCKETS, most))
+                yield lane
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))
 
 
 @pytest.mark.promise("accepted-means-ended", "a-key-is-one-call")

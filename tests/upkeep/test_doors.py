@@ -32,10 +32,13 @@ class Round:
         self.handed_on: list[str] = []
         self.over = dict[str, bool | None]()
         self.is_temporal_away = False
+        self.not_taken = set[str]()
         self.keeper = DoorKeeper(name, host, doors, claims, self, self, self.adopt)
 
     async def adopt(self, claim: Claim) -> None:
         assert claim.call == CALL
+        if claim.call_id in self.not_taken:
+            raise LaneUnreachableError("Temporal does not take it now.")
         self.adopted.append(claim.call_id)
 
     async def end_lane(self, of: str) -> None:
@@ -105,6 +108,22 @@ async def test_many_claims_that_cannot_be_read_keep_no_other_from_being_adopted_
         await own.keeper.look()
     assert own.adopted == [*readable, *readable]
     assert [line["call_id"] for line in logs if line["event"] == "claim_unreadable"] == unreadable
+
+
+@pytest.mark.promise("accepted-means-ended")
+async def test_calls_that_temporal_does_not_take_keep_no_other_from_being_adopted_and_are_tried_again(database: Database) -> None:
+    own, claims = Round("own", None, DoorTable(database, 60.0), ClaimTable(database)), ClaimTable(database)
+    first, second, third = calls = [f"call-{number:08}" for number in range(3)]
+    await asyncio.gather(*(claims.take(Claim(call_id, "f", "gone"), CALL) for call_id in calls))
+    own.not_taken = {first, second}
+    with capture_logs() as logs:
+        for _ in range(6):
+            await own.keeper.look()
+        assert own.adopted == [third, third]
+        own.not_taken.clear()
+        await own.keeper.look()
+    assert own.adopted == [third, third, *calls]
+    assert [line["call_id"] for line in logs if line["event"] == "call_adopted"] == calls
 
 
 async def test_a_process_judges_nobody_for_the_time_in_which_it_saw_nothing(database: Database) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from datetime import timedelta
 
 import pytest
 from pydantic import JsonValue
@@ -13,7 +14,7 @@ from temporalio.worker import Worker
 from tests.workflows.lane_paths import batch_of, make
 from toolagent.contracts.calls import ErrorType
 from toolagent_service import step_names
-from toolagent_service.calls.lanes import door_queue, lane_id
+from toolagent_service.calls.lanes import LaneUnreachableError, door_queue, lane_id
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 from toolagent_service.lane_workflow import LaneWorkflow
 from workflows.calls.call_lane import CallLane
@@ -78,6 +79,31 @@ async def test_a_lane_whose_worker_does_not_end_it_in_time_is_terminated_with_it
     await lane.close()
     description = await temporal.get_workflow_handle(lane_id(door)).describe()
     assert (description.status, lane.is_open) == (WorkflowExecutionStatus.TERMINATED, False)
+
+
+@pytest.mark.promise("accepted-means-ended")
+async def test_a_lane_whose_id_another_workflow_holds_is_begun_anew_and_a_cancel_meanwhile_is_heard(
+    temporal: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This server says every second that nothing has happened yet."""
+    monkeypatch.setattr("toolagent_service.lane_workflow._PATIENCE", timedelta(seconds=2))
+    monkeypatch.setattr("toolagent_service.lane_workflow._SILENT_S", 3.0)
+    door = uuid.uuid4().hex
+    other = await temporal.start_workflow("Nothing", id=lane_id(door), task_queue=f"nobody-{door}")
+    async with Worker(temporal, task_queue=door_queue(door), workflows=[CallLane], activities=[make], debug_mode=True):
+        lane = LaneWorkflow(temporal, door)
+        sending = asyncio.create_task(lane.send(batch_of("quick")))
+        await asyncio.wait((sending,), timeout=1)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        for _ in range(2):
+            with pytest.raises(LaneUnreachableError):
+                await lane.send(batch_of("quick"))
+        await lane.send(batch_of("quick"))
+        await lane.close()
+    held = temporal.get_workflow_handle(other.id, run_id=other.result_run_id)
+    assert (await held.describe()).status is WorkflowExecutionStatus.TERMINATED
 
 
 _CALL: JsonValue = {"call_id": "call-00000001", "tool_id": "quick"}

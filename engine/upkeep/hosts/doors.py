@@ -62,8 +62,10 @@ class DoorKeeper:
         self._door, self._host, self._doors, self._claims = door, host, doors, claims
         self._workflows, self._lane, self._adopt = workflows, lane, adopt
         self._forget_at = 0.0
-        self._left = frozenset[str]()
-        """What the last round found to be adopted."""
+        self._left = set[str]()
+        """What the last rounds found to be adopted."""
+        self._ended_at = ""
+        """The call at which the last round ended early. The next one begins behind it: one that fails keeps no others from their turn."""
 
     async def open(self) -> None:
         """Raises StoreUnavailableError."""
@@ -88,7 +90,7 @@ class DoorKeeper:
                 await self._forget()
 
     async def _adopt_left(self) -> None:
-        left = set[str]()
+        behind, seen = self._ended_at, set[str]()
 
         async def page(after: str) -> Sequence[Claim]:
             # Looked at anew: a door that has come since is alive.
@@ -96,15 +98,17 @@ class DoorKeeper:
             return await self._claims.abandoned(living, _AT_ONCE, after)
 
         async def take_on(claim: Claim) -> None:
-            left.add(claim.call_id)
+            self._ended_at = claim.call_id
+            seen.add(claim.call_id)
             await self._take_on(claim)
 
-        await _with_each(page, take_on)
-        self._left = frozenset(left)
+        await _with_each(page, take_on, behind)
+        self._left, self._ended_at = seen | {call_id for call_id in self._left if call_id <= behind}, ""
 
     async def _take_on(self, claim: Claim) -> None:
         """What stays is said once."""
         is_news = claim.call_id not in self._left
+        self._left.add(claim.call_id)
         if claim.call is not None:
             if is_news:
                 _log.warning("call_adopted", call_id=claim.call_id, door=claim.owner)
@@ -143,9 +147,9 @@ class DoorKeeper:
                 await self._doors.leave(gone)
 
 
-async def _with_each(page: Callable[[str], Awaitable[Sequence[Claim]]], do: Callable[[Claim], Awaitable[None]]) -> None:
-    """Page by page: those that stay where they are keep no others from their turn."""
-    after, is_full = "", True
+async def _with_each(page: Callable[[str], Awaitable[Sequence[Claim]]], do: Callable[[Claim], Awaitable[None]], after: str = "") -> None:
+    """Page by page, beyond one call: those that stay where they are keep no others from their turn."""
+    is_full = True
     while is_full:
         found = await page(after)
         for claim in found:

@@ -1,6 +1,7 @@
 """The workflow of a front door's lane, as its door sees it."""
 
 import asyncio
+import time
 from collections.abc import Awaitable
 from contextlib import suppress
 from datetime import timedelta
@@ -18,17 +19,20 @@ _TASK_TIMEOUT = timedelta(seconds=1)
 """So long the lane stands still after its worker was killed."""
 
 _PATIENCE = timedelta(seconds=10)
+_SILENCES, _SILENT_S = 2, 15.0
+"""So many batches in a row that are not taken, and so long, after which the lane is begun anew. We may have stood still during one."""
+
 _CLOSING_S = 2.0
 _ASKED, _DRAINS_S = 40, 0.05
 """How often a batch is sent while a run of the lane ends and the next begins, and the pause between."""
 
 
 class LaneWorkflow:
-    """It is started where it is not there, also when somebody has ended it."""
+    """It is started where it is not there, also when somebody has ended it; and anew where what has its id does not answer."""
 
     def __init__(self, client: Client, door: str) -> None:
         self._client, self.workflow_id, self._queue = client, lane_id(door), door_queue(door)
-        self._is_started = False
+        self._is_started, self._silences, self._silent_at = False, 0, 0.0
         self.is_open = False
         """Whether it may be there."""
 
@@ -44,12 +48,13 @@ class LaneWorkflow:
 
     async def _taken(self, batch: LaneBatch) -> LaneEnds | None:
         """None where the run of the lane is about to end."""
+        began_at = time.monotonic()
         try:
             if not self._is_started:
                 await self._start()
-            handle = self._client.get_workflow_handle(self.workflow_id)
-            return await handle.execute_update(step_names.TAKE, batch, result_type=LaneEnds, rpc_timeout=_PATIENCE)
-        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            ends = await self._update(batch)
+        except TimeoutError as error:
+            self._note_silence(began_at)
             raise LaneUnreachableError("Temporal did not say in time what became of a batch.") from error
         except WorkflowUpdateFailedError as error:
             if isinstance(error.cause, ApplicationError) and error.cause.type == step_names.LANE_DRAINS:
@@ -58,8 +63,34 @@ class LaneWorkflow:
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 self._is_started = False
+            elif error.status is RPCStatusCode.FAILED_PRECONDITION:  # it is paused, for example
+                self._note_silence(began_at)
             kind = BatchRefusedError if error.status is RPCStatusCode.INVALID_ARGUMENT else LaneUnreachableError
             raise kind(f"Temporal did not take a batch ({error.status.name}).") from error
+        self._silences = 0
+        return ends
+
+    async def _update(self, batch: LaneBatch) -> LaneEnds:
+        """Raises TimeoutError, and what the SDK says."""
+        handle = self._client.get_workflow_handle(self.workflow_id)
+        try:
+            # With a time-out of each request alone, the SDK asks for ever while a server says in time that nothing has happened yet.
+            async with asyncio.timeout(_PATIENCE.total_seconds()):
+                return await handle.execute_update(step_names.TAKE, batch, result_type=LaneEnds)
+        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise asyncio.CancelledError from error  # the SDK says the same of both
+            raise TimeoutError from error
+
+    @property
+    def _is_stuck(self) -> bool:
+        return self._silences >= _SILENCES and time.monotonic() - self._silent_at >= _SILENT_S
+
+    def _note_silence(self, began_at: float) -> None:
+        if not self._silences:
+            self._silent_at = began_at
+        self._silences += 1
+        self._is_started = self._is_started and not self._is_stuck
 
     async def close(self) -> None:
         """Its door closes: it ends, while its worker is still there. Raises LaneUnreachableError, and is still open then."""
@@ -82,16 +113,17 @@ class LaneWorkflow:
 
     async def _start(self) -> None:
         self.is_open = True
+        policy = WorkflowIDConflictPolicy.TERMINATE_EXISTING if self._is_stuck else WorkflowIDConflictPolicy.USE_EXISTING
         await self._client.start_workflow(
             step_names.CALL_LANE,
             id=self.workflow_id,
             task_queue=self._queue,
-            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            id_conflict_policy=policy,
             task_timeout=_TASK_TIMEOUT,
             static_summary="short calls, in batches",
             rpc_timeout=_PATIENCE,
         )
-        self._is_started = True
+        self._is_started, self._silences = True, 0
 
 
 async def _told(asked: Awaitable[None]) -> None:

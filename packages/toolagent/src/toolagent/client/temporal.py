@@ -1,7 +1,8 @@
 """Calls over Temporal, for the API and for agents with their own connection."""
 
 import uuid
-from contextlib import AbstractContextManager
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
@@ -61,8 +62,8 @@ class ToolAgentClient:
         """Start the call durably.
 
         The id follows from the idempotency key where there is one, else it is `call_id` or a new one. The same id again is the
-        same call. `is_new`: nobody else can have this id. Raises CallRefusedError for another call under the same id,
-        AnswerPendingError when Temporal does not answer.
+        same call. `is_new`: nobody else can have this id. Raises CallRefusedError for another call under the same id, and for one
+        that Temporal does not take; AnswerPendingError when Temporal does not answer.
         """
         call_id = keyed_call_id(call) or call_id
         is_new, call_id = is_new or call_id is None, call_id or new_call_id()
@@ -197,7 +198,7 @@ class ToolAgentClient:
         return self._client.get_workflow_handle(call_id, result_type=ToolResult)
 
     async def _start(self, call: ToolCall, call_id: str, reuse: WorkflowIDReusePolicy, *, is_new: bool) -> None:
-        with _reached(call_id, call.tool_id, "; whether the call was taken can be asked for by its id."):
+        with _reached(call_id, call.tool_id, "; whether the call was taken can be asked for by its id."), _taken(call_id, call.tool_id):
             await self._client.start_workflow(
                 names.INVOKE_TOOL,
                 call,
@@ -215,6 +216,19 @@ class ToolAgentClient:
 
 def _reached(call_id: str, tool_id: str = "", more: str = ".") -> AbstractContextManager[None]:
     return reached(lambda reason: AnswerPendingError(_failed(call_id, tool_id, ErrorType.UNAVAILABLE, f"{reason}{more}")))
+
+
+@contextmanager
+def _taken(call_id: str, tool_id: str) -> Generator[None]:
+    """Raises CallRefusedError for a call that Temporal takes as little later: it is larger than that server allows, for example."""
+    try:
+        yield
+    except RPCError as error:
+        if error.status is not RPCStatusCode.INVALID_ARGUMENT:
+            raise
+        said = f"Temporal does not take this call: {error.message}"
+        wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=said, details={"sent": False})
+        raise CallRefusedError(failed(call_id, tool_id, wrong, datetime.now(UTC))) from error
 
 
 def _failed(call_id: str, tool_id: str, error_type: ErrorType, message: str) -> ToolResult:

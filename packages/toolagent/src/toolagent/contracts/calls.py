@@ -62,6 +62,10 @@ class Caller(Contract):
     node_id: Annotated[str | None, Field(max_length=200)] = None
     variables: dict[str, JsonValue] = {}
 
+    def __hash__(self) -> int:
+        """Without the variables, which have none. A default without one is copied for each call."""
+        return hash((self.caller_id, self.caller_type, self.conversation_id, self.workflow_id, self.node_id))
+
     @classmethod
     def for_conversation(cls, agent_id: str, conversation_id: str, variables: dict[str, JsonValue] | None = None) -> Self:
         return cls(caller_id=agent_id, caller_type="conversation_agent", conversation_id=conversation_id, variables=variables or {})

@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from pydantic_core import to_json
 
 from engine.network.peers import peer_client, read_at_most
+from engine.network.tls import usual_tls
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.response_body import BodyEncoding, ReadBody, as_json, as_text, shortened
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolOutput, TypedTool, schema_of
@@ -114,7 +115,7 @@ class HttpRequest:
     def __init__(self, destinations: Destinations, max_bytes: int, tls: ssl.SSLContext | None = None) -> None:
         self._destinations = destinations
         self._max_bytes = max_bytes
-        self._tls = tls or _trust()
+        self._tls = tls or usual_tls()
 
     async def run(self, arguments: Arguments) -> Result:
         """Raises CallFailed: `security_error` for an address that must not be reached, `timeout`, or `execution_error`."""
@@ -177,12 +178,6 @@ class HttpRequest:
             keeps_unknown=True,
             max_redirects=_MAX_REDIRECTS,
         )
-
-
-def _trust() -> ssl.SSLContext:
-    context = httpx.create_ssl_context(trust_env=False)
-    context.load_default_certs()
-    return context
 
 
 def _failure_of(error: httpx.RequestError | httpx.InvalidURL) -> CallFailed:

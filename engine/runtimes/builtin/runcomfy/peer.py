@@ -1,15 +1,14 @@
 """HTTP to RunComfy and to the servers it lets: public addresses, and the host that the setting names."""
 
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import httpx
 from pydantic import JsonValue
 
 from engine.network.peers import peer_client, read_at_most
+from engine.network.tls import usual_tls
 from engine.runtimes.builtin.runcomfy.account import URL_SETTING
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.destination import Destinations, PinnedTransport
@@ -47,20 +46,12 @@ class Peer:
 
     def client(self, headers: dict[str, str] | None = None) -> httpx.AsyncClient:
         """To be closed."""
-        inner = httpx.AsyncHTTPTransport(verify=trust(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+        inner = httpx.AsyncHTTPTransport(verify=usual_tls(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
         return peer_client(
             PinnedTransport(self.destinations, inner),
             headers={"User-Agent": "tool-agent", "Accept": "application/json", "Connection": "close", **(headers or {})},
             timeout=httpx.Timeout(_ANSWER_S, connect=_CONNECT_S),
         )
-
-
-@cache
-def trust() -> ssl.SSLContext:
-    """The usual bundle of certificates, and this machine's."""
-    context = httpx.create_ssl_context(trust_env=False)
-    context.load_default_certs()
-    return context
 
 
 async def ask(client: httpx.AsyncClient, method: str, url: str, **content: Any) -> Answer:

@@ -1,7 +1,6 @@
 """Posting a signed callback to a URL from a request. The URL is not trusted."""
 
 import asyncio
-import ssl
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ import httpx
 from pydantic_core import to_json
 
 from engine.network.peers import peer_client
+from engine.network.tls import machine_tls
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.destination import Destinations, PinnedTransport
 from toolagent.contracts.callbacks import Callback
@@ -54,7 +54,6 @@ class CallbackPoster:
         self._destinations = destinations
         self._secret = secret
         self._timeout_s = timeout_s
-        self._tls = ssl.create_default_context()
 
     async def refusal(self, url: str) -> str | None:
         """Why this URL can never be posted to, as far as is known now. A name that cannot be resolved now may be later."""
@@ -101,7 +100,7 @@ class CallbackPoster:
 
     async def _answer(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[int, httpx.Headers]:
         """Only the head of the answer is read: nothing in its body is of use, and it might not end."""
-        inner = httpx.AsyncHTTPTransport(verify=self._tls, limits=httpx.Limits(max_keepalive_connections=0))
+        inner = httpx.AsyncHTTPTransport(verify=machine_tls(), limits=httpx.Limits(max_keepalive_connections=0))
         transport = PinnedTransport(self._destinations, inner)
         async with (
             peer_client(transport, timeout=self._timeout_s) as client,

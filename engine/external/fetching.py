@@ -1,13 +1,13 @@
 """Fetching a table. Neither its URL nor what it answers is trusted."""
 
 import asyncio
-import ssl
 from dataclasses import dataclass
 from http import HTTPStatus
 
 import httpx
 
 from engine.network.peers import peer_client, read_at_most
+from engine.network.tls import machine_tls
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.destination import Destinations, PinnedTransport
 from toolagent.contracts.calls import ErrorType
@@ -42,7 +42,6 @@ class TableFetch:
 
     def __init__(self, destinations: Destinations, *, max_bytes: int = 8 << 20, timeout_s: float = 15.0) -> None:
         self._destinations, self._max_bytes, self._timeout_s = destinations, max_bytes, timeout_s
-        self._tls = ssl.create_default_context()
 
     async def get(self, url: str, key: str | None) -> Fetched:
         """Raises TableRefusedError."""
@@ -70,7 +69,7 @@ class TableFetch:
             raise TableRefusedError(_URL, f"It cannot be reached: {error or type(error).__name__}.") from error
 
     async def _answer(self, method: str, url: str, key: str | None, body: bytes | None) -> Fetched:
-        inner = httpx.AsyncHTTPTransport(verify=self._tls, limits=httpx.Limits(max_keepalive_connections=0))
+        inner = httpx.AsyncHTTPTransport(verify=machine_tls(), limits=httpx.Limits(max_keepalive_connections=0))
         headers = {"Accept": "application/json, application/yaml;q=0.9, */*;q=0.5", "User-Agent": "tool-agent"}
         if key:
             headers["Authorization"] = f"Bearer {key}"

@@ -1,8 +1,6 @@
 """HTTP clients for other servers, and the one way to read their answers: only a bounded part of an answer is in memory at a time."""
 
 import asyncio
-import ssl
-from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 
@@ -37,14 +35,6 @@ class LargeAnswer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._holds:
             self._slots.release()
-
-
-@cache
-def trust() -> ssl.SSLContext:
-    """The usual bundle of certificates, and this machine's."""
-    context = httpx.create_ssl_context(trust_env=False)
-    context.load_default_certs()
-    return context
 
 
 def peer_client(

@@ -1,6 +1,5 @@
 """The front door before a real registry and file store on a temporary database, and a client that keeps the contract."""
 
-import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -193,7 +192,7 @@ _JUDGE = BeforeSending(Destinations(("127.0.0.1",), setting="TOOL_AGENT_MCP_ALLO
 
 def logins_at(database: Database, state: Path) -> McpLogins:
     """As one more process has them."""
-    ask = asking(ssl.create_default_context(), _JUDGE)
+    ask = asking(_JUDGE)
     return McpLogins(McpLoginRows(database), AESGCMRequestStateCodec(["k" * 32]), ask, SecretSource({}, state / "secrets").resolve)
 
 

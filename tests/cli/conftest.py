@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import JsonValue
 from typer.testing import CliRunner, Result
 
+from tests.system.waiting import wait_until
 from toolagent.cli.app import app as command_line
 
 API_KEY = "the-right-key"
@@ -343,18 +344,28 @@ def now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-@pytest.fixture
-def service() -> Iterator[Service]:
+@pytest.fixture(scope="session")
+def server() -> Iterator[tuple[Service, uvicorn.Server]]:
+    """One for all tests: building its routes takes a quarter of a second."""
     state = Service()
     listener = socket.create_server(("127.0.0.1", 0))
     state.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     server = uvicorn.Server(uvicorn.Config(build(state), log_level="error", lifespan="off", timeout_graceful_shutdown=2))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
-    yield state
+    yield state, server
     server.should_exit = True
     thread.join(BOUND_S)
     listener.close()
+
+
+@pytest.fixture
+def service(server: tuple[Service, uvicorn.Server]) -> Iterator[Service]:
+    """As if nobody had asked it anything."""
+    state, running = server
+    vars(state).update(vars(Service()) | {"url": state.url})
+    yield state
+    wait_until(lambda: not running.server_state.tasks, "what was asked is answered", BOUND_S)
 
 
 Invoke = Callable[..., Result]

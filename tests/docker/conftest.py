@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import ssl
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -75,11 +74,6 @@ def an_engine() -> None:
     ready_engine()
 
 
-@pytest.fixture(scope="session")
-def tls() -> ssl.SSLContext:
-    return ssl.create_default_context()
-
-
 @pytest.fixture
 def settings(tmp_path: Path) -> DockerSettings:
     state = tmp_path / "state"
@@ -102,8 +96,8 @@ async def engine(settings: DockerSettings) -> AsyncGenerator[Engine]:
 
 
 @pytest_asyncio.fixture
-async def http(tls: ssl.SSLContext) -> AsyncGenerator[HttpExchange]:
-    exchange = HttpExchange(tls=tls)
+async def http() -> AsyncGenerator[HttpExchange]:
+    exchange = HttpExchange()
     yield exchange
     await exchange.aclose()
 

@@ -11,18 +11,21 @@ from engine.runtimes.docker_engine.leftovers import sweep_gone
 from engine.runtimes.docker_engine.seals import Seals
 from tests.machine import lacking
 
-__all__ = ["IMAGE", "ready_engine", "remove_images_of"]
+__all__ = ["IMAGE", "VERSATILE", "ready_engine", "remove_images_of"]
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "agent-sandbox:latest"
+VERSATILE = "agent-sandbox:versatile"
+"""Of the versatile tool; it stays on the machine, as the base image does."""
 
 
 def ready_engine() -> None:
     """Skips where none can be had; never with CI=true."""
-    for script in (".ci/engine", "deploy/sandbox-image/build"):
-        made = subprocess.run(["/bin/bash", str(ROOT / script)], capture_output=True, text=True, timeout=300, check=False)
+    scripts = [["/bin/bash", str(ROOT / script)] for script in (".ci/engine", "deploy/sandbox-image/build")]
+    for command in (*scripts, ["docker", "build", "--quiet", "--tag", VERSATILE, str(ROOT / "tests/tool_projects/versatile")]):
+        made = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         if made.returncode != 0:
-            lacking(f"{script} failed: {made.stdout}{made.stderr}")
+            lacking(f"{' '.join(command)} failed: {made.stdout}{made.stderr}")
 
 
 def remove_images_of(folder: Path) -> None:

@@ -12,26 +12,30 @@ from engine.runtimes.conformance import Subject
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.parts import RuntimeParts
-from tests.docker.engines import ready_engine
+from tests.docker.engines import VERSATILE, ready_engine
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
 from toolagent_service.calls.shared_processes import place_of_volumes
 
-__all__ = ["docker", "docker_subject", "versatile"]
+__all__ = ["built_versatile", "docker", "docker_subject", "versatile"]
 
 _BOUND_S = 20.0
 
 
 def versatile(**more: object) -> DockerSource:
-    """Built by its Dockerfile; its home is a folder of its own on this machine."""
+    """Of an image that is there; its home is a folder of its own on this machine."""
     given = {
-        "dockerfile": "Dockerfile",
-        "host_dir": "versatile",
+        "image": VERSATILE,
         "endpoint_path": "/run",
         "environment": {"HOME": "/home"},
         "volumes": {"home": "/home"},
     }
     return DockerSource.model_validate({**given, **more})
+
+
+def built_versatile(**more: object) -> DockerSource:
+    """By its Dockerfile, for the service alone."""
+    return versatile(image=None, dockerfile="Dockerfile", host_dir="versatile", **more)
 
 
 def docker_subject(runtime: DockerRuntime, state: Path) -> Subject:
@@ -40,7 +44,7 @@ def docker_subject(runtime: DockerRuntime, state: Path) -> Subject:
         runtime=runtime,
         tool=ToolManifest(tool_id="versatile", name="Versatile"),
         source=versatile(),
-        absent=versatile(dockerfile=None, image="tool-agent-nowhere.invalid/nothing"),
+        absent=versatile(image="tool-agent-nowhere.invalid/nothing"),
         output_dir=state,
         answers=({"x": [1, "二"]}, lambda output: cast("dict[str, JsonValue]", output)["echo"] == {"x": [1, "二"]}),
         refuses={"mode": "refuse"},

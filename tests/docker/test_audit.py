@@ -9,7 +9,7 @@ from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.http.exchange import HttpExchange
 from tests.docker.conftest import TOOL, Notes, request_of, silent
-from tests.docker.subject import versatile
+from tests.docker.subject import built_versatile, versatile
 from tests.parts import container_parts
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxLevel, SandboxPolicy
@@ -24,9 +24,9 @@ async def test_each_start_and_call_leaves_a_line_with_what_the_proxy_refused(
     parts = container_parts(given, engine, audit=notes)
     runtime = DockerRuntime(parts, http)
     try:
-        running = await runtime.start(tool, versatile(), silent)
+        running = await runtime.start(tool, built_versatile(), silent)
         await runtime.call(
-            running, versatile(), request_of(mode="fetch", url="http://elsewhere.invalid/", times=1, api_key="nobody may see")
+            running, built_versatile(), request_of(mode="fetch", url="http://elsewhere.invalid/", times=1, api_key="nobody may see")
         )
         await runtime.stop(running)
     finally:

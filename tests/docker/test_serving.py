@@ -23,7 +23,7 @@ from engine.runtimes.runtime import Vitals
 from engine.runtimes.sandbox.egress import Egress
 from engine.upkeep.tools.scheduling import EVICTION, KeepingLimits, idle_s_of
 from tests.docker.conftest import TOOL, Book, containers_of, eventually, request_of, silent
-from tests.docker.subject import docker_subject, versatile
+from tests.docker.subject import built_versatile, docker_subject, versatile
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SchedulingMode
@@ -254,11 +254,11 @@ async def test_the_end_of_what_it_said_is_its_log(runtime: DockerRuntime) -> Non
 
 async def test_what_is_noted_of_a_container(make_runtime: Make, book: Book, engine: Engine, settings: DockerSettings) -> None:
     first = make_runtime()
-    await first.start(TOOL, versatile(mem_limit="64m"), silent)
-    await first.start(TOOL.model_copy(update={"version": "0.9.0"}), versatile(), silent)
+    await first.start(TOOL, built_versatile(mem_limit="64m"), silent)
+    await first.start(TOOL.model_copy(update={"version": "0.9.0"}), built_versatile(), silent)
     (up, old), after = book.noted, make_runtime()
     await first.close()
-    running = await after.start(TOOL, versatile(mem_limit="64m"), silent)
+    running = await after.start(TOOL, built_versatile(mem_limit="64m"), silent)
     await after.sweep()
     await after.stop(running)
     found, swept, stopped = book.noted[2:]

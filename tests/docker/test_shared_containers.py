@@ -12,13 +12,13 @@ from engine.runtimes.docker_engine.labels import IMAGE, OWN_IMAGES
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.running.shared_processes import SharedProcesses
 from tests.docker.conftest import containers_of, request_of, silent
-from tests.docker.subject import versatile
+from tests.docker.subject import built_versatile
 from toolagent.contracts.manifest import ToolManifest
 from toolagent_service.calls.shared_processes import place_of_volumes
 
 ONE, TWO = (ToolManifest(tool_id=f"group_{name}", name=name) for name in ("one", "two"))
-SOURCE = versatile(process="group")
-OTHER = versatile(process="group", endpoint_path="/other")
+SOURCE = built_versatile(process="group")
+OTHER = built_versatile(process="group", endpoint_path="/other")
 
 
 async def test_tools_of_a_group_are_in_one_container(runtime: DockerRuntime, engine: Engine, settings: DockerSettings) -> None:

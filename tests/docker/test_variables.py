@@ -18,7 +18,7 @@ from engine.runtimes.sandbox.identities import COUNTED_TOGETHER
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.variables import variables_of
 from tests.docker.conftest import PROJECTS, SECRETS, TOOL, containers_of, request_of, silent
-from tests.docker.subject import versatile
+from tests.docker.subject import built_versatile, versatile
 from toolagent.contracts.calls import ErrorType
 
 KEY = SECRETS["SERVICE_KEY"]
@@ -31,7 +31,7 @@ async def test_a_secret_reaches_the_tool_and_an_image_no_disk_and_the_engine_sho
     with (tmp_path / "data/versatile/Dockerfile").open("a") as file:
         file.write("VOLUME /left /home\n")
     runtime = make_runtime(data=tmp_path / "data")
-    source = versatile(
+    source = built_versatile(
         environment={"HOME": "/home", "TOKEN": "secret:SERVICE_KEY", "COLOUR": "blue"},
         nano_cpus=8 * 10**9,  # within the policy, and more than the machine has
     )

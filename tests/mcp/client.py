@@ -6,7 +6,6 @@ The last argument is the server's URL. MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE
 import asyncio
 import json
 import os
-import ssl
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -64,7 +63,7 @@ class Admission:
     """The login at one server, for as long as this program runs; a person who agrees to everything takes the place of a browser."""
 
     def __init__(self, url: str, context: Mapping[str, Any]) -> None:
-        self._url, self._ask = url, asking(ssl.create_default_context(), None)
+        self._url, self._ask = url, asking(None)
         self._given = McpOAuth(client_id=context["client_id"]) if "client_id" in context else None
         self._secret = cast("str | None", context.get("client_secret"))
         self._granted, self._turn = Granted(), asyncio.Lock()
@@ -137,7 +136,6 @@ async def run(url: str, scenario: str, version: str, context: Mapping[str, Any])
         url,
         is_sse=False,
         headers=dict[str, str],
-        tls=ssl.create_default_context(),
         public=None,
         most_bytes=_MOST_BYTES,
         max_values=_MOST_VALUES,

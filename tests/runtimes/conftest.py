@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import ssl
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -83,18 +82,13 @@ def launcher(state: Path, guardian: Guardian) -> Launcher:
 
 
 @pytest.fixture(scope="session")
-def tls() -> ssl.SSLContext:
-    return ssl.create_default_context()
-
-
-@pytest.fixture(scope="session")
 def tools() -> Mapping[str, BuiltinTool]:
     return builtin_tools(BuiltinOptions())
 
 
 @pytest_asyncio.fixture
-async def http(tls: ssl.SSLContext) -> AsyncGenerator[HttpExchange]:
-    exchange = HttpExchange(max_result_bytes=64 * 1024, tls=tls)
+async def http() -> AsyncGenerator[HttpExchange]:
+    exchange = HttpExchange(max_result_bytes=64 * 1024)
     yield exchange
     await exchange.aclose()
 

@@ -5,7 +5,6 @@ import asyncio
 import gzip
 import json
 import re
-import ssl
 import tracemalloc
 import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -122,14 +121,14 @@ def little_memory() -> Generator[None]:
 
 
 async def answer(url: str) -> None:
-    async with aclosing(HttpExchange(max_result_bytes=64 * 1024, tls=ssl.create_default_context())) as http:
+    async with aclosing(HttpExchange(max_result_bytes=64 * 1024)) as http:
         with pytest.raises(CallFailed) as failure:
             await http.call(Target(url, "POST", "/", {}), request_of(20.0))
     assert failure.value.error_type is ErrorType.OUTPUT_VALIDATION_ERROR
 
 
 async def health(url: str) -> None:
-    async with aclosing(HttpExchange(tls=ssl.create_default_context())) as http:
+    async with aclosing(HttpExchange()) as http:
         found = await http.health(url, "/health", 20.0)
     assert (found and found.status) == 200
 
@@ -156,7 +155,7 @@ async def index(url: str) -> None:
     async def addresses() -> tuple[str, ...]:
         return (url,)
 
-    async with aclosing(SimpleIndex(addresses, tls=ssl.create_default_context())) as asked:
+    async with aclosing(SimpleIndex(addresses)) as asked:
         with suppress(IndexAway):
             await asked.project("x")
 

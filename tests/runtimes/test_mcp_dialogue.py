@@ -1,7 +1,6 @@
 """What MCP servers say and ask while a call goes on, by each way to them and in each revision."""
 
 import asyncio
-import ssl
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -91,22 +90,22 @@ WAYS = ("stdio 2025-11-25", "stdio 2026-07-28", "http 2025-11-25", "http 2026-07
 
 
 @pytest_asyncio.fixture(params=WAYS, scope="module", loop_scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory, tls: ssl.SSLContext, request: pytest.FixtureRequest) -> AsyncGenerator[Server]:
+async def server(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> AsyncGenerator[Server]:
     """One for all tests of a way: its start takes longer than they do."""
-    async with fixture_server(str(request.param), tmp_path_factory.mktemp("dialogue"), tls) as (runtime, source):
+    async with fixture_server(str(request.param), tmp_path_factory.mktemp("dialogue")) as (runtime, source):
         running = await runtime.start(TOOL, source, silent)
         yield Server(runtime, running, source, source.revision or "")
         await runtime.stop(running)
 
 
 @asynccontextmanager
-async def fixture_server(way_and_revision: str, folder: Path, tls: ssl.SSLContext) -> AsyncGenerator[tuple[McpRuntime, McpSource]]:
+async def fixture_server(way_and_revision: str, folder: Path) -> AsyncGenerator[tuple[McpRuntime, McpSource]]:
     """A runtime that lets the fixture see the environment of these tests, and its source; one over HTTP is up."""
     (folder / "state").mkdir()
     with launching(folder / "state") as launcher:
         settings = LocalSettings(data=folder, state=folder / "state", calls=folder / "calls", start_timeout_s=20.0, stop_grace_s=2.0)
         boxes = sandboxing(folder / "state", launcher, folder / "environments", SandboxPolicy(read=SEEN))
-        async with aclosing(HttpExchange(tls=tls)) as http, _fixture_source(way_and_revision, http) as source:
+        async with aclosing(HttpExchange()) as http, _fixture_source(way_and_revision, http) as source:
             yield McpRuntime(settings, launcher, boxes, http, dict[str, str]().get), source
 
 

@@ -1,7 +1,6 @@
 """The steps of a login and its requests, without a service before them."""
 
 import gzip
-import ssl
 from collections.abc import AsyncIterator
 
 import anyio
@@ -59,4 +58,4 @@ async def test_an_answer_of_a_login_is_bounded(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr("engine.runtimes.mcp.oauth.sending._ANSWER_S", 0.5)
     async with ServerThread(Starlette(routes=[Route("/{rest:path}", _answered)])) as server:
         with pytest.raises(NotSent, match=said):
-            await asking(ssl.create_default_context(), None)(httpx2.Request("GET", f"{server.url}/{path}"))
+            await asking(None)(httpx2.Request("GET", f"{server.url}/{path}"))

@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import json
-import ssl
 import sys
 import threading
 import time
@@ -297,7 +296,7 @@ async def test_only_public_servers_are_asked_but_for_those_the_policy_names(
 
     host = far.url.replace("127.0.0.1", "rebound.test")
     named = (host.removeprefix("http://").removesuffix("/mcp"),) if is_named else ()
-    http = HttpExchange(tls=ssl.create_default_context(), public=PublicServers(named, to_this_machine))
+    http = HttpExchange(public=PublicServers(named, to_this_machine))
     runtime, source = runtime_of(parts, http), far.source(url=host, only_public=True, transport=transport)
     if reached and transport == "streamable_http":
         running = await runtime.start(TOOL, source, silent)

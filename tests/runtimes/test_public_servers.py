@@ -1,7 +1,6 @@
 """A server that a stranger's document names is judged by its address at each call, not by what its name led to once."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -54,7 +53,7 @@ async def test_a_name_that_leads_to_this_machine_now_is_not_called(*, only_publi
     async with server() as (port, asked):
         host = "rebound.test" if only_public else "127.0.0.1"
         public = PublicServers((f"{host}:{port}",) if is_named else (), to_this_machine)
-        http = HttpExchange(tls=ssl.create_default_context(), public=public)
+        http = HttpExchange(public=public)
         source = RemoteSource(remote_url=f"http://{host}:{port}", http_method="GET", only_public=only_public)
         runtime = RemoteRuntime(http, dict[str, str]().get)
         running = await runtime.start(TOOL, source, silent)
@@ -76,7 +75,7 @@ async def test_a_name_that_leads_to_this_machine_now_is_not_called(*, only_publi
 async def test_a_tool_of_an_external_table_is_called_where_tables_may_lead(*, allowed: bool) -> None:
     async with server() as (port, asked):
         table = Destinations(("rebound.test",) if allowed else (), to_this_machine, "TOOL_AGENT_EXTERNAL_TOOLS_ALLOW")
-        http = HttpExchange(tls=ssl.create_default_context(), public=PublicServers(("rebound.test",), to_this_machine))
+        http = HttpExchange(public=PublicServers(("rebound.test",), to_this_machine))
         runtime = RemoteRuntime(http, dict[str, str]().get, http.with_judge(BeforeSending(table)))
         source = RemoteSource(remote_url=f"http://rebound.test:{port}", only_public=True, table="shop")
         running = await runtime.start(TOOL, source, silent)

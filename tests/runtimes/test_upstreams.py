@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import ssl
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import cast
@@ -29,7 +28,7 @@ TEMPLATES = ["test://template/{id}/data", "test://touch/{name}", "test://long/{s
 
 @pytest_asyncio.fixture(params=WAYS, scope="module", loop_scope="module")
 async def supervised(
-    empty_database: Path, tmp_path_factory: pytest.TempPathFactory, tls: ssl.SSLContext, request: pytest.FixtureRequest
+    empty_database: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> AsyncGenerator[tuple[Upstreams, Supervisor]]:
     """Of the fixture, a server that is not there, and one whose tool is not active."""
     folder = tmp_path_factory.mktemp("upstreams")
@@ -38,7 +37,7 @@ async def supervised(
     with pytest.MonkeyPatch.context() as patch:
         # A busy machine starts no server in five seconds.
         patch.setattr("engine.calling.upstreams._LISTED_S", 20.0)
-        async with fixture_server(str(request.param), folder, tls) as (runtime, source):
+        async with fixture_server(str(request.param), folder) as (runtime, source):
             supervisor = Supervisor({"mcp": runtime}, Routes(), "here")
             upstreams = Upstreams(tools, CatalogState(database), supervisor)
             for name in ("one", "two"):

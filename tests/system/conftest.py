@@ -12,6 +12,9 @@ from tests.system.service_process import ServiceProcess
 
 MakeService = Callable[..., ServiceProcess]
 
+_HERE = Path(__file__).parent
+_SHARED = pytest.StashKey[ServiceProcess]()
+
 
 @pytest.fixture(scope="session")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -20,13 +23,20 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def service(catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
+def service(catalog: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Generator[ServiceProcess]:
     """The service that is shared: leave it as well as you found it."""
-    service = ServiceProcess(tmp_path_factory.mktemp("shared"), catalog)
+    service = pytestconfig.stash[_SHARED] = ServiceProcess(tmp_path_factory.mktemp("shared"), catalog)
     service.start()
     yield service
     service.end()
     service.wait_until_nothing_is_left()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """It ends with the last test of this folder: until that of all, its rounds and those of its Temporal would take a processor's time."""
+    if _SHARED in item.config.stash and (nextitem is None or _HERE not in nextitem.path.parents):
+        item.config.stash[_SHARED].end()
 
 
 @pytest.fixture

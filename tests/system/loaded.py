@@ -24,16 +24,17 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, NoReturn, TypedDict
 
+from engine.network.tls import machine_tls, usual_tls
 from tests.programs import Program, end_with_us
 
 __all__ = ["Copy", "Process", "start_workers"]
 
 _ROOT = Path(__file__).parents[2]
 _LONGEST_ORDER = 1 << 17
-_STARTED_WITH = ("LD_PRELOAD", "PYTHONPATH")
+_STARTED_WITH = ("LD_PRELOAD", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that only a program sees that is started with them."""
 
-_LOADED = ("workers.commands.up", "workers.commands.doors")
+_LOADED = ("workers.commands.up", "workers.commands.doors", "httpcore", "anyio._backends._asyncio")
 """Not what is run: that is not to have been imported before."""
 
 _BUILD_ID = "temporalio.worker._worker:load_default_build_id"
@@ -195,6 +196,8 @@ def _run() -> NoReturn:
         importlib.import_module(module)
     build_id: Callable[[], str] = pkgutil.resolve_name(_BUILD_ID)
     build_id()
+    machine_tls()
+    usual_tls()
     gc.collect()
     gc.freeze()
     order = _copied(socket.socket(fileno=0))

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
@@ -43,7 +42,7 @@ def logins_of(store: Store, settings: Settings, state: StateDirectory) -> McpLog
     keys = SecretSource(environment(), state.root / "secrets")
     # Another key than what clients carry is sealed with: what one of them brings is no login.
     key = hashlib.sha256(f"logins at MCP servers: {state_key_of(keys)}".encode()).hexdigest()
-    ask = asking(ssl.create_default_context(), server_judge(settings))
+    ask = asking(server_judge(settings))
     return McpLogins(McpLoginRows(store.database), AESGCMRequestStateCodec([key]), ask, keys.resolve)
 
 

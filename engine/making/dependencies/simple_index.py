@@ -1,7 +1,6 @@
 """Asks the package indexes that uv is configured for whether they have a package, and since when."""
 
 import asyncio
-import ssl
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -12,6 +11,7 @@ import httpx
 from engine.making.dependencies.index_addresses import Addresses, IndexAway
 from engine.making.dependencies.index_pages import ACCEPT, NoPage, Project, read_page
 from engine.network.peers import peer_client, read_at_most
+from engine.network.tls import machine_tls
 
 _MAX_BYTES = 64 * 1024 * 1024
 _ASK_S = 30.0
@@ -39,12 +39,11 @@ class SimpleIndex:
         self,
         addresses: Addresses,
         *,
-        tls: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._addresses, self._clock = addresses, clock
         self._client = peer_client(
-            httpx.AsyncHTTPTransport(verify=tls or ssl.create_default_context(), trust_env=False),
+            httpx.AsyncHTTPTransport(verify=machine_tls(), trust_env=False),
             packed=True,
             max_redirects=5,
             headers={"Accept": ACCEPT},

@@ -9,7 +9,8 @@ import httpx
 from pydantic import Field, JsonValue, field_validator, model_validator
 from pydantic_core import to_json
 
-from engine.network.peers import peer_client, read_at_most, trust
+from engine.network.peers import peer_client, read_at_most
+from engine.network.tls import usual_tls
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.response_body import BodyEncoding, ReadBody, as_json, as_text, shortened
 from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolOutput, TypedTool, schema_of
@@ -114,7 +115,7 @@ class HttpRequest:
     def __init__(self, destinations: Destinations, max_bytes: int, tls: ssl.SSLContext | None = None) -> None:
         self._destinations = destinations
         self._max_bytes = max_bytes
-        self._tls = tls or trust()
+        self._tls = tls or usual_tls()
 
     async def run(self, arguments: Arguments) -> Result:
         """Raises CallFailed: `security_error` for an address that must not be reached, `timeout`, or `execution_error`."""

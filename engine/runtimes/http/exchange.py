@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,6 +10,7 @@ import httpx
 from pydantic import JsonValue
 
 from engine.network.peers import LargeAnswer, peer_client
+from engine.network.tls import machine_tls
 from engine.network.unix_transport import UnixTransport
 from engine.runtimes.failures import CallFailed, NotSent, no_answer, timed_out
 from engine.runtimes.http.destination import Judge, PinnedTransport
@@ -73,27 +73,23 @@ class HttpExchange:
         *,
         max_result_bytes: int = 1024 * 1024,
         max_result_values: int = MAX_RESULT_VALUES,
-        tls: ssl.SSLContext | None = None,
         public: Judge | None = None,
     ) -> None:
         self.public: Judge = public or PublicServers()
         self.max_result_bytes, self.max_result_values = max_result_bytes, max_result_values
-        self.tls = tls or ssl.create_default_context()
         self._keepalive_s = _KEEPALIVE_S
         self._clients: dict[str, httpx.AsyncClient] = {}
         self._large = LargeAnswer.slots()
 
     def unconnected(self) -> "HttpExchange":
         """A second exchange with a connection for each request: an earlier request cannot affect a later one."""
-        alone = HttpExchange(
-            max_result_bytes=self.max_result_bytes, max_result_values=self.max_result_values, tls=self.tls, public=self.public
-        )
+        alone = HttpExchange(max_result_bytes=self.max_result_bytes, max_result_values=self.max_result_values, public=self.public)
         alone._keepalive_s = 0.0
         return alone
 
     def with_judge(self, public: Judge) -> "HttpExchange":
         """A second exchange whose judge says what `only_public` admits."""
-        return HttpExchange(max_result_bytes=self.max_result_bytes, max_result_values=self.max_result_values, tls=self.tls, public=public)
+        return HttpExchange(max_result_bytes=self.max_result_bytes, max_result_values=self.max_result_values, public=public)
 
     async def aclose(self) -> None:
         clients, self._clients = list(self._clients.values()), {}
@@ -193,11 +189,11 @@ class HttpExchange:
             return UnixTransport(socket, self._keepalive_s)
         kept = 100 if self._keepalive_s else 0
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=kept, keepalive_expiry=self._keepalive_s)
-        return httpx.AsyncHTTPTransport(verify=self.tls, trust_env=False, limits=limits)
+        return httpx.AsyncHTTPTransport(verify=machine_tls(), trust_env=False, limits=limits)
 
     def _public_transport(self) -> httpx.AsyncBaseTransport:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-        return PinnedTransport(self.public, httpx.AsyncHTTPTransport(verify=self.tls, trust_env=False, limits=limits))
+        return PinnedTransport(self.public, httpx.AsyncHTTPTransport(verify=machine_tls(), trust_env=False, limits=limits))
 
 
 def _socket_of(endpoint: str) -> str:

@@ -172,7 +172,7 @@ class RemoteMcpRuntime:
         headers = partial(self._headers, source)
         login = self._login(source)
         limits = (self._most_bytes, self._http.max_result_values)
-        web = WebServer(whole, source.transport == "sse", headers, self._http.tls, public, *limits, login)
+        web = WebServer(whole, source.transport == "sse", headers, public, *limits, login)
         secrets = login.shown if login is not None else list[str]()
         secrets += (*self._keys(source), *keys)
         try:

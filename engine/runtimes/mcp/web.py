@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -13,6 +12,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import JsonValue
 
+from engine.network.tls import machine_tls
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http.destination import Judge
 from engine.runtimes.mcp.answers import error_of
@@ -49,7 +49,6 @@ class WebServer:
     url: str
     is_sse: bool
     headers: Callable[[], Mapping[str, str]]
-    tls: ssl.SSLContext
     public: Judge | None
     most_bytes: int
     max_values: int
@@ -67,7 +66,7 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
         auth: httpx2.Auth | None = None,  # noqa: ARG001 - the SDK's, which is none
     ) -> httpx2.AsyncClient:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0 if server.public else 20, keepalive_expiry=_KEEPALIVE_S)
-        inner = httpx2.AsyncHTTPTransport(verify=server.tls, trust_env=False, limits=limits)
+        inner = httpx2.AsyncHTTPTransport(verify=machine_tls(), trust_env=False, limits=limits)
         # Without cookies and redirects, and with nothing of the environment.
         return httpx2.AsyncClient(
             transport=Guarded(Judged(inner, server.public), server),

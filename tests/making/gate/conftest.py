@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import ssl
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -75,11 +74,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return tmp_path_factory.mktemp("environments"), tmp_path_factory.mktemp("derived")
 
 
-@pytest.fixture(scope="session")
-def tls() -> ssl.SSLContext:
-    return ssl.create_default_context()
-
-
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     (tmp_path / "state").mkdir()
@@ -122,12 +116,10 @@ class Court:
 
 
 @pytest_asyncio.fixture
-async def court(
-    tmp_path: Path, state: Path, launcher: Launcher, folders: tuple[Path, Path], tls: ssl.SSLContext, notes: Notes
-) -> AsyncGenerator[Court]:
+async def court(tmp_path: Path, state: Path, launcher: Launcher, folders: tuple[Path, Path], notes: Notes) -> AsyncGenerator[Court]:
     """Whatever the test did, no process and no folder of a trial is left."""
     environments, derived = folders
-    http = HttpExchange(max_result_bytes=64 * 1024, tls=tls)
+    http = HttpExchange(max_result_bytes=64 * 1024)
     parts = RuntimeParts(
         local=LocalSettings(data=tmp_path / "data", state=state, calls=state / "calls", start_timeout_s=20.0, stop_grace_s=2.0),
         launcher=launcher,

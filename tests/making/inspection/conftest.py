@@ -1,6 +1,5 @@
 """A real sandbox and real repositories."""
 
-import ssl
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
@@ -61,7 +60,7 @@ def place(state: Path) -> Place:
 
 @pytest_asyncio.fixture
 async def local(state: Path, launcher: Launcher, sandbox: Sandboxing) -> AsyncGenerator[LocalRuntime]:
-    http = HttpExchange(tls=ssl.create_default_context())
+    http = HttpExchange()
     settings = LocalSettings(data=state / "data", state=state, calls=state / "calls", start_timeout_s=20.0, stop_grace_s=2.0)
     yield LocalRuntime(settings, launcher, sandbox, http)
     await http.aclose()
@@ -88,7 +87,7 @@ def node(executor: Executor, sandbox: Sandboxing) -> NodeProjects:
 
 @pytest_asyncio.fixture
 async def servers(state: Path, launcher: Launcher, sandbox: Sandboxing) -> AsyncGenerator[McpRuntime]:
-    http = HttpExchange(tls=ssl.create_default_context())
+    http = HttpExchange()
     settings = LocalSettings(data=state / "data", state=state, calls=state / "calls", start_timeout_s=30.0, stop_grace_s=2.0)
     yield McpRuntime(settings, launcher, sandbox, http, lambda _: None)
     await http.aclose()

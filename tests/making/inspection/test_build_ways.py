@@ -1,6 +1,5 @@
 """What no retry mends is told as the reason why nothing was built."""
 
-import ssl
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
@@ -72,7 +71,7 @@ async def ways(launcher: Launcher, sandbox: Sandboxing, state: Path) -> AsyncGen
     programs, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
     installer = installer_of(indexes_of(programs, environment()), sandbox.egress)
     runs, local = UvRuns(executor, programs, installer), LocalSettings(state, state, state, start_timeout_s=1.0, stop_grace_s=1.0)
-    http = HttpExchange(tls=ssl.create_default_context())
+    http = HttpExchange()
     parts = RuntimeParts(local, launcher, sandbox, http, dict[str, str]().get, {})
     yield WaysParts(executor, runs, ProjectLocks(runs), NpmRuns(executor, programs, installer)), parts
     await http.aclose()

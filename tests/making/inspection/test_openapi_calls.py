@@ -1,7 +1,6 @@
 """Tools of an OpenAPI document can be called: a real application, its own document, real requests."""
 
 import socket
-import ssl
 import threading
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path as FilePath
@@ -116,7 +115,7 @@ async def runtime(drafted: Drafted) -> AsyncGenerator[RemoteRuntime]:
     source = drafted.candidate.entries[0].sources[0]
     assert isinstance(source, RemoteSource)
     assert source.only_public
-    http = HttpExchange(tls=ssl.create_default_context(), public=PublicServers((source.remote_url.removeprefix("http://"),)))
+    http = HttpExchange(public=PublicServers((source.remote_url.removeprefix("http://"),)))
     yield RemoteRuntime(http, {"SHOP_API_KEY": "the-key-of-the-shop"}.get)
     await http.aclose()
 

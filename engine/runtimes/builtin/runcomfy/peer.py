@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 from pydantic import JsonValue
 
-from engine.network.peers import peer_client, read_at_most, trust
+from engine.network.peers import peer_client, read_at_most
+from engine.network.tls import usual_tls
 from engine.runtimes.builtin.runcomfy.account import URL_SETTING
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.destination import Destinations, PinnedTransport
@@ -45,7 +46,7 @@ class Peer:
 
     def client(self, headers: dict[str, str] | None = None) -> httpx.AsyncClient:
         """To be closed."""
-        inner = httpx.AsyncHTTPTransport(verify=trust(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+        inner = httpx.AsyncHTTPTransport(verify=usual_tls(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
         return peer_client(
             PinnedTransport(self.destinations, inner),
             headers={"User-Agent": "tool-agent", "Accept": "application/json", "Connection": "close", **(headers or {})},

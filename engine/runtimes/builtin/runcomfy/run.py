@@ -10,7 +10,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from engine.network.peers import trust
+from engine.network.tls import usual_tls
 from engine.runtimes.builtin.runcomfy.comfy import Comfy, ComfyUnreachable, Ended
 from engine.runtimes.builtin.runcomfy.peer import Peer
 from engine.runtimes.builtin.runcomfy.workflow import Prompt
@@ -140,7 +140,7 @@ class PromptRun:
         url = httpx.URL(self._comfy.url)
         addresses = await self._peer.destinations.of(url)
         port = url.port or (443 if url.scheme == "https" else 80)
-        tls = trust() if url.scheme == "https" else None
+        tls = usual_tls() if url.scheme == "https" else None
         scheme = "wss" if url.scheme == "https" else "ws"
         target = f"{scheme}://{url.netloc.decode()}{url.path.rstrip('/')}/ws?clientId={client_id}"
         try:

@@ -1,12 +1,12 @@
 """Requests of a login: to allowed addresses, over https:// or to this machine, with bounded answers."""
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable
 
 import httpx
 import httpx2
 
+from engine.network.tls import machine_tls
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http.destination import Judge
 from toolagent.contracts.calls import ErrorType
@@ -44,13 +44,13 @@ class Judged(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def asking(tls: ssl.SSLContext, public: Judge | None) -> Ask:
+def asking(public: Judge | None) -> Ask:
     """What sends the requests of logins. Redirects are not followed here: the SDK follows those within an origin."""
 
     async def ask(request: httpx2.Request) -> httpx2.Response:
         _require_private_way(request.url)
         place = f"{request.url.scheme}://{request.url.netloc.decode('ascii')}{request.url.path}"
-        transport = Judged(httpx2.AsyncHTTPTransport(verify=tls, trust_env=False), public)
+        transport = Judged(httpx2.AsyncHTTPTransport(verify=machine_tls(), trust_env=False), public)
         request.headers["Accept-Encoding"] = "identity"
         try:
             async with (

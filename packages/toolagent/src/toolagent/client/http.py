@@ -88,6 +88,8 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
         """
         self.url = _service_url(url)
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {_header_safe(api_key)}"} if api_key else {})
+        parts = httpx.URL(self.url)
+        is_near = parts.host in _LOOPBACK
         self._client = httpx.Client(
             base_url=self.url,
             headers=headers,
@@ -95,7 +97,9 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
             # The server closes idle connections at 5 s; one used at that edge breaks now and then.
             limits=httpx.Limits(keepalive_expiry=2.0),
             # A proxy of the environment cannot reach this machine's loopback.
-            trust_env=httpx.URL(self.url).host not in _LOOPBACK,
+            trust_env=not is_near,
+            # Nor is anything there encrypted, and reading certificates takes a twentieth of a second.
+            verify=not is_near or parts.scheme == "https",
             event_hooks={"response": [SyncBoundedAnswers(_MAX_ANSWER_BYTES)]},
         )
 

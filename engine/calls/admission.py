@@ -39,7 +39,13 @@ class Admissions:
         the call is refused and somebody else has it by now.
         """
         asked = Asked(
-            request.call_id, request.call, fingerprint(request.call), request.call.params, is_new=request.is_new, is_stop=request.is_stop
+            request.call_id,
+            request.call,
+            fingerprint(request.call),
+            request.call.params,
+            is_new=request.is_new,
+            is_stop=request.is_stop,
+            prefer_version=request.prefer_version,
         )
         try:
             for check in CHECKS if request.instead is None else CHECKS_OF_ID:

@@ -217,6 +217,12 @@ async def list_launches(_step: SessionStep) -> tuple[JsonValue, ...]:
     _bodiless()
 
 
+@activity.defn(name=step_names.PIN_VERSIONS)
+async def pin_versions(_group: ToolGroup) -> dict[str, str]:
+    """Say which versions of a group's tools are active."""
+    _bodiless()
+
+
 @activity.defn(name=step_names.FIND_GROUP)
 async def find_group(_group_id: str) -> ToolGroup | None:
     """The group as the catalog has it now."""

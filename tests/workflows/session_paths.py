@@ -104,14 +104,14 @@ class Provider:
 
     @activity.defn(name=step_names.CALL)
     async def call_tool(self, request: CallRequest) -> Finished:
-        """One that lasts until it is cancelled, or may work. A launch has launched by then."""
-        server = f"server-{len(self.launched)}"
-        if request.plan.tool_id == "launch":
+        """A run that lasts until it is cancelled; a launch, which has launched, until it may work, too."""
+        server = f"server-{len(self.launched)}" if request.plan.tool_id == "launch" else ""
+        if server:
             self.launched.append(server)
             self.running[server] = request.plan.call_id
         self.works.set()
         try:
-            while not self.may_work.is_set():
+            while not (server and self.may_work.is_set()):
                 activity.heartbeat()
                 await asyncio.sleep(0.05)
         except asyncio.CancelledError:

@@ -4,6 +4,7 @@ import asyncio
 import uuid
 
 import pytest
+from pydantic import JsonValue
 from temporalio.client import Client
 
 from tests.workflows.session_paths import Provider, group_of, life_of
@@ -14,7 +15,7 @@ from toolagent.client.sessions import Sessions
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.sessions import GroupUse, SessionEnd, SessionState, SessionView
 
-_LASTS = {"lasts": True}
+_LASTS: dict[str, JsonValue] = {"lasts": True}
 
 
 @pytest.mark.parametrize(

@@ -29,3 +29,7 @@ class GroupSessions:
     @activity.defn(name=step_names.LIST_LAUNCHES)
     async def list_launches(self, step: SessionStep) -> tuple[JsonValue, ...]:
         return await self._accounts.launches_of_others(step)
+
+    @activity.defn(name=step_names.PIN_VERSIONS)
+    async def pin_versions(self, group: ToolGroup) -> dict[str, str]:
+        return await self._accounts.versions_of(group)

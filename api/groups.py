@@ -4,8 +4,10 @@ import hashlib
 import json
 import re
 import uuid
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import TypeAlias
 
 from api.errors import Refusal
 from api.ports import Dependencies
@@ -21,8 +23,11 @@ from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, Sessio
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import key_conflict
 from toolagent.core.suggestions import nearest
+from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.roles import look_in
 from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError, call_id_in, call_in, run_named, step_of
+
+IsGone: TypeAlias = Callable[[], Awaitable[bool]]
 
 _MAX_SHOWN = 128
 
@@ -67,8 +72,8 @@ async def shown_session(dependencies: Dependencies, group_id: str, session_id: s
     return row
 
 
-async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBody, key: str | None) -> SessionView:
-    """The session once it is launched. Raises Refusal."""
+async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBody, key: str | None, is_gone: IsGone) -> SessionView:
+    """The session once it is launched; whether the caller `is_gone` decides whether its lease is renewed until then. Raises Refusal."""
     group = await found_group(dependencies, group_id)
     if not group.lifecycle:
         detail = f"Group {group_id!r} has no lifecycle: call its tools one by one, as its `usage_order` says."
@@ -78,7 +83,7 @@ async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBod
     session_id = f"session-{uuid.uuid4().hex[:16]}" if key is None else _session_for_key(group_id, body.caller.caller_id, key)
     request = OpenSession(session_id=session_id, group=group, params=body.params, caller=body.caller, lease_s=body.lease_s)
     try:
-        view = await _begun(dependencies, request)
+        view = await _begun(dependencies, request, is_gone)
     except SessionUnreachableError as error:
         raise _away(error) from error
     except SessionRefusedError as error:
@@ -88,7 +93,7 @@ async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBod
     return view
 
 
-async def _begun(dependencies: Dependencies, request: OpenSession) -> SessionView:
+async def _begun(dependencies: Dependencies, request: OpenSession, is_gone: IsGone) -> SessionView:
     """The session, or how one with its id ended. One without a row found no room and launched nothing: it may come again.
 
     Raises SessionRefusedError, SessionUnreachableError, Refusal.
@@ -97,7 +102,7 @@ async def _begun(dependencies: Dependencies, request: OpenSession) -> SessionVie
     if known is not None and known.ended_at is not None:
         return known
     try:
-        view = await dependencies.client.sessions.open(request, again=known is None)
+        view = await dependencies.client.sessions.open(request, again=known is None, is_gone=is_gone)
     except SessionRefusedError as error:
         if error.type != names.SESSION_OVER or known is None:
             raise
@@ -175,12 +180,24 @@ async def stopped(dependencies: Dependencies, group_id: str, session_id: str) ->
     """Raises Refusal. A session that has ended stays as it is."""
     view = await found_session(dependencies, group_id, session_id)
     try:
-        return view if view.ended_at else await dependencies.client.sessions.stop(group_id, session_id)
+        return view if view.ended_at else await _stopped(dependencies, view)
     except SessionUnreachableError as error:
         raise _away(error) from error
+    except SessionRefusedError as error:
+        raise _refused(error) from error
+
+
+async def _stopped(dependencies: Dependencies, view: SessionView) -> SessionView:
+    """Raises SessionRefusedError, SessionUnreachableError."""
+    try:
+        return await dependencies.client.sessions.stop(view.group_id, view.session_id)
     except SessionRefusedError:
-        # It ended meanwhile, or Temporal knows no workflow of it: then the sweep sees to its stop.
-        return await found_session(dependencies, group_id, session_id)
+        # It ended meanwhile, or somebody has ended its workflow: then what it launched is stopped now, not when the sweep finds it.
+        whole = await dependencies.sessions.whole(view.session_id)
+        if whole is None or whole[1].ended_at is not None:
+            return whole[1] if whole is not None else view
+        life = SessionLife(request=whole[0], view=whole[1], end=SessionEnd.ASKED).model_dump(mode="json", exclude_defaults=True)
+        return await dependencies.client.sessions.stop_left(view.group_id, view.session_id, life)
 
 
 def _refused(error: SessionRefusedError) -> Refusal:

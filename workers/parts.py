@@ -324,7 +324,7 @@ def activities_of(
         ),
         callbacks=DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events)),
         lane=making.lane,
-        sessions=GroupSessions(SessionAccounts(store.groups, store.sessions, store.events)),
+        sessions=GroupSessions(SessionAccounts(store.groups, store.sessions, store.events, store.tools)),
         maintain=maintain,
         knowhub=SyncKnowHub(KnowHubSyncing(store.tools, store.groups, knowhub)),
     )

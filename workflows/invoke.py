@@ -47,17 +47,18 @@ async def invoke(
     *,
     is_new: bool = False,
     prefer: str | None = None,
+    version: str | None = None,
     session: OfSession | None = None,
     instead: Finished | None = None,
     is_stop: bool = False,
 ) -> ToolResult:
-    """Make one call; `is_new` where nobody else can have begun it. `prefer` is the host that has what it works with.
+    """Make one call; `is_new` where nobody else can have begun it. What it works with is on the host `prefer`, in this version.
 
     With `instead` it is answered, not made.
 
     What the tool or the caller got wrong is in the result; cancelling gives a result too.
     """
-    asked = {"prefer": prefer, "session": session, "instead": instead, "is_stop": is_stop}
+    asked = {"prefer": prefer, "prefer_version": version, "session": session, "instead": instead, "is_stop": is_stop}
     request = request_of(call, call_id, is_new=is_new).model_copy(update=asked)
     return await carried_out(request, await decided(request))
 
@@ -68,7 +69,13 @@ def request_of(call: ToolCall, call_id: str, *, is_new: bool = False) -> AdmitRe
 
 
 async def adopted(
-    asked: AdoptedCall, session: OfSession, *, prefer: str | None = None, instead: Finished | None = None, is_stop: bool = False
+    asked: AdoptedCall,
+    session: OfSession,
+    *,
+    prefer: str | None = None,
+    version: str | None = None,
+    instead: Finished | None = None,
+    is_stop: bool = False,
 ) -> ToolResult:
     """As `invoke`, for who waits for the call in a workflow of its own: the record names that one, which may be cancelled."""
     request = AdmitRequest(
@@ -77,6 +84,7 @@ async def adopted(
         workflow_id=asked.workflow_id,
         run_id=asked.run_id,
         prefer=prefer,
+        prefer_version=version,
         session=session,
         instead=instead,
         is_stop=is_stop,

@@ -4,6 +4,7 @@ from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Header
+from starlette.requests import Request
 from starlette.responses import Response
 
 from api.documentation import JSON_BODY, problem_responses
@@ -48,6 +49,7 @@ async def get_group(group_id: str, dependencies: Injected) -> ToolGroup:
 )
 async def open_session(
     group_id: str,
+    request: Request,
     dependencies: Injected,
     response: Response,
     body: Annotated[OpenSessionBody | None, Body()] = None,
@@ -56,7 +58,7 @@ async def open_session(
     ] = None,
 ) -> SessionView:
     """Answers when it is launched (201), or could not be (200, with `state: failed` and `error`). Whatever happens, it is stopped."""
-    view = await opened(dependencies, group_id, body or OpenSessionBody(), idempotency_key)
+    view = await opened(dependencies, group_id, body or OpenSessionBody(), idempotency_key, request.is_disconnected)
     response.headers["Location"] = f"/groups/{group_id}/sessions/{view.session_id}"
     response.status_code = HTTPStatus.OK if view.state is SessionState.FAILED else HTTPStatus.CREATED
     return view

@@ -67,7 +67,7 @@ class FastCall:
             _log.warning("fast_call_failed", call_id=plan.call_id, then="it is made as an ordinary one", exc_info=True)
             return None
         settling = SettleRequest(plan=attempt.plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
-        return await self._settlements.settle_with(entry, settling)
+        return await self._settlements.settle_with(entry, settling, is_unclaimed=request.is_new)
 
 
 def needs_no_slot(entry: ToolEntry, timeout_s: float, *, is_ready: bool) -> bool:

@@ -15,7 +15,8 @@ from engine.calling.fast_call import FastAttempt, ForTheQueue, needs_no_slot
 from engine.calling.intake import Intake
 from engine.calling.lane import BUDGET_S, Flight, Work
 from engine.calling.turn import Again, Interrupted, Told, Turn
-from engine.calls.admission import Admissions, InHand
+from engine.calls.admission import Admissions
+from engine.calls.placements import InHand
 from engine.calls.settlement import Settlements
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable, OvertakenError

@@ -9,10 +9,9 @@ from engine.calls.effects.ended import Places
 from engine.calls.endings import Refused, lost_step
 from engine.calls.lookup import entry_in
 from engine.calls.memberships import Memberships
-from engine.calls.placements import Placements
+from engine.calls.placements import InHand, Placements
 from engine.calls.plans import longest_s, plan_of
 from engine.calls.settlement import settled_unmade
-from engine.store.claims import Claim
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Finished, Held, Placement, PlaceRequest
@@ -24,15 +23,6 @@ class Decision:
 
     admission: Admission
     entry: ToolEntry | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class InHand:
-    """Of a call that this process makes itself: where, and its claim, which is in the database once it `is_accepted`."""
-
-    placement: Placement
-    claim: Claim
-    is_accepted: bool
 
 
 class Admissions:
@@ -47,7 +37,15 @@ class Admissions:
         `here`: no queue is to be chosen. Raises OvertakenError where the call is refused and somebody else has it by now.
         """
         known = here.claim.fingerprint if here is not None else fingerprint(request.call)
-        asked = Asked(request.call_id, request.call, known, request.call.params, is_new=request.is_new, is_stop=request.is_stop)
+        asked = Asked(
+            request.call_id,
+            request.call,
+            known,
+            request.call.params,
+            is_new=request.is_new,
+            is_stop=request.is_stop,
+            prefer_version=request.prefer_version,
+        )
         try:
             for check in CHECKS if request.instead is None else CHECKS_OF_ID:
                 asked = await check.run(asked, self._sources)

@@ -53,7 +53,8 @@ class Memberships:
                 return None if is_look(part, asked.call.params) else await self._launching(part, asked)
             view = await self._named(part, asked.call.params)
             if view is not None:
-                return Grouped(role=step.role, group=group, session_id=view.session_id, host=view.host, lasts_s=lasts_s)
+                version = view.versions.get(step.tool_id)
+                return Grouped(role=step.role, group=group, session_id=view.session_id, host=view.host, version=version, lasts_s=lasts_s)
         return None
 
     async def _launching(self, part: Part, asked: Asked) -> Grouped:

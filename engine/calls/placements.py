@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.calls.endings import Refused
+from engine.store.claims import Claim
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
 from toolagent.contracts.calls import ErrorType
@@ -16,6 +17,15 @@ from toolagent_service.contracts.steps import Placement
 
 FRESH_S = 1.0
 """How long the list of live hosts may be cached: the queue of a host that died meanwhile times out."""
+
+
+@dataclass(frozen=True, slots=True)
+class InHand:
+    """Of a call that this process makes itself: where, and its claim, which is in the database once it `is_accepted`."""
+
+    placement: Placement
+    claim: Claim
+    is_accepted: bool
 
 
 class Placements:

@@ -27,11 +27,14 @@ class Settlements:
         """The result of the call, after it has been recorded."""
         return await self.settle_with(await entry_in(self._lookup, request.plan.tool_id, request.plan.version), request)
 
-    async def settle_with(self, entry: ToolEntry | None, request: SettleRequest, claim: Claim | None = None) -> ToolResult:
+    async def settle_with(
+        self, entry: ToolEntry | None, request: SettleRequest, claim: Claim | None = None, *, is_unclaimed: bool = False
+    ) -> ToolResult:
         """As `settle`, with the tool that was just looked up; None when it is gone. Raises OvertakenError."""
         manifest = entry.manifest if entry else None
         result = await _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
-        return await self._recorded(request, result, manifest, started=request.outcome.started_at is not None, claim=claim)
+        record = await record_of(request.plan, manifest, request.workflow_id, request.run_id)
+        return await settled(Ended(record, result, request.outcome.started_at is not None, claim, is_unclaimed), self._places)
 
     async def give_up(self, request: SettleRequest, lost: int) -> ToolResult:
         """The result of a call whose settlement was lost with its worker too often: without the output, which is unchecked."""
@@ -51,14 +54,8 @@ class Settlements:
     async def _ended_as(self, request: SettleRequest, error: ToolError) -> ToolResult:
         plan, outcome = request.plan, request.outcome
         result = failed(plan.call_id, plan.tool_id, error, outcome.started_at or now(), execution_time=outcome.execution_time)
-        return await self._recorded(request, result, None, started=outcome.error is None or outcome.started_at is not None)
-
-    async def _recorded(
-        self, request: SettleRequest, result: ToolResult, manifest: ToolManifest | None, *, started: bool, claim: Claim | None = None
-    ) -> ToolResult:
-        """The result that stands: the call may have been settled before."""
-        record = await record_of(request.plan, manifest, request.workflow_id, request.run_id)
-        return await settled(Ended(record, result, started, claim), self._places)
+        record = await record_of(plan, None, request.workflow_id, request.run_id)
+        return await settled(Ended(record, result, outcome.error is None or outcome.started_at is not None), self._places)
 
     async def _honest(self, plan: CallPlan, outcome: Finished) -> Finished:
         """An attempt that fails may not know whether an earlier one had sent the request; the mark in the database does.

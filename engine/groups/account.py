@@ -8,6 +8,7 @@ from engine.store.clock import now
 from engine.store.events import EventTable
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
+from engine.store.tools import ToolTable
 from toolagent.contracts.groups import GroupRole, ToolGroup
 from toolagent.contracts.records import Event, EventType
 from toolagent_service.contracts.sessions import OpenStep, SessionStep
@@ -17,14 +18,20 @@ _MOST_OTHERS = 1_000
 
 
 class SessionAccounts:
-    def __init__(self, groups: GroupTable, sessions: SessionTable, events: EventTable) -> None:
-        self._groups, self._sessions, self._events = groups, sessions, events
+    def __init__(self, groups: GroupTable, sessions: SessionTable, events: EventTable, tools: ToolTable) -> None:
+        self._groups, self._sessions, self._events, self._tools = groups, sessions, events, tools
 
     async def group(self, group_id: str) -> ToolGroup | None:
         return await self._groups.get(group_id)
 
     async def open(self, step: OpenStep) -> bool:
         return await self._sessions.open(step.request, step.view, step.request.group.limits.max_sessions)
+
+    async def versions_of(self, group: ToolGroup) -> dict[str, str]:
+        """The active one of each of its tools that is there."""
+        probe = {group.verify.tool_id} if group.verify is not None else set[str]()
+        found = await self._tools.list_some(sorted(group.all_tool_ids | probe))
+        return {entry.manifest.tool_id: entry.manifest.version for entry in found}
 
     async def launches_of_others(self, step: SessionStep) -> tuple[JsonValue, ...]:
         """What the other living sessions of the group have launched."""

@@ -99,9 +99,15 @@ class CallTable:
                     await connection.execute(update(calls).where(ours).values(sent_at=None, sends=0))
 
     async def settle(
-        self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...], claim: Claim | None = None
+        self,
+        record: CallRecord,
+        result: ToolResult,
+        what_happened: tuple[Event, ...],
+        claim: Claim | None = None,
+        *,
+        is_unclaimed: bool = False,
     ) -> ToolResult:
-        """Write down how a call ended, and the events of it, in one transaction.
+        """Write down how a call ended, and the events of it, in one transaction. One that `is_unclaimed` was never claimed by anybody.
 
         Returns the result that stands: of several settlements of a call the first one, which somebody may have been told. Raises
         OvertakenError when the `claim` on the call is another owner's by now, and the call has not ended.
@@ -115,7 +121,7 @@ class CallTable:
         }
         row = _row(record) | ended
         named = named_files(str(row["params"]), str(row["result"]))
-        ending = _Ending(row, tuple(map(event_row, what_happened)), record.call_id, named, claim)
+        ending = _Ending(row, tuple(map(event_row, what_happened)), record.call_id, named, claim, is_unclaimed)
         await self._settling.write(ending)
         earlier = None if ending.stands else await self.get(record.call_id)
         if ending.is_overtaken and (earlier is None or earlier.result is None):
@@ -137,6 +143,7 @@ class _Ending:
     call_id: str
     files: tuple[str, ...]
     claim: Claim | None = None
+    is_unclaimed: bool = False
     stands: bool = False
     is_overtaken: bool = False
 
@@ -191,12 +198,16 @@ async def _settle(connection: AsyncConnection, unordered: Sequence[_Ending]) -> 
     if not endings:
         return
     # Before the calls, as those take them who mark.
-    await delete_claims(connection, [ending.call_id for ending in endings])
-    await connection.execute(_end(connection.dialect.name, tuple(endings[0].call)), [ending.call for ending in endings])
-    settled = (await connection.execute(_SETTLED, {"calls": [ending.call_id for ending in endings]})).all()
-    standing = {call_id: settled_at for call_id, settled_at in settled}
-    for ending in endings:
-        ending.stands = standing.get(ending.call_id) == ending.call["settled_at"]
+    if claimed_by_some := [ending.call_id for ending in endings if not ending.is_unclaimed]:
+        await delete_claims(connection, claimed_by_some)
+    written = await connection.execute(_end(connection.dialect.name, tuple(endings[0].call)), [ending.call for ending in endings])
+    if len(endings) == 1:
+        endings[0].stands = written.rowcount == 1
+    else:  # of several only how many were written is known
+        settled = (await connection.execute(_SETTLED, {"calls": [ending.call_id for ending in endings]})).all()
+        standing = {call_id: settled_at for call_id, settled_at in settled}
+        for ending in endings:
+            ending.stands = standing.get(ending.call_id) == ending.call["settled_at"]
     await insert_new(connection, events, [event for ending in endings for event in ending.events])
     for ending in endings:
         await hold_files(connection, holder_of_call(ending.call_id), ending.files)

@@ -1,4 +1,4 @@
-"""Deletes old tasks and chats, with their logs, conversations and ledgers. Evidence stays with its versions."""
+"""Deletes old tasks, chats and sessions of groups, with their logs, conversations and ledgers. Evidence stays with its versions."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,7 +10,7 @@ from engine.store.chats import OF_A_CONVERSATION, ChatTable
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.file_references import holder_of_candidates, holder_of_conversation, release_files
-from engine.store.tables import tasks
+from engine.store.tables import group_sessions, tasks
 
 _PAGE = 50
 _OF_A_TASK = (*OF_A_CONVERSATION, tasks.c.task_id)
@@ -36,6 +36,13 @@ async def forget_chats(database: Database, retention: timedelta) -> int:
         for chat_id in page:
             forgotten += await table.forget(chat_id, silent_since=before)
     return forgotten
+
+
+async def forget_sessions(database: Database, retention: timedelta) -> int:
+    """Delete sessions of groups that ended longer ago than the retention; how many. Raises StoreUnavailableError."""
+    async with database.write() as connection:
+        deleted = await connection.execute(delete(group_sessions).where(group_sessions.c.ended_at < timestamp(now() - retention)))
+        return deleted.rowcount
 
 
 async def _silent(database: Database, before: str) -> Sequence[str]:

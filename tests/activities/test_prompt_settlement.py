@@ -41,13 +41,19 @@ class Slow(CallTable):
         self.begun, self._fault = asyncio.Event(), fault
 
     async def settle(
-        self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...], claim: Claim | None = None
+        self,
+        record: CallRecord,
+        result: ToolResult,
+        what_happened: tuple[Event, ...],
+        claim: Claim | None = None,
+        *,
+        is_unclaimed: bool = False,
     ) -> ToolResult:
         self.begun.set()
         await asyncio.sleep(0.05)
         if self._fault is not None:
             raise self._fault
-        return await super().settle(record, result, what_happened, claim)
+        return await super().settle(record, result, what_happened, claim, is_unclaimed=is_unclaimed)
 
 
 def settling(database: Database, folder: Path, calls: CallTable | None = None) -> PromptSettlement:

@@ -56,9 +56,15 @@ class FaultyCalls(CallTable):
     """Writes nothing down, whatever it is."""
 
     async def settle(
-        self, record: CallRecord, result: ToolResult, what_happened: tuple[Event, ...], claim: Claim | None = None
+        self,
+        record: CallRecord,
+        result: ToolResult,
+        what_happened: tuple[Event, ...],
+        claim: Claim | None = None,
+        *,
+        is_unclaimed: bool = False,
     ) -> ToolResult:
-        raise ZeroDivisionError(record, result, what_happened, claim)
+        raise ZeroDivisionError(record, result, what_happened, claim, is_unclaimed)
 
 
 def settling(database: Database, trace: Path, *, registry: type[ToolRegistry] = ToolRegistry, calls: type[CallTable] = CallTable) -> Settle:

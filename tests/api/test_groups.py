@@ -77,6 +77,21 @@ async def test_a_lease_is_taken_with_the_session_and_renewed(grouped: House, dat
     assert (over.status_code, over.json()["type"]) == (409, "session_over")
 
 
+async def test_a_lease_is_kept_for_who_waits_for_the_launch_until_that_one_has_gone(grouped: House) -> None:
+    await grouped.http.post(_PATH, json={"lease_s": 60})
+    is_gone = grouped.client.sessions.is_gone
+    assert is_gone is not None
+    assert await is_gone(), "it has its answer"
+
+
+async def test_the_stop_of_a_session_that_has_lost_its_workflow_begins_at_once(grouped: House, database: Database) -> None:
+    answer = await _opened(grouped, database)
+    del grouped.client.sessions.views[answer.json()["session_id"]]
+    stopped = (await grouped.http.post(f"{answer.headers['Location']}/stop")).json()
+    assert (stopped["session_id"], stopped["state"], stopped["end"]) == (answer.json()["session_id"], "stopped", "asked")
+    assert stopped["launched"] == {"size": 1}
+
+
 async def test_the_same_key_is_the_same_session(grouped: House, database: Database) -> None:
     answers = [await _opened(grouped, database, **{"Idempotency-Key": key}) for key in ("a", "a", "b")]
     first, again, other = (answer.json()["session_id"] for answer in answers)

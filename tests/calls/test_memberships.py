@@ -116,6 +116,22 @@ async def test_a_stop_is_made_though_its_tool_wants_a_confirmation_or_was_deacti
     assert isinstance(await front.admit(tool_id, alone=False, is_stop=True, call_id="call-of-the-stop"), Admitted)
 
 
+@pytest.mark.parametrize(
+    ("prefers", "is_stop", "version"),
+    [("1.0.0", False, "1.0.0"), (None, False, "2.0.0"), ("0.1.0", False, "2.0.0"), ("0.9.0", False, "2.0.0"), ("0.9.0", True, "0.9.0")],
+    ids=["kept", "none", "unknown", "deactivated", "stop-of-deactivated"],
+)
+async def test_a_call_of_a_session_goes_to_the_version_it_was_launched_with_while_that_can_be_called(
+    front: Front, prefers: str | None, is_stop: bool, version: str
+) -> None:
+    for number in ("0.9.0", "2.0.0"):
+        await front.desk.registry.register(ToolManifest(tool_id="run", name="run", version=number), (LocalSource(host_dir="x"),))
+    await front.desk.registry.deactivate("run", "0.9.0")
+    made = await front.admit("run", alone=False, prefer_version=prefers, is_stop=is_stop)
+    assert isinstance(made, Admitted)
+    assert made.plan.version == version
+
+
 async def test_a_group_whose_lifecycle_cannot_be_lived_has_no_sessions(front: Front) -> None:
     await front.groups.replace([group_of("first", tool_ids=["launch"])])
     assert isinstance(await front.admit("launch"), Admitted)
@@ -137,7 +153,7 @@ async def test_what_names_a_living_session_belongs_to_it(
     front: Front, tool_id: str, params: dict[str, JsonValue], session: str | None
 ) -> None:
     await front.session("first", "session-of-first", SessionState.STOPPED, launched={"server_id": "1"}, ended_at=_AT)
-    await front.session("second", "session-of-second", launched={"server_id": "1"}, host="h7")
+    await front.session("second", "session-of-second", launched={"server_id": "1"}, host="h7", versions={tool_id: "1.2.3"})
     await front.session("third", "session-of-third", launched={"server_id": "3"})
     await front.session("third", "session-with-nothing", launched=None)
     part = await front.admit(tool_id, params)
@@ -145,7 +161,7 @@ async def test_what_names_a_living_session_belongs_to_it(
         assert isinstance(part, Admitted)
         return
     assert isinstance(part, Grouped)
-    assert (part.role.value, part.session_id, part.host) == (tool_id, session, "h7")
+    assert (part.role.value, part.session_id, part.host, part.version) == (tool_id, session, "h7", "1.2.3")
     assert part.lasts_s > 600
 
 

@@ -13,13 +13,13 @@ from engine.store.quarantine import QuarantineTable, input_of
 from engine.store.tasks import TaskTable
 from tests.parts import tool_registry
 from tests.store.test_production_repairs import AT, new
-from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.sources import BuiltinSource
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.results import QUARANTINED, reason_of
 from toolagent_service.contracts.repairs import Meanwhile
-from toolagent_service.contracts.steps import Admission, Admitted, Answered, CallPlan, Finished, SettleRequest
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, Finished, SettleRequest
 from toolagent_service.making.task_views import begun
 
 if TYPE_CHECKING:
@@ -83,6 +83,14 @@ async def test_the_version_before_stands_in_and_the_result_says_so(desk: "Desk")
     assert told == {"version": "0.9.0", "instead_of": "1.0.0", "repair": TASK}
     named = refused(await desk.admit("t", version="1.0.0", call_id="call-other001"))
     assert named.error_type is ErrorType.UNAVAILABLE, "it asked for this version"
+
+
+async def test_what_a_session_works_with_has_no_version_before_it(desk: "Desk") -> None:
+    await repaired(desk, Meanwhile.PREVIOUS, "0.9.0")
+    request = AdmitRequest(call=ToolCall(tool_id="t"), call_id="call-12345678", workflow_id="w", run_id="r", prefer_version="1.0.0")
+    assert refused((await desk.admissions.admit(request)).admission).error_type is ErrorType.UNAVAILABLE
+    stop = request.model_copy(update={"is_stop": True, "call_id": "call-87654321"})
+    assert plan_of((await desk.admissions.admit(stop)).admission).version == "1.0.0"
 
 
 async def test_without_a_version_before_that_can_be_called_they_are_refused(desk: "Desk") -> None:

@@ -14,11 +14,13 @@ from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
 from engine.store.files import FileStore
 from engine.store.messages import MessageTable
-from engine.store.retention import forget_chats, forget_tasks
+from engine.store.retention import forget_chats, forget_sessions, forget_tasks
+from engine.store.sessions import SessionTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from tests.store.making import put_evidence, task
+from tests.store.test_sessions import opened
 from toolagent.contracts.making import Evidence, TaskNoteKind
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.agents.coding_log import NewNote
@@ -65,6 +67,15 @@ async def test_what_ended_long_ago_is_forgotten_but_for_its_evidence(database: D
     assert await TaskNoteTable(database).after(old) == ()
     assert set(await EvidenceTable(database).of_tool("word_counter")) == {"1.0.0", "2.0.0", "3.0.0"}
     assert await forget_tasks(database, RETENTION) == 0
+
+
+async def test_sessions_that_ended_long_ago_are_deleted_and_those_that_may_have_to_be_stopped_are_not(database: Database) -> None:
+    table = SessionTable(database)
+    for number, ended_at in ((1, now() - timedelta(days=5)), (2, now()), (3, None)):
+        request, view = opened(number)
+        await table.open(request, view.model_copy(update={"ended_at": ended_at}), None)
+    assert await forget_sessions(database, RETENTION) == 1
+    assert {view.session_id[-1] for view in await table.of_group("servers")} == {"2", "3"}
 
 
 async def test_chats_that_were_silent_for_long_are_deleted(database: Database) -> None:

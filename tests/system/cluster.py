@@ -48,6 +48,10 @@ class Member:
     def url(self) -> str:
         return dict(_SAID.findall(self.output))["API"]
 
+    @property
+    def is_running(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
     def start(self) -> None:
         """Start it without waiting; `wait_until_ready` does that."""
         self.folder.mkdir(parents=True, exist_ok=True)

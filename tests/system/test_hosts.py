@@ -32,14 +32,33 @@ _EVERYBODY_KNOWS = timedelta(seconds=1.5)
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """A cluster whose members are ready."""
+    """A cluster whose members are ready, and `tools` that are up on them."""
 
     cluster: Cluster
     hosts: dict[str, Member]
 
+    tools = ("once", "again", "crowded")
+
+    def mend(self, effects: Path) -> None:
+        """However a test has left it. Several calls at once of a tool that is up nowhere would start it on both hosts."""
+        for host, member in self.hosts.items():
+            if not member.is_running:
+                member.start()
+                member.wait_until_ready()
+            wait_until(lambda host=host: self.cluster.hosts()[host].is_alive, f"{host} is alive", 20)
+            self.cluster.http.delete(f"/hosts/{host}/drain").raise_for_status()
+        for tool_id in self.tools:
+            self.cluster.ended_task(self.cluster.begin(tool_id, {"effects": str(effects), "line": "up"}))
+
+
+@pytest.fixture
+def house(started: House, effects: Path) -> House:
+    started.mend(effects)
+    return started
+
 
 @pytest.fixture(scope="module")
-def house(postgres: PostgresServer, temporal_address: str, catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[House]:
+def started(postgres: PostgresServer, temporal_address: str, catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[House]:
     folder = tmp_path_factory.mktemp("hosts")
     settings = {"TEMPORAL_ADDRESS": temporal_address, "CONTENT_STORE": "database", "HOST_HEARTBEAT_S": "1", "HOST_LEASE_S": "5"}
     settings |= settings_beside(catalog)  # also for those that have no catalog
@@ -67,7 +86,7 @@ def _host_of(task: TaskView) -> str:
 
 def test_both_hosts_run_tools_and_the_one_without_a_data_folder_has_them_from_the_content_store(house: House, effects: Path) -> None:
     cluster = house.cluster
-    tasks = [cluster.ended_task(cluster.begin(tool_id, {"effects": str(effects)})) for tool_id in ("once", "again", "crowded")]
+    tasks = [cluster.ended_task(cluster.begin(tool_id, {"effects": str(effects)})) for tool_id in house.tools]
     assert [_result(task).error for task in tasks] == [None] * 3
     assert {_host_of(task) for task in tasks} == house.hosts.keys()
     assert [(host.host, host.is_alive) for host in cluster.hosts().values()] == [(host, True) for host in sorted(house.hosts)]
@@ -226,10 +245,9 @@ def test_a_host_whose_clock_is_an_hour_off_is_alive_and_runs_tools(house: House,
     member.wait_until_ready()
     everybody = {member.host, *house.hosts}
     wait_until(lambda: {host.host for host in cluster.hosts().values() if host.is_alive} >= everybody, "all are alive")
-    tools = ("once", "again", "crowded")
-    for tool_id in tools:
+    for tool_id in house.tools:
         assert cluster.http.post(f"/tools/{tool_id}/stop").is_success
-    tasks = [cluster.ended_task(cluster.begin(tool_id, {"effects": str(effects)})) for tool_id in tools]
+    tasks = [cluster.ended_task(cluster.begin(tool_id, {"effects": str(effects)})) for tool_id in house.tools]
     assert [_result(task).error for task in tasks] == [None] * 3
     assert {_host_of(task) for task in tasks} == {member.host, *house.hosts}
     member.end()

@@ -9,9 +9,13 @@ from engine.store.database import Database
 from engine.store.events import EventTable
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
+from engine.store.tools import ToolTable
 from engine.upkeep.sessions.sweep import SessionSweep
+from tests.parts import tool_registry
 from tests.workflows.session_paths import group_of
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
+from toolagent.contracts.sources import LocalSource
 from toolagent_service.contracts.sessions import SessionLife, SessionStep
 
 _AT = datetime(2026, 3, 26, tzinfo=UTC)
@@ -73,9 +77,17 @@ async def test_a_session_that_cannot_be_begun_keeps_no_other_from_its_stop(datab
     assert [life.request.session_id for life in workflows.lives] == ["session-of-others"]
 
 
+async def test_the_versions_that_are_active_are_those_of_a_session(database: Database) -> None:
+    registry = tool_registry(database)
+    for tool_id, version in (("launch", "1.0.0"), ("launch", "1.1.0"), ("list", "2.0.0"), ("other", "1.0.0")):
+        await registry.register(ToolManifest(tool_id=tool_id, name=tool_id, version=version), (LocalSource(host_dir="x"),))
+    accounts = SessionAccounts(GroupTable(database), SessionTable(database), EventTable(database), ToolTable(database))
+    assert await accounts.versions_of(group_of()) == {"launch": "1.1.0", "list": "2.0.0"}
+
+
 async def test_each_alert_of_a_session_is_told_once(database: Database) -> None:
     events = EventTable(database)
-    accounts = SessionAccounts(GroupTable(database), await _opened(database, "session-00000001"), events)
+    accounts = SessionAccounts(GroupTable(database), await _opened(database, "session-00000001"), events, ToolTable(database))
     for alert in ("asked 3 times", "asked 3 times", "asked 6 times"):
         await accounts.note(SessionStep(group=group_of(), view=_view("session-00000001"), alert=alert))
     said = await events.of_tool("stop")

@@ -55,6 +55,8 @@ class Provider:
     views: list[SessionView] = field(default_factory=list[SessionView])
     hosts: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Where each tool was to be called."""
+    versions: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """Which version of each tool was to be called. Those that are active when it is asked have the number 1.0.0."""
     answers: dict[str, ToolResult] = field(default_factory=dict[str, ToolResult])
     """What is recorded of calls."""
     group: ToolGroup = field(default_factory=lambda: group_of())
@@ -65,7 +67,7 @@ class Provider:
 
     @property
     def steps(self) -> list[Callable[..., object]]:
-        return [self.admit, self.open_session, self.note_session, self.find_group, self.call_tool, self.settle]
+        return [self.admit, self.open_session, self.note_session, self.pin_versions, self.find_group, self.call_tool, self.settle]
 
     @activity.defn(name=step_names.FIND_GROUP)
     async def find_group(self, group_id: str) -> ToolGroup | None:
@@ -74,6 +76,10 @@ class Provider:
     @activity.defn(name=step_names.OPEN_SESSION)
     async def open_session(self, _: OpenStep) -> bool:
         return self.has_room
+
+    @activity.defn(name=step_names.PIN_VERSIONS)
+    async def pin_versions(self, group: ToolGroup) -> dict[str, str]:
+        return dict.fromkeys((*group.all_tool_ids, "list"), "1.0.0")
 
     @activity.defn(name=step_names.NOTE_SESSION)
     async def note_session(self, step: SessionStep) -> None:
@@ -85,6 +91,7 @@ class Provider:
         if request.alone:
             return self._grouped(request)
         self.hosts[request.call.tool_id] = request.prefer
+        self.versions[request.call.tool_id] = request.prefer_version
         if request.instead is not None or request.call_id in self.answers:
             return Answered(result=self._told(request))
         if request.call.params.get("lasts"):
@@ -96,21 +103,27 @@ class Provider:
         return Answered(result=self.answers.setdefault(request.call_id, _of_session(request, result)))
 
     @activity.defn(name=step_names.CALL)
-    async def call_tool(self, _: CallRequest) -> Finished:
-        """A run that lasts until it is cancelled."""
+    async def call_tool(self, request: CallRequest) -> Finished:
+        """A run that lasts until it is cancelled; a launch, which has launched, until it may work, too."""
+        server = f"server-{len(self.launched)}" if request.plan.tool_id == "launch" else ""
+        if server:
+            self.launched.append(server)
+            self.running[server] = request.plan.call_id
         self.works.set()
         try:
-            while True:
+            while not (server and self.may_work.is_set()):
                 activity.heartbeat()
                 await asyncio.sleep(0.05)
         except asyncio.CancelledError:
             return cancelled_call()
+        return Finished(output={"server_id": server})
 
     @activity.defn(name=step_names.SETTLE)
     async def settle(self, request: SettleRequest) -> ToolResult:
-        error, plan = request.outcome.error, request.plan
-        assert error is not None
-        return failed(plan.call_id, plan.tool_id, error, activity.info().started_time)
+        error, plan, at = request.outcome.error, request.plan, activity.info().started_time
+        if error is None:
+            return succeeded(plan.call_id, plan.tool_id, request.outcome.output, at, execution_time=0.01, metadata={"host": "host-1"})
+        return failed(plan.call_id, plan.tool_id, error, at)
 
     def _told(self, request: AdmitRequest) -> ToolResult:
         """As a record keeps it: the first answer stands."""

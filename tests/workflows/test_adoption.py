@@ -219,7 +219,7 @@ async def launch_told(caller: Alone) -> None:
 
 
 async def test_a_key_is_one_call_also_after_the_session_went_on_as_a_new_run(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workflows.groups.session._MOST_RUNS", 2)
+    monkeypatch.setattr("workflows.groups.limited._MOST_RUNS", 2)
     provider, queue = Provider(), f"queue-{uuid.uuid4().hex}"
     async with Worker(temporal, task_queue=queue, workflows=WORKFLOWS, activities=provider.steps):
         life: SessionLife = life_of(group_of(), f"session-{uuid.uuid4().hex}")

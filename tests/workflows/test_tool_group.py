@@ -65,6 +65,7 @@ async def test_a_session_binds_what_was_launched_and_stops_once_when_it_is_asked
     assert [result.status for result in results] == ["success"] * 3
     assert set(provider.worked) == {"server-0"}
     assert provider.hosts == {"launch": None, "work": "host-1", "list": "host-1", "stop": "host-1"}
+    assert provider.versions == dict.fromkeys(("launch", "work", "list", "stop"), "1.0.0")
     assert views[0] == views[1] == account.session
     assert (account.session.state, account.session.end) == (SessionState.STOPPED, SessionEnd.ASKED)
     assert provider.stopped == ["server-0"]

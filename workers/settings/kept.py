@@ -58,7 +58,7 @@ class RetentionSettings(Part):
     """Hours after which an unused file is removed; one that a record or a version names stays."""
 
     task_retention_hours: Annotated[float, Field(ge=96)] = 2_160.0
-    """Hours after its end at which a task is deleted, with its log; its tools and their evidence stay."""
+    """Hours after its end at which a task or a session of a group is deleted, with its log; tools and their evidence stay."""
 
     chat_retention_hours: Annotated[float, Field(ge=96)] = 2_160.0
     """Hours after its last message at which a conversation is deleted; tasks that it began stay."""

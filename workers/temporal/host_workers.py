@@ -129,7 +129,7 @@ async def running_workers(
     groups, chats = activities.sessions, making.chats
     talk = [chats.recall_chat, chats.begin_turn, chats.end_turn, chats.announce_task, chats.rest_chat]
     maintain = activities.maintain
-    sessions = [groups.open_session, groups.note_session, groups.list_launches, groups.find_group]
+    sessions = [groups.open_session, groups.note_session, groups.list_launches, groups.pin_versions, groups.find_group]
     make = making.make
     steps = [
         make.inspect_task,

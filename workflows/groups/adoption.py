@@ -51,7 +51,7 @@ async def _used(request: AdmitRequest, part: Grouped, *, is_cancelled: bool) -> 
     """A run: the session is told before and after, so that it does not end for want of use."""
     until = workflow.now() + timedelta(seconds=part.lasts_s)
     await _say(part, step_names.USE_SESSION, SessionUse(call_id=request.call_id, until=until))
-    asked = request.model_copy(update={"alone": False, "prefer": part.host, "session": _session_of(part)})
+    asked = request.model_copy(update={"alone": False, "prefer": part.host, "prefer_version": part.version, "session": _session_of(part)})
     decision = await decided(asked)
     result = await carried_out(asked, Decision(decision.admission, decision.is_cancelled or is_cancelled))
     await _say(part, step_names.USE_SESSION, SessionUse(call_id=request.call_id))

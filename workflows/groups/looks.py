@@ -37,4 +37,4 @@ async def _look(request: OpenSession, view: SessionView, probe: VerifyProbe, cal
         step = SessionStep(group=request.group, view=view)
         others = await surely(lambda: workflow.execute_local_activity(stubs.list_launches, step, **options.session_note("others")))
     call = sessions.looked_up(request, view, probe, call_id, others)
-    return await invoke(call, sessions.call_id_in(request.session_id, name), prefer=view.host)
+    return await invoke(call, sessions.call_id_in(request.session_id, name), prefer=view.host, version=view.versions.get(call.tool_id))

@@ -1,7 +1,7 @@
 """One session of a group: launch, runs, and a stop that always comes and that the provider has confirmed."""
 
 import asyncio
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -10,54 +10,45 @@ from temporalio.exceptions import ApplicationError
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.groups import GroupRole, GroupStep, VerifyProbe
-from toolagent.contracts.sessions import AdoptedCall, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.contracts.sessions import AdoptedCall, SessionEnd, SessionRun, SessionState
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import failed
 from toolagent_service import stubs
-from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep, SessionUse
-from toolagent_service.contracts.steps import Finished, OfSession
+from toolagent_service.contracts.sessions import OpenStep, SessionLife
+from toolagent_service.contracts.steps import Finished
 from toolagent_service.groups import sessions
 from toolagent_service.groups.roles import first_stop
 from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError, step_of, the_step
 from workflows import options
 from workflows.cancelling import ended, surely
+from workflows.groups.limited import LimitedSession
 from workflows.groups.looks import is_unlisted, look
-from workflows.invoke import CANCELLED_BEFORE, adopted, invoke, tell
-
-_MOST_RUNS = 1_000
-"""Of one run of the workflow."""
+from workflows.invoke import CANCELLED_BEFORE, adopted, tell
 
 _BESIDE = "script-beside-limits"
 """Before it the end of a session waited for the run of its script that was under way, and so did its limits."""
 
+_BOUND = "bound-launch"
+"""Before it no limit ended a launch, a session called whichever versions of its tools were active, and each run set its timer anew."""
+
 _ENDED_IN_LAUNCH = ToolError(type=ErrorType.CANCELLED, message="The session was ended while it launched.", details={"outcome": "unknown"})
 _NOT_KNOWN = "It is not known whether anything was launched: the provider does not say. It was asked {} times, and is asked again."
 
-OVER = frozenset({SessionState.STOPPED, SessionState.FAILED})
 
-
-class Session:
+class Session(LimitedSession):
     """Lives in its workflow, as a task that cancelling does not reach: `ask` has it end, for the first reason that is given.
 
     `is_full`: the workflow is to go on as a new run.
     """
 
     def __init__(self, life: SessionLife) -> None:
-        self._request, self.end = life.request, life.end
-        self.view = life.view or SessionView(
-            session_id=life.request.session_id,
-            group_id=life.request.group.group_id,
-            state=SessionState.LAUNCHING,
-            caller=life.request.caller,
-            opened_at=workflow.now(),
-        )
+        super().__init__(life)
         self.results: list[ToolResult] = []
         self.is_full = False
-        self._running: dict[tuple[str, str], asyncio.Task[ToolResult]] = {}
         self._confirmed: Finished | None = None
-        self._uses, self._stops = dict(life.uses), list(life.stops)
+        self._stops = list(life.stops)
         self._looks, self._made_before = (life.looks, life.unseen), life.made
-        self._order, self._runs, self._changes = asyncio.Lock(), 0, 0
+        self._order = asyncio.Lock()
 
     @property
     def life(self) -> SessionLife:
@@ -73,25 +64,6 @@ class Session:
             made=self._made_before + len(self.results),
         )
 
-    @property
-    def _mark(self) -> OfSession:
-        return OfSession(group_id=self.view.group_id, session_id=self.view.session_id)
-
-    @property
-    def is_over(self) -> bool:
-        return self.view.state in OVER
-
-    def ask(self, end: SessionEnd) -> None:
-        self.end = self.end or end
-
-    def use(self, use: SessionUse) -> None:
-        """A call that somebody makes by itself begins, or has ended: as much as a run of the session."""
-        if use.until is not None:
-            self._uses[use.call_id] = use.until
-        elif self._uses.pop(use.call_id, None) is not None:
-            self._note_use()
-        self._changes += 1
-
     async def stop_by(self, asked: AdoptedCall) -> None:
         """Somebody's call of the stop: it is made by the session, or has the answer of the stop that was."""
         if self.is_over:
@@ -101,11 +73,6 @@ class Session:
         if all(known.call_id != asked.call_id for known in self._stops):
             self._stops.append(asked)
         self.ask(SessionEnd.ASKED)
-
-    def renew(self) -> None:
-        """The lease, where there is one, begins anew."""
-        self._change(lease_ends_at=self._lease_end)
-        self._changes += 1
 
     def require_open(self) -> None:
         """Raises ApplicationError."""
@@ -123,6 +90,7 @@ class Session:
 
     async def live(self) -> None:
         """To the end of the session, or until its workflow is to go on as a new run."""
+        self._is_bound = workflow.patched(_BOUND)
         if self.view.state is SessionState.LAUNCHING:
             await self._launch()
         if self.view.state is SessionState.READY:
@@ -143,6 +111,20 @@ class Session:
             message = f"{most} sessions of this group live already. Stop one, or come again."
             await self._fail(SessionEnd.REFUSED, ToolError(type=ErrorType.REJECTED, message=message))
             return
+        if not self._is_bound:
+            await self._launches()
+            return
+        if self.view.launch_call_id is None:
+            group = self._request.group
+            pinning = surely(lambda: workflow.execute_local_activity(stubs.pin_versions, group, **options.session_note("versions")))
+            self._change(versions=await pinning, lease_ends_at=self._lease_end)
+        limits = asyncio.create_task(self._limited())
+        try:
+            await self._launches()
+        finally:
+            limits.cancel()
+
+    async def _launches(self) -> None:
         # An earlier run of its workflow has begun this launch.
         begun = self.view.launch_call_id
         if begun is not None and await self._is_settled(begun, await self._launch_made(begun, Finished(error=_ENDED_IN_LAUNCH))):
@@ -152,7 +134,7 @@ class Session:
             if self.end is not None:
                 break
             self._looks = (0, 0)
-            await self._note(launch_call_id=call_id, host=None)
+            await self._note(launch_call_id=call_id, host=None, launched_at=workflow.now() if self._is_bound else None)
             if await self._is_settled(call_id, await self._launch_call(call_id)):
                 return
         if self.end is not None:
@@ -203,7 +185,7 @@ class Session:
         if request.adopts is not None:
             return await adopted(request.adopts, self._mark, instead=instead)
         call = sessions.call_in(request, the_step(request.group, GroupRole.LAUNCH), None, request.params)
-        return await invoke(call, call_id, session=self._mark, instead=instead)
+        return await self._called(call, call_id, instead=instead)
 
     async def _found(self, probe: VerifyProbe, call_id: str) -> JsonValue:
         """What the provider runs of a launch whose answer was lost. It is asked until it answers, by the next run where this is full."""
@@ -223,23 +205,16 @@ class Session:
 
     async def _launched_as(self, result: JsonValue, host: str | None = None) -> None:
         at = workflow.now()
-        await self._note(state=SessionState.READY, launched=result, host=host, launched_at=at, used_at=at, lease_ends_at=self._lease_end)
-
-    @property
-    def _lease_end(self) -> datetime | None:
-        """Of a lease that begins now."""
-        lease_s = self._request.lease_s
-        return workflow.now() + timedelta(seconds=lease_s) if lease_s is not None else None
-
-    def _note_use(self) -> None:
-        self._change(used_at=workflow.now(), runs=self.view.runs + 1, lease_ends_at=self._lease_end)
+        # One that was ended meanwhile is ready for nobody.
+        ended = {"state": SessionState.STOPPING, "end": self.end} if self._is_bound and self.end else {"state": SessionState.READY}
+        times = {"launched_at": self.view.launched_at or at, "used_at": at, "lease_ends_at": self._lease_end}
+        await self._note(launched=result, host=host, **times, **ended)
 
     async def _ready(self) -> None:
         script = await self._begun_script()
         while self.end is None and (self._running or script is not None or not self.is_full):
-            self._uses = {call_id: until for call_id, until in self._uses.items() if until > workflow.now()}
-            is_used = bool(self._running or self._uses)
-            await self._wait(sessions.end_at(self._request.group, self.view, is_used=is_used))
+            if await self._watch():
+                self.is_full = self._is_used_up
         for task in self._running.values() if self.end is not None else ():
             task.cancel()
         await workflow.wait_condition(lambda: not self._running)
@@ -247,20 +222,6 @@ class Session:
             await script
         if self.end is not None:
             await self._note(state=SessionState.STOPPING, end=self.end)
-
-    async def _wait(self, end: tuple[datetime, SessionEnd] | None) -> None:
-        """Until something happens, or that time has come, or a use that nobody ended is over."""
-        seen = self._changes
-        if end is not None and end[0] <= workflow.now():
-            self.ask(end[1])
-            return
-        wakes = [*self._uses.values(), *([end[0]] if end is not None else [])]
-        timeout = min(wakes) - workflow.now() if wakes else None
-        try:
-            await workflow.wait_condition(lambda: self.end is not None or self._changes != seen, timeout=timeout)
-        except TimeoutError:
-            return
-        self.is_full = self._runs >= _MOST_RUNS or workflow.info().is_continue_as_new_suggested()
 
     async def _begun_script(self) -> asyncio.Task[None] | None:
         if self._request.runs is None or self.end is not None:
@@ -288,7 +249,7 @@ class Session:
             call = sessions.call_in(self._request, step, self.view.launched, asked.params, asked.timeout_s)
         except NoSuchFieldError as error:
             return self._unbound(call_id, step, error)
-        return await invoke(call, call_id, session=self._mark, instead=lost)
+        return await self._called(call, call_id, instead=lost)
 
     async def ran(self, asked: SessionRun, name: str, *, is_new: bool = False) -> ToolResult:
         """Make a call of the session, once under this name; `is_new` where nobody had it. Raises ApplicationError when it takes none."""
@@ -309,7 +270,7 @@ class Session:
         key = call_id, fingerprint(call)
         if (same := self._running.get(key)) is not None:
             return await ended(same, unbegun)
-        task = asyncio.create_task(invoke(call, call_id, is_new=is_new, prefer=self.view.host, session=self._mark))
+        task = asyncio.create_task(self._called(call, call_id, is_new=is_new))
         self._running[key] = task
         self._changes += 1
         try:
@@ -372,28 +333,18 @@ class Session:
 
     async def _stop_call(self, asker: AdoptedCall | None) -> ToolResult:
         """Somebody's call of the stop, or one of the session's own. Raises NoSuchFieldError."""
-        request, host = self._request, self.view.host
+        request, view = self._request, self.view
         if asker is not None:
-            return await adopted(asker, self._mark, prefer=host, is_stop=True)
-        call = sessions.call_in(request, the_step(request.group, GroupRole.STOP), self.view.launched, {})
-        call_id = sessions.call_id_in(request.session_id, f"stop {self.view.stop_attempts}")
-        return await invoke(call, call_id, prefer=host, session=self._mark, is_stop=True)
+            return await adopted(asker, self._mark, prefer=view.host, version=view.versions.get(asker.call.tool_id), is_stop=True)
+        call = sessions.call_in(request, the_step(request.group, GroupRole.STOP), view.launched, {})
+        return await self._called(call, sessions.call_id_in(request.session_id, f"stop {view.stop_attempts}"), is_stop=True)
 
     async def _fail(self, end: SessionEnd, error: ToolError, *, alert: str = "") -> None:
-        if self._request.adopts is not None and self.view.launched_at is None:
+        unlaunched = {"launched_at": None} if self.view.state is SessionState.LAUNCHING else {}
+        if self._request.adopts is not None and unlaunched:
             await self._launch_made(self._request.adopts.call_id, Finished(error=error))
             await tell(self._request.adopts)
-        await self._note(state=SessionState.FAILED, end=end, error=error, ended_at=workflow.now(), alert=alert)
-
-    async def _note(self, *, alert: str = "", **changes: object) -> None:
-        self._change(**changes)
-        view = self.view
-        workflow.set_current_details(f"{view.state}, {view.runs} runs" + (f", ends: {view.end}" if view.end else ""))
-        step = SessionStep(group=self._request.group, view=view, alert=alert)
-        await surely(lambda: workflow.execute_local_activity(stubs.note_session, step, **options.session_note(view.state.value)))
-
-    def _change(self, **changes: object) -> None:
-        self.view = sessions.reckoned(self._request.group, self.view.model_copy(update=changes), workflow.now())
+        await self._note(state=SessionState.FAILED, end=end, error=error, ended_at=workflow.now(), alert=alert, **unlaunched)
 
 
 def _name_of(place: int, asked: SessionRun) -> str:

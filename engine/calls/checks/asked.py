@@ -66,6 +66,8 @@ class Asked:
     """No earlier call has this id."""
     is_stop: bool = False
     """The stop of a session: what was launched is not left running because something else is to be mended."""
+    prefer_version: str | None = None
+    """The version that has what the session of the call works with."""
     instead_of: str | None = None
     """The version that is under repair; the one before it is called."""
     repair: str | None = None

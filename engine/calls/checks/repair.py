@@ -25,8 +25,9 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
 
 
 async def _before_it(asked: Asked, sources: Sources, trouble: Trouble) -> Asked | None:
-    """Not for a call that names its version."""
-    if trouble.meanwhile is not Meanwhile.PREVIOUS or trouble.previous is None or asked.call.version is not None:
+    """Not for a call that names its version, or works with what another version would not have."""
+    named = asked.call.version or asked.prefer_version
+    if trouble.meanwhile is not Meanwhile.PREVIOUS or trouble.previous is None or named is not None:
         return None
     entry = await entry_in(sources.lookup, asked.manifest.tool_id, trouble.previous)
     if entry is None or entry.manifest.status is not ToolStatus.ACTIVE:

@@ -3,13 +3,17 @@
 from engine.calls.checks.asked import Asked, Check, Sources
 from engine.calls.endings import Refused
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.manifest import ToolStatus
+from toolagent.contracts.manifest import ToolManifest, ToolStatus
+
+
+def is_callable(manifest: ToolManifest, *, is_stop: bool) -> bool:
+    """One that was deactivated still ends what it is the stop of."""
+    return manifest.status is ToolStatus.ACTIVE or (is_stop and manifest.status is ToolStatus.INACTIVE)
 
 
 async def _check(asked: Asked, _: Sources) -> Asked:
     manifest = asked.manifest
-    # One that was deactivated still ends what it is the stop of.
-    if manifest.status is ToolStatus.ACTIVE or (asked.is_stop and manifest.status is ToolStatus.INACTIVE):
+    if is_callable(manifest, is_stop=asked.is_stop):
         return asked
     message = f"Version {manifest.version} of tool {manifest.tool_id!r} is {manifest.status.value} and cannot be called."
     # Waiting helps for a version that is being made, not for one that was deactivated.

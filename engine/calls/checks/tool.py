@@ -5,7 +5,9 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from engine.calls.checks.asked import Asked, Check, Sources
+from engine.calls.checks.status import is_callable
 from engine.calls.endings import Refused
+from engine.calls.lookup import entry_in
 from toolagent.contracts.calls import ErrorType, ToolCall, ValidationIssue
 from toolagent.core.suggestions import nearest
 from toolagent.validation.versions import NoSuchVersion, NotARangeError
@@ -15,6 +17,10 @@ _TO_CREATE: JsonValue = {"method": "POST", "path": "/create_tool"}
 
 async def _check(asked: Asked, sources: Sources) -> Asked:
     call = asked.call
+    if call.version is None and asked.prefer_version is not None:
+        preferred = await entry_in(sources.lookup, call.tool_id, asked.prefer_version)
+        if preferred is not None and is_callable(preferred.manifest, is_stop=asked.is_stop):
+            return replace(asked, entry=preferred)
     try:
         found = await sources.lookup.find(call.tool_id, call.version)
     except NotARangeError as error:

@@ -69,6 +69,8 @@ class Ended:
     was_started: bool
     claim: Claim | None = None
     """The claim of the process that settles the call, if it has one."""
+    is_unclaimed: bool = False
+    """Nobody ever claimed it: its id was made for it."""
 
 
 Run: TypeAlias = Callable[[Ended, Places], Awaitable[Ended]]

@@ -7,7 +7,8 @@ from engine.calls.records import events_of
 
 
 async def _record(ended: Ended, places: Places) -> Ended:
-    stands = await places.calls.settle(ended.record, ended.result, events_of(ended.result, started=ended.was_started), ended.claim)
+    events = events_of(ended.result, started=ended.was_started)
+    stands = await places.calls.settle(ended.record, ended.result, events, ended.claim, is_unclaimed=ended.is_unclaimed)
     return replace(ended, result=stands)
 
 

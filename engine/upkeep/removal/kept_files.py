@@ -1,4 +1,4 @@
-"""Removes files that nothing needs any more, old tasks and chats, and hosts that never came back."""
+"""Removes files that nothing needs any more, old tasks, sessions and chats, and hosts that never came back."""
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from engine.registry.departures import departures_of
 from engine.store.content.store import ContentStore
 from engine.store.content_sweep import Swept, sweep_files
 from engine.store.database import Database
-from engine.store.retention import forget_chats, forget_tasks
+from engine.store.retention import forget_chats, forget_sessions, forget_tasks
 from engine.upkeep.rounds import repeated
 from toolagent.core.failures import StoreUnavailableError
 
@@ -22,7 +22,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long an unused file is kept, a task after its end, a chat after its last message."""
+    """How long an unused file is kept, a task or a session of a group after its end, a chat after its last message."""
 
     files: timedelta
     tasks: timedelta
@@ -39,10 +39,7 @@ def sweeping_files(
         try:
             for host in await departures.forget():
                 _log.info("forgot_host", host=host, with_it="the tools that only its catalog had")
-            if forgotten := await forget_tasks(database, retention.tasks):
-                _log.info("forgot_tasks", tasks=forgotten, with_them="their logs and conversations")
-            if forgotten := await forget_chats(database, retention.chats):
-                _log.info("forgot_chats", chats=forgotten, with_them="their turns, events and conversations")
+            await _forget_old(database, retention)
             swept = await sweep_files(database, content, spool, retention.files)
         except StoreUnavailableError as error:
             _log.warning("sweep_failed", reason=str(error))
@@ -51,3 +48,12 @@ def sweeping_files(
                 _log.info("swept_files", files=swept.files, contents=swept.contents, incoming=swept.incoming, damaged=swept.damaged)
 
     return repeated(sweep, every_s, "sweep files")
+
+
+async def _forget_old(database: Database, retention: Retention) -> None:
+    if forgotten := await forget_tasks(database, retention.tasks):
+        _log.info("forgot_tasks", tasks=forgotten, with_them="their logs and conversations")
+    if forgotten := await forget_sessions(database, retention.tasks):
+        _log.info("forgot_sessions", sessions=forgotten)
+    if forgotten := await forget_chats(database, retention.chats):
+        _log.info("forgot_chats", chats=forgotten, with_them="their turns, events and conversations")

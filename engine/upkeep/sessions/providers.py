@@ -209,6 +209,7 @@ class ProviderSweep:
             caller=_SERVICE,
             launched=item,
             host=before.host,
+            versions=before.versions,
             launch_call_id=call_id,
             opened_at=before.opened_at,
             launched_at=at,

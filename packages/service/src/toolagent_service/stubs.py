@@ -153,6 +153,12 @@ list_launches = _stub(step_names.LIST_LAUNCHES, SessionStep, tuple[JsonValue, ..
 """Say what other living sessions of the group have launched."""
 
 
+@activity.defn(name=step_names.PIN_VERSIONS)
+async def pin_versions(_group: ToolGroup) -> dict[str, str]:
+    """Say which versions of a group's tools are active."""
+    _bodiless()
+
+
 @activity.defn(name=step_names.FIND_GROUP)
 async def find_group(_group_id: str) -> ToolGroup | None:
     """The group as the catalog has it now."""

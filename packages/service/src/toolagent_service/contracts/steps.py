@@ -88,6 +88,8 @@ class AdmitRequest(Contract):
     """The id was made for this call: nobody else can have begun it."""
     prefer: str | None = None
     """The host that has what the call works with: it is made there if that host is alive and runs such tools."""
+    prefer_version: str | None = None
+    """The version that has what the call works with: it is called while it can be, unless the call names one."""
     session: OfSession | None = None
     alone: bool = False
     """No session makes it: where its tool has a role in a group, the answer says which."""
@@ -127,6 +129,8 @@ class Grouped(Contract):
     session_id: SessionId
     host: str | None = None
     """Where the session lives."""
+    version: str | None = None
+    """The one that the session was launched with."""
     lasts_s: float = 0.0
     """What the call may take, with all its waiting."""
 

@@ -233,7 +233,12 @@ def pause_of(attempts: int) -> timedelta:
 
 
 def cost_usd(group: ToolGroup, view: SessionView, now: datetime) -> float:
-    """What has been spent since the launch, as far as the group says what an hour costs; never less than before, if a clock is set back."""
+    """What has been spent since the launch, as far as the group says what an hour costs; never less than before, if a clock is set back.
+
+    Whether a launch that is under way costs anything is not known yet.
+    """
+    if view.state is SessionState.LAUNCHING:
+        return view.cost_usd
     since = (view.ended_at or now) - view.launched_at if view.launched_at else timedelta()
     return max(view.cost_usd, round(group.limits.usd_per_hour * since.total_seconds() / 3600, 6))
 

@@ -111,12 +111,15 @@ class SessionView(Contract):
     """The result of the launch."""
     host: str | None = None
     """Where it was launched: what lives on a host is used there."""
+    versions: dict[ToolId, str] = {}
+    """The active versions of its tools when it was launched. Its calls go to these while they can be called."""
     launch_call_id: CallId | None = None
     """The call that launched it; before the provider is asked."""
     error: ToolError | None = None
     end: SessionEnd | None = None
     opened_at: AwareDatetime
     launched_at: AwareDatetime | None = None
+    """When the launch was asked for: what it costs counts from then."""
     used_at: AwareDatetime | None = None
     ended_at: AwareDatetime | None = None
     runs: int = 0

@@ -1,7 +1,10 @@
 """Sessions of groups without a service: what is launched is what it was asked with."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+
+from pydantic import JsonValue
 
 from toolagent.client import names
 from toolagent.client.failures import SessionRefusedError
@@ -14,15 +17,20 @@ __all__ = ["FakeSessions"]
 
 @dataclass
 class FakeSessions:
-    """`opened` and `runs` have what was asked, `views` the sessions as they are. `steps` are the tools that run; none: all."""
+    """`opened` and `runs` have what was asked, `views` the sessions as they are. `steps` are the tools that run; none: all.
+
+    `is_gone` says whether whoever opened one last still waits.
+    """
 
     opened: list[OpenSession] = field(default_factory=list[OpenSession])
     runs: list[SessionRun] = field(default_factory=list[SessionRun])
     views: dict[str, SessionView] = field(default_factory=dict[str, SessionView])
     steps: tuple[str, ...] = ()
+    is_gone: Callable[[], Awaitable[bool]] | None = None
 
-    async def open(self, request: OpenSession, *, again: bool = False) -> SessionView:
+    async def open(self, request: OpenSession, *, again: bool = False, is_gone: Callable[[], Awaitable[bool]] | None = None) -> SessionView:
         """Raises SessionRefusedError."""
+        self.is_gone = is_gone
         ended = self.views.get(request.session_id)
         if ended is not None and ended.ended_at is not None and not again:
             raise SessionRefusedError(names.SESSION_OVER, f"Session {request.session_id} has ended.")
@@ -64,6 +72,12 @@ class FakeSessions:
         ended = {"state": SessionState.STOPPED, "end": SessionEnd.ASKED, "ended_at": datetime.now(UTC)}
         self.views[session_id] = self.views[session_id].model_copy(update=ended)
         return self.views[session_id]
+
+    async def stop_left(self, group_id: str, session_id: str, life: dict[str, JsonValue]) -> SessionView:
+        """It goes on with that life, to its stop. Raises SessionRefusedError."""
+        left = SessionView.model_validate(life["view"])
+        self.views[session_id] = left.model_copy(update={"session_id": session_id, "group_id": group_id})
+        return await self.stop(group_id, session_id)
 
     async def renew(self, group_id: str, session_id: str) -> SessionView:
         """Raises SessionRefusedError."""

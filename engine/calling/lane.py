@@ -116,7 +116,7 @@ class Lane:
         self._due: asyncio.Future[None] | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._calls, self._begun, self._moved, self._last_error = 0, 0, 0, ""
-        self._expected, self._asking, self._size, self._is_made, self._is_ending = 0, 0, 0, False, False
+        self._expected, self._asking, self._batch, self._is_made, self._is_ending = 0, 0, tuple[Flight, ...](), False, False
         self._lately: deque[tuple[float, int]] = deque()
         self._asked_at: float | None = None
         self._is_closed = False
@@ -199,7 +199,7 @@ class Lane:
         tasks = [self._task_of(flight, workflow_id, run_id) for flight in flights]
         if tasks:
             await asyncio.wait(tasks, timeout=self._budget_s)
-        self._is_made = True
+        self._is_made = self._is_made or all(map(_is_begun, self._batch))  # an earlier batch may come again
         self._look_if_due()
         known = {flight.call_id: flight for flight in flights}
         return tuple(LaneEnd(call_id=call.call_id, status=_status(known.get(call.call_id))) for call in asked)
@@ -228,8 +228,8 @@ class Lane:
                 pause_s, refusals = _PAUSE_S, refusals if singly else 0
             except Exception as error:  # noqa: BLE001 - whatever it is, the calls of the batch wait for their turn
                 self._note(error)
-                refusals += _is_refusal(error)
-                left = [flight for flight in batch if flight.task is None and not flight.done.done()]
+                refusals += isinstance(error, BatchRefusedError) or not isinstance(error, LaneUnreachableError | StoreUnavailableError)
+                left = [flight for flight in batch if not _is_begun(flight)]
                 if refusals >= _MOST_REFUSALS and len(batch) == 1:
                     for flight in left:
                         self._move_later(flight)
@@ -243,7 +243,7 @@ class Lane:
 
     async def _told(self, batch: Sequence[Flight]) -> None:
         """Returns once the lane is done with the batch; or, unless its run ends, when its calls are made and as many wait for the next."""
-        self._size, self._is_made, self._due = len(batch), False, asyncio.get_running_loop().create_future()
+        self._batch, self._is_made, self._due = tuple(batch), False, asyncio.get_running_loop().create_future()
         answer = asyncio.create_task(self._answered(self._sent(batch)), name="send a batch")
         try:
             await asyncio.wait((answer, self._due), return_when=asyncio.FIRST_COMPLETED)
@@ -265,7 +265,8 @@ class Lane:
             self._note(error)
 
     def _look_if_due(self) -> None:
-        if self._is_made and not self._is_ending and self._due is not None and not self._due.done() and len(self._waiting) >= self._size:
+        is_due = self._is_made and not self._is_ending and len(self._waiting) >= len(self._batch)
+        if is_due and self._due is not None and not self._due.done():
             self._due.set_result(None)
 
     async def _sent(self, batch: Sequence[Flight]) -> None:
@@ -382,9 +383,8 @@ class Lane:
             flight.done.set_result(result)
 
 
-def _is_refusal(error: Exception) -> bool:
-    """Whether the batch is at fault, as far as one can tell; not Temporal, which is away."""
-    return isinstance(error, BatchRefusedError) or not isinstance(error, LaneUnreachableError | StoreUnavailableError)
+def _is_begun(flight: Flight) -> bool:
+    return flight.task is not None or flight.done.done()
 
 
 def _as_sent(flight: Flight) -> LaneCall:

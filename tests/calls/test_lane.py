@@ -115,9 +115,9 @@ async def test_the_next_batch_goes_before_the_answer_to_one_whose_calls_are_made
 async def test_a_batch_that_comes_again_does_not_count_as_the_next_one_being_made(stage: Stage) -> None:
     async def send(batch: LaneBatch) -> bool:
         if batch.calls[0].call_id == "call-00000002" and not stage.lane.figures.last_error:
-            stage.away = 1
             await stage.lane.perform((LaneCall(call_id="call-00000001", tool_id="echo"),), "lane-1", "run-1")
             await asyncio.sleep(0.05)
+            stage.away = 1
         return await stage.send(batch)
 
     stage.lane = Lane(stage, send, stage.move)

@@ -175,8 +175,7 @@ async def _call_on_queue(plan: CallPlan, request: AdmitRequest) -> Finished:
         left = max(give_up_at - workflow.now(), timedelta(seconds=1))
         try:
             waits = min(patience, left) if plan.placement.host else left
-            asked = CallRequest(plan=plan, workflow_id=request.workflow_id, run_id=request.run_id)
-            return await workflow.execute_activity(stubs.call_tool, asked, **options.call(plan, waits))
+            return await workflow.execute_activity(stubs.call_tool, _asked(plan, request), **options.call(plan, waits))
         except ActivityError as error:
             # Nobody took it in time. Whoever answers now is alive; it may be the same host, only busy, and is left in peace longer.
             if not is_not_taken(error) or workflow.now() >= give_up_at:
@@ -184,6 +183,17 @@ async def _call_on_queue(plan: CallPlan, request: AdmitRequest) -> Finished:
             placement = await workflow.execute_local_activity(stubs.place, PlaceRequest(plan=plan), **options.place(plan))
             plan = plan.model_copy(update={"placement": placement})
             patience *= 2
+
+
+def _asked(plan: CallPlan, request: AdmitRequest) -> CallRequest:
+    """The attempt settles a call whose workflow ends with it.
+
+    Where more follows, workers of two versions may take turns, and one that does not know what the attempt has settled would do so
+    again: then the other could not replay that.
+    """
+    if request.session is not None or request.call.callback_url is not None:
+        return CallRequest(plan=plan)
+    return CallRequest(plan=plan, workflow_id=request.workflow_id, run_id=request.run_id)
 
 
 async def _settle(request: SettleRequest) -> ToolResult:

@@ -115,11 +115,10 @@ class Lane:
         self._unanswered: asyncio.Task[None] | None = None
         self._due: asyncio.Future[None] | None = None
         self._preparing: asyncio.Task[None] | None = None
-        self._calls, self._begun, self._moved, self._last_error = 0, 0, 0, ""
+        self._calls, self._begun, self._moved, self._last_error, self._is_closed = 0, 0, 0, "", False
         self._expected, self._asking, self._batch, self._is_made, self._is_ending = 0, 0, tuple[Flight, ...](), False, False
         self._lately: deque[tuple[float, int]] = deque()
         self._asked_at: float | None = None
-        self._is_closed = False
 
     @property
     def figures(self) -> LaneFigures:
@@ -242,7 +241,7 @@ class Lane:
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def _told(self, batch: Sequence[Flight]) -> None:
-        """Returns once the lane is done with the batch; or, unless its run ends, when its calls are made and as many wait for the next."""
+        """Returns once the lane is done with the batch; or, unless its run is known to end, when its calls are made and as many wait."""
         self._batch, self._is_made, self._due = tuple(batch), False, asyncio.get_running_loop().create_future()
         answer = asyncio.create_task(self._answered(self._sent(batch)), name="send a batch")
         try:
@@ -251,6 +250,7 @@ class Lane:
                 await asyncio.wait((answer, self._unanswered), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             answer.cancel()
+            await asyncio.gather(answer, return_exceptions=True)
             raise
         if answer.done():
             answer.result()

@@ -20,8 +20,8 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.contracts.steps import CallPlan, CallRequest, Finished, SettleRequest
 
-_PATIENCE_S = 5.0
-"""What recording the end of a call may take before it is left to the workflow."""
+_PATIENCE_S = 2.0
+"""What recording the end of a call may take, about, before it is left to the workflow. So long only this process has the answer."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -98,4 +98,4 @@ class PromptSettlement:
         except Exception:  # noqa: BLE001 - whatever it is, the workflow's step bounds how often that is tried
             _log.warning("prompt_settlement_failed", call_id=plan.call_id, then="the workflow settles it", exc_info=True)
             return outcome
-        return outcome.model_copy(update={"settled": without_output(result, outcome)})
+        return outcome.model_copy(update={"settled": without_output(result, outcome), "shown": None})  # it stands in the result

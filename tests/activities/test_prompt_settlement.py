@@ -38,7 +38,7 @@ class Slow(CallTable):
 
     def __init__(self, database: Database, fault: Exception | None = None) -> None:
         super().__init__(database)
-        self.begun, self._fault = asyncio.Event(), fault
+        self.begun, self.takes_s, self._fault = asyncio.Event(), 0.05, fault
 
     async def settle(
         self,
@@ -50,7 +50,7 @@ class Slow(CallTable):
         is_unclaimed: bool = False,
     ) -> ToolResult:
         self.begun.set()
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(self.takes_s)
         if self._fault is not None:
             raise self._fault
         return await super().settle(record, result, what_happened, claim, is_unclaimed=is_unclaimed)
@@ -88,6 +88,21 @@ async def test_who_names_no_workflow_settles_the_call_itself(database: Database,
 @pytest.mark.parametrize("fault", [StoreUnavailableError("It is away."), ZeroDivisionError("Nobody foresaw it.")])
 async def test_what_cannot_be_recorded_is_left_to_the_workflow(database: Database, tmp_path: Path, fault: Exception) -> None:
     assert await settling(database, tmp_path, Slow(database, fault)).settled(REQUEST, DONE) == DONE
+
+
+async def test_what_takes_too_long_to_record_is_left_to_the_workflow(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.calling.queued_call._PATIENCE_S", 0.1)
+    calls = Slow(database)
+    calls.takes_s = 60.0
+    assert await asyncio.wait_for(settling(database, tmp_path, calls).settled(REQUEST, DONE), 10) == DONE
+
+
+async def test_how_the_tool_wrote_its_answer_is_handed_on_once(database: Database, tmp_path: Path) -> None:
+    outcome = await settling(database, tmp_path).settled(REQUEST, DONE.model_copy(update={"shown": ["a picture"]}))
+    assert outcome.settled is not None
+    assert (outcome.shown, outcome.settled.metadata["mcp"]) == (None, ["a picture"])
 
 
 async def test_what_has_killed_a_process_before_is_left_to_the_workflow(database: Database, tmp_path: Path) -> None:

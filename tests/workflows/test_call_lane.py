@@ -106,6 +106,21 @@ async def test_a_lane_whose_id_another_workflow_holds_is_begun_anew_and_a_cancel
     assert (await held.describe()).status is WorkflowExecutionStatus.TERMINATED
 
 
+async def test_batches_that_are_silent_together_are_one_silence(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """We may have stood still."""
+    monkeypatch.setattr("toolagent_service.lane_workflow._PATIENCE", timedelta(seconds=2))
+    monkeypatch.setattr("toolagent_service.lane_workflow._SILENT_S", 1.0)
+    door = uuid.uuid4().hex
+    other = await temporal.start_workflow("Nothing", id=lane_id(door), task_queue=f"nobody-{door}")
+    lane = LaneWorkflow(temporal, door)
+    ends = await asyncio.gather(lane.send(batch_of("quick")), lane.send(batch_of("quick")), return_exceptions=True)
+    assert [type(end) for end in ends] == [LaneUnreachableError] * 2
+    with pytest.raises(LaneUnreachableError):
+        await lane.send(batch_of("quick"))
+    assert (await temporal.get_workflow_handle(other.id, run_id=other.result_run_id).describe()).status is WorkflowExecutionStatus.RUNNING
+    await other.terminate()
+
+
 _CALL: JsonValue = {"call_id": "call-00000001", "tool_id": "quick"}
 _TOO_MANY: list[JsonValue] = [_CALL] * 257
 _BATCHES: list[tuple[JsonValue, str | None]] = [

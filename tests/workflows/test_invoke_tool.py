@@ -17,8 +17,9 @@ from temporalio.worker import Worker
 
 from tests.workflows.steps import PADDING, Deliberate, Preceded, Steps, Unadmitted, Unhurried, Unrecorded, cancelled, settled
 from toolagent.client import names
-from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.core.calls.idempotency import call_id_for_key
+from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names, stubs
 from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Placement
 from workflows import options
@@ -107,6 +108,48 @@ async def test_a_call_that_its_attempt_has_settled_is_not_settled_again(temporal
     async with running(temporal, steps, queue) as own:
         result = await (await start(temporal, own)).result()
     assert (result.status, result.result, steps.settled) == ("success", {"message": "你好"}, [])
+
+
+_MISFIT = ToolError(type=ErrorType.OUTPUT_VALIDATION_ERROR, message="It does not fit.")
+_LOST = ToolError(type=ErrorType.EXECUTION_ERROR, message="Its end is not known.")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error", "result", "ends"),
+    [
+        (Finished(output=1), _MISFIT, None, ("error", None)),
+        (Finished(error=_LOST), None, 2, ("success", 2)),
+        (Finished(error=_LOST), None, None, ("success", None)),
+        (Finished(output=1), None, None, ("success", 1)),
+    ],
+)
+async def test_what_was_settled_stands_whatever_the_attempt_says(
+    temporal: Client, outcome: Finished, error: ToolError | None, result: JsonValue, ends: tuple[str, JsonValue]
+) -> None:
+    async def settle(request: CallRequest) -> Finished:
+        plan, at = request.plan, activity.info().started_time
+        stands = (
+            failed(plan.call_id, plan.tool_id, error, at)
+            if error is not None
+            else succeeded(plan.call_id, plan.tool_id, result, at, execution_time=0.1, metadata={})
+        )
+        return outcome.model_copy(update={"settled": stands})
+
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    async with running(temporal, Steps(queue=queue, behaviour=settle), queue) as own:
+        told = await (await start(temporal, own)).result()
+    assert (told.status, told.result) == ends
+
+
+async def test_a_call_whose_workflow_goes_on_after_it_is_not_settled_by_its_attempt(temporal: Client) -> None:
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    steps = Steps(queue=queue)
+    call: JsonValue = {"tool_id": "echo", "mode": "async", "callback_url": "https://example.com/told"}
+    async with running(temporal, steps, queue) as own:
+        handle = await start(temporal, own, call)
+        await asyncio.wait_for(steps.called.wait(), 30)
+        await handle.terminate()
+    assert steps.calls[0].workflow_id is None
 
 
 @pytest.mark.promise("fast-path")

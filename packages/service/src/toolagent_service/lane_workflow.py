@@ -20,7 +20,9 @@ _TASK_TIMEOUT = timedelta(seconds=1)
 
 _PATIENCE = timedelta(seconds=10)
 _SILENCES, _SILENT_S = 2, 15.0
-"""So many batches in a row that are not taken, and so long, after which the lane is begun anew. We may have stood still during one."""
+"""So many batches in a row that are not taken, and so long, after which the lane is begun anew. We may have stood still during one,
+or during two that were under way together: those count as one.
+"""
 
 _CLOSING_S = 2.0
 _ASKED, _DRAINS_S = 40, 0.05
@@ -32,7 +34,7 @@ class LaneWorkflow:
 
     def __init__(self, client: Client, door: str) -> None:
         self._client, self.workflow_id, self._queue = client, lane_id(door), door_queue(door)
-        self._is_started, self._silences, self._silent_at = False, 0, 0.0
+        self._is_started, self._silences, self._silent_at, self._judged_at = False, 0, 0.0, 0.0
         self.is_open = False
         """Whether it may be there."""
 
@@ -52,6 +54,7 @@ class LaneWorkflow:
         try:
             if not self._is_started:
                 await self._start()
+                began_at = time.monotonic()
             ends = await self._update(batch)
         except TimeoutError as error:
             self._note_silence(began_at)
@@ -87,6 +90,9 @@ class LaneWorkflow:
         return self._silences >= _SILENCES and time.monotonic() - self._silent_at >= _SILENT_S
 
     def _note_silence(self, began_at: float) -> None:
+        if began_at < self._judged_at:
+            return
+        self._judged_at = time.monotonic()
         if not self._silences:
             self._silent_at = began_at
         self._silences += 1
@@ -123,7 +129,7 @@ class LaneWorkflow:
             static_summary="short calls, in batches",
             rpc_timeout=_PATIENCE,
         )
-        self._is_started, self._silences = True, 0
+        self._is_started, self._silences, self._judged_at = True, 0, time.monotonic()
 
 
 async def _told(asked: Awaitable[None]) -> None:

@@ -50,4 +50,4 @@ class LaneEnds(Contract):
     ends: tuple[LaneEnd, ...] = ()
     figures: LaneFigures = LaneFigures()
     is_ending: bool = False
-    """The run is about to end: a batch that meets its end waits for a second."""
+    """The run is about to end: a batch that meets its end waits for a second or more."""

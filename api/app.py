@@ -19,7 +19,6 @@ from api.mcp.door import McpDoor
 from api.ports import Dependencies
 from api.problems import ProblemKind
 from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
-from api.reading.encoded_paths import EncodedPaths
 from api.routes import ROUTERS
 from api.security import Gate
 from api.views.event_streams import EventStreams
@@ -47,7 +46,7 @@ def create_app(dependencies: Dependencies) -> FastAPI:
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
-        middleware=[*_middleware(dependencies, large), Middleware(EncodedPaths, prefix="/chats/")],
+        middleware=_middleware(dependencies, large),
     )
     app.state.dependencies = dependencies
     app.state.stopping = asyncio.Event()

@@ -372,14 +372,10 @@ class Dependencies:
     allowed_hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
 
 
-def dependencies_of(request: Request) -> Dependencies:
-    dependencies: Dependencies = request.app.state.dependencies
-    return dependencies
-
-
 async def _injected(request: Request) -> Dependencies:
     # Async, though it waits for nothing: FastAPI runs other dependencies in a thread, which costs more than all they do.
-    return dependencies_of(request)
+    dependencies: Dependencies = request.app.state.dependencies
+    return dependencies
 
 
 Injected = Annotated[Dependencies, Depends(_injected)]

@@ -23,10 +23,10 @@ from engine.calling.intake import Intake
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import PromptSettlement, QueuedCall
 from engine.calls.admission import Admissions
-from engine.calls.cached_tools import CachedTools, RenewedTools
+from engine.calls.cached_tools import CachedTools, CachedTroubles, RenewedTools
 from engine.calls.call_folders import CallFolders
 from engine.calls.checks.asked import CallLimits, Sources
-from engine.calls.effects.ended import Places, SettledCalls
+from engine.calls.effects.ended import Places, SettledCalls, UsualDurations
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.calls.lookup import ToolLookup
@@ -34,8 +34,6 @@ from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
-from engine.calls.troubles import CachedTroubles
-from engine.calls.usual_durations import UsualDurations
 from engine.concierge.concierge import Concierge
 from engine.external.fetching import ALLOW_SETTING, TableFetch
 from engine.external.reading import TableReader

@@ -5,25 +5,23 @@ from urllib.parse import unquote
 
 from fastapi import Depends, Path
 from pydantic import TypeAdapter, ValidationError
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import Match
+from starlette.types import Scope
 
 from api.errors import bad_field
 from api.forms import message_of
+from api.reading.strict_json import StrictRoute
 from toolagent.contracts.chats import ChatId
 
 _CHAT_ID: TypeAdapter[str] = TypeAdapter(ChatId)
 
 
-class EncodedPaths:
-    """Has everything below `prefix` matched undecoded. Handlers decode what they take."""
+class EncodedRoute(StrictRoute):
+    """Has parameters of its path matched undecoded. Handlers decode what they take."""
 
-    def __init__(self, app: ASGIApp, prefix: str) -> None:
-        self._app, self._prefix = app, prefix
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(self._prefix):
-            scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
-        await self._app(scope, receive, send)
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        encoded = {**scope, "path": scope["raw_path"].decode("ascii", "replace")} if self.param_convertors else scope
+        return super().matches(encoded)
 
 
 async def _decoded(chat_id: Annotated[str, Path(description="Percent-encoded, slashes too: `a/b` is `a%2Fb`.")]) -> str:

@@ -3,10 +3,9 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from api.calls import ChosenId, IdHeader, KeyHeader, Selected, answer, selection, selection_of, take
+from api.calls import ChosenId, IdHeader, KeyHeader, RunToolBody, Selected, answer, selection, selection_of, take
 from api.documentation import JSON_BODY, SUCCESS, call_responses
-from api.ports import Injected, dependencies_of
-from api.reading.bodies import RunToolBody
+from api.ports import Dependencies, Injected
 from api.reading.strict_json import StrictRoute
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.http import Selection, TaskAccepted
@@ -32,7 +31,7 @@ _ACCEPTED = {"task_id": SUCCESS.call_id, "status": "pending"}
 async def run_tool(body: RunToolBody, request: Request, idempotency_key: KeyHeader = None, x_call_id: IdHeader = None) -> Response:
     """The tool is started if it does not run. The call's id is in the header `X-Call-Id` of every answer."""
     # Nothing injected: for FastAPI's dependencies a short call would wait as long as for its tool.
-    dependencies = dependencies_of(request)
+    dependencies: Dependencies = request.app.state.dependencies
     return await answer(dependencies.client, await take(body, dependencies, ChosenId(idempotency_key, x_call_id)))
 
 

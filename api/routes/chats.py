@@ -12,13 +12,12 @@ from api.making import Key
 from api.ports import Injected
 from api.problems import ProblemKind
 from api.reading.chat_bodies import ChatBody
-from api.reading.encoded_paths import ChatInPath
-from api.reading.strict_json import StrictRoute
+from api.reading.encoded_paths import ChatInPath, EncodedRoute
 from api.views.event_streams import LastEventId
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.chats import ChatId, ChatListing, ChatReply, ChatView
 
-router = APIRouter(tags=["chats"], route_class=StrictRoute)
+router = APIRouter(tags=["chats"], route_class=EncodedRoute)
 
 _OF_A_CHAT = problem_responses(ProblemKind.INVALID_REQUEST, ProblemKind.CHAT_NOT_FOUND, ErrorType.UNAVAILABLE)
 _STREAM = """event: chunk

@@ -31,6 +31,10 @@ class AlreadySent(Exception):
     """An earlier attempt sent the request, and nobody knows what became of it; it may not be sent again, or not any more."""
 
 
+class ForTheQueue(Exception):
+    """The tool does not run here, is busy, or was lost on the way: nothing has happened that may not happen again."""
+
+
 class Attempt:
     """One of which nothing is noted: the tool may be asked again. It tells when its request leaves."""
 
@@ -99,6 +103,18 @@ class Attempt:
         done = ended or f"the connection was closed ({(tool or 'nothing else done').replace('_', ' ')})"
         message = f"The call was cancelled while the tool worked; {done}."
         return self.refused(Refused(ErrorType.CANCELLED, message, {"sent": True, "outcome": "unknown", "tool": tool}))
+
+
+class FastAttempt(Attempt):
+    """Leaves no mark: all of it may happen again."""
+
+    def __init__(self, plan: CallPlan, entry: ToolEntry, host: str) -> None:
+        super().__init__(plan.model_copy(update={"fast": True}), entry, host)
+
+    def after_failure(self, failure: RuntimeFailure) -> Finished:
+        if isinstance(failure, NoSlot) or (is_lost(failure) and self.plan.repeatable):
+            raise ForTheQueue(self.plan.tool_id) from failure
+        return self.failed(failure)
 
 
 class QueuedAttempt(Attempt):

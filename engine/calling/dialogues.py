@@ -9,10 +9,9 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from engine.runtimes.runtime import Asked, Silence, declined
+from engine.runtimes.runtime import Asked, declined
 from engine.store.call_messages import CallMessages
 from toolagent.contracts.call_messages import Listener, LogLevel, MessageKind
-from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.failures import StoreUnavailableError
 
 _MOST_WAITING = 256
@@ -29,23 +28,15 @@ Sampling: TypeAlias = Callable[[str, int, dict[str, JsonValue]], Awaitable[dict[
 _Message: TypeAlias = tuple[MessageKind, dict[str, JsonValue]]
 
 
-def may_ask(listens: Listener | None, entry: ToolEntry) -> bool:
-    """Whether a call may wait for an answer of its caller."""
-    return listens is not None and bool(listens.answers) and any(source.traits.asks for source in entry.sources)
-
-
 class Dialogues:
     """Without `sampling` no model answers for a caller that does not."""
 
     def __init__(self, messages: CallMessages, sampling: Sampling | None = None) -> None:
-        self._messages, self._sampling = messages, sampling
+        self._messages, self._sampling, self.has_model = messages, sampling, sampling is not None
 
     @asynccontextmanager
-    async def of(self, call_id: str, listens: Listener | None, timeout_s: float) -> AsyncGenerator["CallDialogue | Silence"]:
+    async def of(self, call_id: str, listens: Listener | None, timeout_s: float) -> AsyncGenerator["CallDialogue"]:
         """Of one call, which may take so many seconds. All that was said is in the database when the block has ended."""
-        if listens is None and self._sampling is None:
-            yield Silence()
-            return
         dialogue = CallDialogue(self._messages, call_id, listens or Listener(), timeout_s, self._sampling)
         try:
             yield dialogue

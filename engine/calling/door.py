@@ -8,25 +8,22 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
-from engine.calling.dialogues import may_ask
 from engine.calling.lane import Flight, Lane, LaneFullError
+from engine.calls.effects.ended import UsualDurations
 from engine.calls.lookup import ToolLookup
 from engine.calls.memberships import Roles
-from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
 from engine.store.claims import NOBODY, Claim, ClaimTable
 from engine.store.clock import now, timestamp
 from toolagent.contracts.calls import CallMode, ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.calls.idempotency import fingerprint, is_generated
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES, excess_of
 from toolagent.core.calls.results import failed, key_conflict
 from toolagent.core.failures import StoreUnavailableError
-from toolagent.core.schemas import FILE_PATH, mentions_format
 from toolagent.validation.versions import NotARangeError
 from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
-from toolagent_service.calls.ways import MOST_LEVELS, WayFacts, way_of
+from toolagent_service.calls.ways import MOST_LEVELS, WayFacts, has_effects, may_ask, names_files, way_of
 from toolagent_service.contracts.lanes import LaneMode, Way
 
 _PATIENCE_S = 5.0
@@ -141,11 +138,11 @@ class Door:
                 lanes=self._mode,
                 is_waited_for=call.mode is CallMode.SYNC,
                 streams=call.stream,
-                names_files=mentions_format(manifest.input_schema, FILE_PATH) or mentions_format(manifest.output_schema, FILE_PATH),
+                names_files=names_files(manifest),
                 params_bytes=size,
                 is_deep=is_deep,
                 is_ready=self._is_ready(entry),
-                has_effects=manifest.side_effect_scope is not SideEffectScope.NONE,
+                has_effects=has_effects(entry),
                 may_ask=may_ask(call.listens, entry),
                 has_role=await self._tables.roles.has_role(manifest.tool_id),
                 quick_s=self._tables.durations.quick(manifest.tool_id, manifest.version),

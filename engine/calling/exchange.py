@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -17,13 +18,14 @@ from engine.calls.large_results import FittedOutput, LargeResults
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Aftermath, Reply, Supervisor
-from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.runtime import NO_FOLDER, Silence, ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.core.failures import StoreFullError, StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.shared_processes import place_of_calls
+from toolagent_service.calls.ways import names_files
 from toolagent_service.contracts.steps import CallPlan, Finished
 
 Send = Callable[[Dispatch], Awaitable[Reply]]
@@ -33,9 +35,9 @@ STORE_PAUSES_S = (0.2, 1.0, 3.0)
 """Between attempts to keep what a tool has made, which cannot be had again."""
 
 
-async def ask(send: Send, files: FileParameters | None, dispatch: Dispatch, folder: CallFolder) -> Reply:
+async def ask(send: Send, files: FileParameters | None, dispatch: Dispatch, folder: CallFolder | None) -> Reply:
     """Send the request with the files that its parameters name. Raises FileRefused, and what `send` raises."""
-    if files is None:
+    if files is None or folder is None:
         return await send(dispatch)
     params = await files.resolve(dispatch.entry.manifest.input_schema, dispatch.request.params, folder)
     return await send(replace(dispatch, request=replace(dispatch.request, params=params)))
@@ -62,20 +64,22 @@ class Exchange:
     async def make(self, send: Send, attempt: Attempt, turn: Turn) -> Finished:
         """How it ended. Raises Interrupted, and what the attempt raises."""
         entry = attempt.entry
-        folder = self._folders.of(attempt.plan.call_id, entry.manifest, place_of_calls(entry))
         with self._intake.held(entry.manifest):
-            async with folder:
+            if not names_files(entry.manifest):
+                return await self._made(send, attempt, None, turn)
+            async with self._folders.of(attempt.plan.call_id, entry.manifest, place_of_calls(entry)) as folder:
                 outcome = await self._made(send, attempt, folder, turn)
         if folder.left is None:
             return outcome
         return outcome.model_copy(update={"left_behind": f"The tool left files that cannot be removed: {folder.left.reason}."})
 
-    async def _made(self, send: Send, attempt: Attempt, folder: CallFolder, turn: Turn) -> Finished:
+    async def _made(self, send: Send, attempt: Attempt, folder: CallFolder | None, turn: Turn) -> Finished:
         plan, entry = attempt.plan, attempt.entry
-        left_s = attempt.left_s
+        left_s, is_heard = attempt.left_s, plan.listens is not None or self._dialogues.has_model
         try:
-            async with self._dialogues.of(plan.call_id, plan.listens, left_s) as dialogue:
-                request = ToolRequest(plan.call_id, plan.params, left_s, folder.outputs, turn.say, entry.manifest, plan.caller, dialogue)
+            async with self._dialogues.of(plan.call_id, plan.listens, left_s) if is_heard else nullcontext(Silence()) as dialogue:
+                place = folder.outputs if folder is not None else NO_FOLDER
+                request = ToolRequest(plan.call_id, plan.params, left_s, place, turn.say, entry.manifest, plan.caller, dialogue)
                 reply = await ask(send, self._files, Dispatch(entry, request, attempt, self._slot_wait_s, plan.start_timeout_s), folder)
             fitted = await self._kept(plan, entry.manifest.output_schema, reply.output, folder)
             answered = attempt.answered(fitted, reply.duration_s, reply.active_source)
@@ -94,11 +98,11 @@ class Exchange:
                 raise Interrupted from None
             return attempt.cancelled(await self._supervisor.settle_cancelled(entry) if attempt.was_sent else None)
 
-    async def _kept(self, plan: CallPlan, schema: JsonSchema, output: JsonValue, folder: CallFolder) -> FittedOutput:
+    async def _kept(self, plan: CallPlan, schema: JsonSchema, output: JsonValue, folder: CallFolder | None) -> FittedOutput:
         """The output with its files, or itself, in the content store, and checked. It is worth some patience: the tool has run."""
         for pause_s in (*STORE_PAUSES_S, None):
             try:
-                taken = await self._files.take_in(schema, output, folder)
+                taken = await self._files.take_in(schema, output, folder) if folder is not None else output
                 return await self._results.fit(plan.call_id, schema, taken)
             except (StoreUnavailableError, CheckersBusyError) as error:
                 if pause_s is None:

@@ -5,38 +5,19 @@ Only what has no effects and is short goes this way, so that all of it may happe
 
 import structlog
 
-from engine.calling.attempt import Attempt, is_lost
-from engine.calling.dialogues import may_ask
+from engine.calling.attempt import FastAttempt, ForTheQueue
 from engine.calling.exchange import Exchange
 from engine.calling.intake import Intake
 from engine.calling.turn import Interrupted, Turn
 from engine.calls.settlement import Settlements
-from engine.runtimes.failures import NoSlot, RuntimeFailure
 from engine.runtimes.running.supervisor import Supervisor
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.failures import StoreUnavailableError
-from toolagent_service.contracts.steps import AdmitRequest, CallPlan, Finished, SettleRequest
-
-FAST_TIMEOUT_S = 2.0
-"""A local activity blocks its workflow and cannot be cancelled: nothing slower goes this way."""
+from toolagent_service.calls.ways import may_ask, needs_no_slot
+from toolagent_service.contracts.steps import AdmitRequest, CallPlan, SettleRequest
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-class ForTheQueue(Exception):
-    """The tool does not run here, is busy, or was lost on the way: nothing has happened that may not happen again."""
-
-
-class FastAttempt(Attempt):
-    def __init__(self, plan: CallPlan, entry: ToolEntry, host: str) -> None:
-        super().__init__(plan.model_copy(update={"fast": True}), entry, host)
-
-    def after_failure(self, failure: RuntimeFailure) -> Finished:
-        if isinstance(failure, NoSlot) or (is_lost(failure) and self.plan.repeatable):
-            raise ForTheQueue(self.plan.tool_id) from failure
-        return self.failed(failure)
 
 
 class FastCall:
@@ -68,8 +49,3 @@ class FastCall:
             return None
         settling = SettleRequest(plan=attempt.plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
         return await self._settlements.settle_with(entry, settling, is_unclaimed=request.is_new)
-
-
-def needs_no_slot(entry: ToolEntry, timeout_s: float, *, is_ready: bool) -> bool:
-    """Whether a call is so short and harmless that nothing counts how many are made at once."""
-    return entry.manifest.side_effect_scope is SideEffectScope.NONE and timeout_s <= FAST_TIMEOUT_S and is_ready

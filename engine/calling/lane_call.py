@@ -9,9 +9,8 @@ from typing import Protocol
 import structlog
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
 
-from engine.calling.attempt import AlreadySent, Attempt, QueuedAttempt
+from engine.calling.attempt import AlreadySent, Attempt, FastAttempt, ForTheQueue, QueuedAttempt
 from engine.calling.exchange import Exchange
-from engine.calling.fast_call import FastAttempt, ForTheQueue, needs_no_slot
 from engine.calling.intake import Intake
 from engine.calling.lane import BUDGET_S, Flight, Work
 from engine.calling.turn import Again, Interrupted, Told, Turn
@@ -23,10 +22,10 @@ from engine.store.calls import CallTable, OvertakenError
 from engine.store.claims import Claim
 from toolagent.contracts.calls import ToolCall, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import SideEffectScope
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.dispatch import bucket_of
+from toolagent_service.calls.ways import has_effects, needs_no_slot
 from toolagent_service.contracts.lanes import Way
 from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, CallPlan, Placement, SettleRequest
 
@@ -85,7 +84,7 @@ class LaneMaking:
                 return decision.admission.result
             if not isinstance(decision.admission, Admitted) or decision.entry is None:
                 return None
-            if not self._acts and _has_effects(decision.entry):
+            if not self._acts and has_effects(decision.entry):
                 return None  # it had none when its door looked
             plan = decision.admission.plan.model_copy(update={"way": Way.LANE})
             attempt = self._attempt(plan, decision.entry, turn, flight)
@@ -114,7 +113,7 @@ class LaneMaking:
             return await AsyncRetrying(retry=retry_if_exception_type(_PASSING), wait=wait_exponential(0.2, max=5))(settle)
 
     def _attempt(self, plan: CallPlan, entry: ToolEntry, turn: Turn, flight: Flight) -> Attempt:
-        if _has_effects(entry):
+        if has_effects(entry):
             return QueuedAttempt(plan, entry, self._host, self._calls, turn, flight.claim)
         return FastAttempt(plan, entry, self._host)
 
@@ -139,7 +138,3 @@ class LaneMaking:
             yield
         finally:
             slots.release()
-
-
-def _has_effects(entry: ToolEntry) -> bool:
-    return entry.manifest.side_effect_scope is not SideEffectScope.NONE

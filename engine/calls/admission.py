@@ -10,7 +10,6 @@ from engine.calls.endings import Refused, lost_step
 from engine.calls.lookup import entry_in
 from engine.calls.memberships import Memberships
 from engine.calls.placements import InHand, Placements
-from engine.calls.plans import longest_s, plan_of
 from engine.calls.settlement import settled_unmade
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.calls.idempotency import fingerprint
@@ -51,7 +50,7 @@ class Admissions:
                 asked = await check.run(asked, self._sources)
             if request.instead is not None:
                 return Decision(Answered(result=await settled_unmade(request, request.instead, self._places)))
-            if request.alone and (part := await self._memberships.of(asked, longest_s(asked, self._sources.limits))) is not None:
+            if request.alone and (part := await self._memberships.of(asked, asked.longest_s(self._sources.limits))) is not None:
                 return Decision(part)
             placement = here.placement if here is not None else await self._placements.choose(asked.found, prefer=request.prefer)
         except HeldByDoor as held:
@@ -62,7 +61,7 @@ class Admissions:
             end = Finished(error=refusal.error, validation_errors=refusal.issues)
             claim = here.claim if here is not None and here.is_accepted else None
             return Decision(Answered(result=await settled_unmade(request, end, self._places, claim)))
-        return Decision(Admitted(plan=plan_of(asked, self._sources.limits, placement, request.session)), asked.found)
+        return Decision(Admitted(plan=asked.plan(self._sources.limits, placement, request.session)), asked.found)
 
     async def give_up(self, request: AdmitRequest, lost: int) -> Answered:
         """The answer of a call whose admission was lost with its worker too often. A tool without effects may have been called in it."""

@@ -1,10 +1,14 @@
-"""Tools as calls see them, remembered until the catalog changes, whichever process changes it."""
+"""Tools as calls see them, and what keeps calls from them: remembered until the catalog changes, whichever process changes it."""
 
 import asyncio
 import time
+from collections import defaultdict
 
+from engine.calls.checks.asked import Trouble
 from engine.calls.lookup import ToolLookup
 from engine.store.catalog_state import CatalogState
+from engine.store.production_repairs import ProductionRepairs
+from engine.store.quarantine import QuarantineTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.validation.versions import NoSuchVersion
@@ -94,3 +98,36 @@ class RenewedTools:
 
     async def list_ids(self) -> tuple[str, ...]:
         return await self._tools.list_ids()
+
+
+class CachedTroubles:
+    """All there are (few), as of when `tools` were renewed last: the database counts their changes with those of the catalog."""
+
+    def __init__(self, repairs: ProductionRepairs, quarantine: QuarantineTable, tools: CachedTools) -> None:
+        self._repairs, self._quarantine, self._tools = repairs, quarantine, tools
+        self._number: int | None = None
+        self._found: dict[tuple[str, str], Trouble] = {}
+        self._one_reading = asyncio.Lock()
+
+    async def of(self, tool_id: str, version: str) -> Trouble | None:
+        if self._number != self._tools.number:
+            async with self._one_reading:
+                if self._number != (number := self._tools.number):
+                    self._found = await self._read()
+                    # Below 0 nobody has renewed them yet.
+                    self._number = number if number >= 0 else None
+        return self._found.get((tool_id, version))
+
+    async def _read(self) -> dict[tuple[str, str], Trouble]:
+        inputs: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        for tool_id, version, given in await self._quarantine.all_inputs():
+            inputs[tool_id, version].add(given)
+        repairs = {(one.tool_id, one.version): one for one in await self._repairs.under_way()}
+        found = dict[tuple[str, str], Trouble]()
+        for key in {*inputs, *repairs}:
+            quarantined = frozenset(inputs[key])
+            repair = repairs.get(key)
+            found[key] = (
+                Trouble(repair.task_id, repair.meanwhile, repair.previous, quarantined) if repair else Trouble(quarantined=quarantined)
+            )
+        return found

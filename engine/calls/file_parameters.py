@@ -27,6 +27,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentDamagedError, ContentMissingError, FileTooLargeError
 from toolagent.core.schemas import FILE_PATH, map_values, mentions_format, values_of_format
+from toolagent_service.calls.ways import names_files
 
 _LINKS = (errno.ELOOP, errno.ENOTDIR)
 """What opening answers to a link, or to a link where a folder should be."""
@@ -59,7 +60,7 @@ class CallFolder:
         *,
         patience_s: float = PROMPT_S,
     ) -> None:
-        self._needed = any(mentions_format(schema, FILE_PATH) for schema in (manifest.input_schema, manifest.output_schema))
+        self._needed = names_files(manifest)
         # Most tools have no files, and following links looks at each folder on the way.
         self._root = root.resolve() if self._needed else root
         self._folder = self._root.joinpath(place or manifest.tool_id, call_id)

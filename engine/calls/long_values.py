@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from toolagent.validation.weight import weight_of
+from toolagent.validation.schemas import weight_of
 
 R = TypeVar("R")
 

@@ -13,7 +13,7 @@ from engine.store.calls import CallTable
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.groups import GroupRole
+from toolagent.contracts.groups import GroupRole, ToolGroup
 from toolagent.contracts.sessions import SessionState, SessionView
 from toolagent_service.contracts.steps import Grouped
 from toolagent_service.groups.roles import Part, is_look, names_session, parts_of, session_for
@@ -37,6 +37,7 @@ class Memberships:
 
     def __init__(self, groups: GroupTable, sessions: SessionTable, calls: CallTable) -> None:
         self._groups, self._sessions, self._calls = groups, sessions, calls
+        self._known: tuple[ToolGroup, ...] = ()
         self._parts: Mapping[str, tuple[Part, ...]] = {}
         self._read_at = float("-inf")
         self._reading: asyncio.Task[None] | None = None
@@ -94,6 +95,8 @@ class Memberships:
     async def _read(self) -> None:
         began_at = time.monotonic()
         try:
-            self._parts, self._read_at = parts_of(await self._groups.with_lifecycle()), began_at
+            if (found := await self._groups.with_lifecycle()) != self._known:
+                self._known, self._parts = found, parts_of(found)
+            self._read_at = began_at
         finally:
             self._reading = None

@@ -1,16 +1,14 @@
-"""What is recorded of a call besides its result: its record and its events."""
+"""What is recorded of a call besides its result."""
 
-from datetime import datetime
 from functools import partial
 
 from pydantic import JsonValue
 
 from engine.calls.long_values import walked
 from engine.store.clock import now
-from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.records import CallRecord, Event, EventType
+from toolagent.contracts.records import CallRecord
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.schemas import mask_secrets, mentions_secrets
 from toolagent_service.contracts.steps import AdmitRequest, CallPlan
@@ -51,21 +49,3 @@ def record_of_refused(request: AdmitRequest) -> CallRecord:
         caller=request.call.caller,
         created_at=now(),
     )
-
-
-def events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
-    """The events of a call that ended like this."""
-
-    def event(name: str, kind: EventType, at: datetime, details: JsonValue = None) -> Event:
-        event_id = f"{result.call_id}:{name}"
-        return Event(event_id=event_id, event_type=kind, tool_id=result.tool_id, call_id=result.call_id, at=at, details=details)
-
-    kind = EventType.EXECUTION_COMPLETED if result.status == "success" else EventType.EXECUTION_FAILED
-    if result.error_type is ErrorType.VALIDATION_ERROR and not started:
-        kind = EventType.VALIDATION_ERROR
-    told = [event("started", EventType.EXECUTION_STARTED, result.executed_at)] if started else []
-    told.append(event("ended", kind, now(), {"error_type": result.error_type.value} if result.error_type else None))
-    if left := result.metadata.get(LEFT_BEHIND):
-        # Counted against the tool: repairs and observers read that.
-        told.append(event(LEFT_BEHIND, EventType.HEALTH_ALERT, now(), {"error": left}))
-    return tuple(told)

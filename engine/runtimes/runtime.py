@@ -1,5 +1,6 @@
 """What every way of running a tool has to be able to do."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -90,6 +91,9 @@ class Running:
 _NOT_SUPPORTED = -32601
 """JSON-RPC's code of a method that is not there."""
 
+NO_FOLDER = Path(os.devnull, "tool", "call", "out")
+"""Of a call of a tool whose schemas speak of no files: nothing can be there."""
+
 _TMP = "/tmp"  # noqa: S108 - the tool's own, in its sandbox
 
 
@@ -100,7 +104,7 @@ class ToolRequest:
     call_id: str
     params: dict[str, JsonValue]
     timeout_s: float
-    output_dir: Path
+    output_dir: Path = NO_FOLDER
     """Where the tool may leave files for this call."""
     progress: Progress = _unheard
     """Called with the tool's own progress messages."""

@@ -8,14 +8,13 @@ import pytest_asyncio
 from pydantic import JsonValue
 
 from engine.calls.admission import Admissions
-from engine.calls.cached_tools import CachedTools
+from engine.calls.cached_tools import CachedTools, CachedTroubles
 from engine.calls.checks.asked import CallLimits, Sources
 from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
-from engine.calls.troubles import CachedTroubles
 from engine.registry.matching.composites import Composites
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable

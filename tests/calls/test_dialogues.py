@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from pydantic import JsonValue
 
-from engine.calling.dialogues import Dialogues, may_ask
+from engine.calling.dialogues import Dialogues
 from engine.runtimes.runtime import Asked
 from engine.store.call_messages import CallMessages
 from engine.store.database import Database
@@ -13,6 +13,7 @@ from toolagent.contracts.call_messages import CallMessage, Listener, LogLevel
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import McpSource, RemoteSource
+from toolagent_service.calls.ways import may_ask
 
 CALL = "call-00000001"
 FORM = Asked("elicitation/create", {"message": "Which?", "requestedSchema": {"type": "object", "properties": {}}})

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.calls.cached_tools import CachedTools
-from engine.calls.troubles import CachedTroubles, Trouble
+from engine.calls.cached_tools import CachedTools, CachedTroubles
+from engine.calls.checks.asked import Trouble
 from engine.store.catalog_state import CatalogState
 from engine.store.database import Database
 from engine.store.production_repairs import ProductionRepairs

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from engine.calling.fast_call import needs_no_slot
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
@@ -16,8 +15,9 @@ from toolagent.contracts.sources import BuiltinSource, LocalSource, McpSource, R
 from toolagent.core.calls.idempotency import call_id_for_key, call_id_of_workflow, fingerprint
 from toolagent.core.schemas import MASK, map_values, mask_secrets, mentions_format, values_of_format, with_defaults
 from toolagent.core.suggestions import nearest
-from toolagent_service.calls.dispatch import bucket_of, placement_of, timeout_of
+from toolagent_service.calls.dispatch import bucket_of, placement_of
 from toolagent_service.calls.shared_processes import process_key
+from toolagent_service.calls.ways import needs_no_slot, timeout_of
 from toolagent_service.contracts.steps import Placement
 
 BUCKETS = {"default", "http", "ai"}

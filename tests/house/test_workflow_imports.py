@@ -7,6 +7,7 @@ import pytest
 
 ALLOWED = (
     "asyncio",
+    "collections.Counter",
     "collections.abc",
     "datetime",
     "itertools",

@@ -1,12 +1,14 @@
 """The lane of one front door: batches of short calls, each an update. Its door makes them; the record says how each ended."""
 
+from collections import Counter
+
 from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.lanes import LaneFigures
 from toolagent_service import step_names, stubs
-from toolagent_service.calls.lane_texts import details_of, summary_of
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 from workflows import options
 from workflows.inputs import input_of
@@ -16,6 +18,9 @@ _MOST_UPDATES, _MOST_CALLS = 600, 5_000
 
 _A_BATCH, _MOST_BYTES = 64, 3 * 1024 * 1024
 """A door sends so many calls at most; the server suggests a new run at 4 MiB."""
+
+_NAMED = 4
+"""Tools that the summary of a batch names."""
 
 
 @workflow.defn(name=step_names.CALL_LANE)
@@ -41,8 +46,8 @@ class CallLane:
         self._updates, self._calls = self._updates + 1, self._calls + len(asked.calls)
         # Not where batches are refused: a task of refusals alone does not wake the run that would go on as a new one.
         self._is_full = self._is_full or self._is_long
-        made = await workflow.execute_local_activity(stubs.make_batch, asked, **options.make_batch(summary_of(asked)))
-        workflow.set_current_details(details_of(made.figures))
+        made = await workflow.execute_local_activity(stubs.make_batch, asked, **options.make_batch(_summary_of(asked)))
+        workflow.set_current_details(_details_of(made.figures))
         return made.model_copy(update={"is_ending": self._is_ending})
 
     @take.validator
@@ -66,3 +71,19 @@ class CallLane:
     def _is_long(self) -> bool:
         is_full = self._updates >= _MOST_UPDATES or self._calls >= _MOST_CALLS
         return is_full or workflow.info().is_continue_as_new_suggested()
+
+
+def _summary_of(batch: LaneBatch) -> str:
+    """Such as `echo ×41, calculator ×2`."""
+    counted = Counter(call.tool_id for call in batch.calls).most_common()
+    named = ", ".join(f"{tool} ×{times}" if times > 1 else tool for tool, times in counted[:_NAMED])
+    return named + (f" and {len(counted) - _NAMED} more tools" if len(counted) > _NAMED else "")
+
+
+def _details_of(figures: LaneFigures) -> str:
+    """Markdown."""
+    told = [
+        f"**{figures.per_second:g}** calls a second lately, **{figures.calls}** since the door was opened",
+        f"**{figures.waiting}** waiting, **{figures.moved}** moved to a workflow of their own",
+    ]
+    return "\n\n".join([*told, f"last error: {figures.last_error}"] if figures.last_error else told)

@@ -8,7 +8,6 @@ from pydantic import JsonValue
 
 from engine.calls.file_parameters import FileParameters
 from engine.calls.lookup import ToolLookup
-from engine.calls.troubles import NoTroubles, Troubles
 from engine.store.calls import CallTable
 from engine.store.claims import ClaimTable
 from engine.store.doors import DoorTable
@@ -17,6 +16,38 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.matching import CompositeTool
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES
+from toolagent_service.calls.ways import timeout_of
+from toolagent_service.contracts.repairs import Meanwhile
+from toolagent_service.contracts.steps import CallPlan, OfSession, Placement
+
+_LIVES, _GRACE_S = 3, 60.0
+"""How often an attempt may be made, and what it takes besides starting and calling the tool (see `workflows.options`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What keeps calls from a version.
+
+    `task_id` is the repair's, if one is under way; `quarantined` as `engine.store.quarantine.input_of`.
+    """
+
+    task_id: str | None = None
+    meanwhile: Meanwhile = Meanwhile.SERVE
+    previous: str | None = None
+    quarantined: frozenset[str] = frozenset()
+
+
+class Troubles(Protocol):
+    async def of(self, tool_id: str, version: str) -> Trouble | None:
+        """None: nothing, as nearly always. Raises StoreUnavailableError."""
+        ...
+
+
+class NoTroubles:
+    """Where tools are neither repaired nor quarantined."""
+
+    async def of(self, tool_id: str, version: str) -> Trouble | None:  # noqa: ARG002 - as the protocol
+        return None
 
 
 class Composites(Protocol):
@@ -84,6 +115,33 @@ class Asked:
     def manifest(self) -> ToolManifest:
         """Of the version that is called."""
         return self.found.manifest
+
+    def longest_s(self, limits: CallLimits) -> float:
+        """How long the call may take from now on, with all its attempts."""
+        return limits.queue_timeout_s + _LIVES * (limits.start_timeout_s + timeout_of(self.call, self.manifest) + _GRACE_S)
+
+    def plan(self, limits: CallLimits, placement: Placement, session: OfSession | None) -> CallPlan:
+        """All that the later steps know of the admitted call."""
+        manifest = self.manifest
+        return CallPlan(
+            call_id=self.call_id,
+            tool_id=manifest.tool_id,
+            version=manifest.version,
+            params=self.params,
+            fingerprint=self.fingerprint,
+            placement=placement,
+            fast=False,
+            repeatable=manifest.repeatable,
+            timeout_s=timeout_of(self.call, manifest),
+            start_timeout_s=limits.start_timeout_s,
+            queue_timeout_s=limits.queue_timeout_s,
+            priority=self.call.priority,
+            caller=self.call.caller,
+            session=session,
+            instead_of=self.instead_of,
+            repair=self.repair,
+            listens=self.call.listens,
+        )
 
 
 class AnsweredBefore(Exception):

@@ -2,10 +2,12 @@
 
 from engine.calls.checks.asked import Asked, Check, Sources
 from toolagent.contracts.calls import ErrorType
+from toolagent.core.schemas import FILE_PATH, mentions_format
 
 
 async def _check(asked: Asked, sources: Sources) -> Asked:
-    await sources.files.check(asked.manifest.input_schema, asked.params)
+    if mentions_format(schema := asked.manifest.input_schema, FILE_PATH):
+        await sources.files.check(schema, asked.params)
     return asked
 
 

@@ -3,10 +3,9 @@
 from dataclasses import replace
 from typing import NoReturn
 
-from engine.calls.checks.asked import Asked, Check, Sources
+from engine.calls.checks.asked import Asked, Check, Sources, Trouble
 from engine.calls.endings import Refused
 from engine.calls.lookup import entry_in
-from engine.calls.troubles import Trouble
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolStatus
 from toolagent_service.contracts.repairs import Meanwhile

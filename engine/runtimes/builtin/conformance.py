@@ -1,7 +1,5 @@
 """What every built-in tool has to keep to."""
 
-from pathlib import Path
-
 import jsonschema_rs
 from pydantic import JsonValue
 
@@ -35,7 +33,7 @@ async def check_tool(key: str, tool: BuiltinTool) -> tuple[str, ...]:
 
 async def run_alone(tool: BuiltinTool, params: dict[str, JsonValue]) -> JsonValue:
     """What it gives without a host around it. Raises CallFailed."""
-    request = ToolRequest(call_id="call-alone", params=params, timeout_s=tool.manifest.timeout_s, output_dir=Path("nowhere"))
+    request = ToolRequest(call_id="call-alone", params=params, timeout_s=tool.manifest.timeout_s)
     return await tool.invoke(params, ToolContext.of(tool.manifest, request, None))
 
 

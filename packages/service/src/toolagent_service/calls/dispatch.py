@@ -1,9 +1,8 @@
-"""Where a call is made, and the time it gets: bucket, queue, host."""
+"""Where a call is made: bucket, queue, host."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent_service.contracts.steps import Placement
@@ -25,11 +24,6 @@ def placement_of(entry: ToolEntry, buckets: Collection[str], host: str) -> Place
     if any(source.traits.on_host for source in entry.sources):
         return Placement(queue=f"{host}/{bucket}", host=host)
     return Placement(queue=bucket)
-
-
-def timeout_of(call: ToolCall, manifest: ToolManifest) -> float:
-    """Seconds a call may take: what the caller asks for, never more than the tool allows."""
-    return min(call.timeout_s or manifest.timeout_s, manifest.timeout_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,13 @@
-"""Which way a call takes: by a lane, with others, or by a workflow of its own."""
+"""Which way a call takes, by a lane, with others, or by a workflow of its own; and what of it and its tool decides that."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from toolagent.contracts.call_messages import Listener
+from toolagent.contracts.calls import ToolCall
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import SideEffectScope, ToolManifest
+from toolagent.core.schemas import FILE_PATH, mentions_format
 from toolagent_service.contracts.lanes import LaneMode, Way
 
 MOST_BYTES = 64 * 1024
@@ -14,6 +19,10 @@ MOST_LEVELS = 180
 SLOW_S = 0.1
 """What is always longer than this needs no lane. What is sometimes longer moves: that costs little more than a workflow at once. Under
 load every tool is slow now and then, and must come back to its lane."""
+
+
+FAST_TIMEOUT_S = 2.0
+"""A local activity blocks its workflow and cannot be cancelled: nothing slower is made where it is admitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,30 @@ def way_of(facts: WayFacts) -> Way:
 
 def reason_for_workflow(facts: WayFacts) -> Reason | None:
     return next((reason for reason in REASONS if reason.holds(facts)), None)
+
+
+def has_effects(entry: ToolEntry) -> bool:
+    return entry.manifest.side_effect_scope is not SideEffectScope.NONE
+
+
+def may_ask(listens: Listener | None, entry: ToolEntry) -> bool:
+    """Whether a call may wait for an answer of its caller."""
+    return listens is not None and bool(listens.answers) and any(source.traits.asks for source in entry.sources)
+
+
+def names_files(manifest: ToolManifest) -> bool:
+    """Whether calls of the tool may have files, by its schemas."""
+    return mentions_format(manifest.input_schema, FILE_PATH) or mentions_format(manifest.output_schema, FILE_PATH)
+
+
+def needs_no_slot(entry: ToolEntry, timeout_s: float, *, is_ready: bool) -> bool:
+    """Whether a call is so short and harmless that nothing counts how many are made at once."""
+    return not has_effects(entry) and timeout_s <= FAST_TIMEOUT_S and is_ready
+
+
+def timeout_of(call: ToolCall, manifest: ToolManifest) -> float:
+    """Seconds a call may take: what the caller asks for, never more than the tool allows."""
+    return min(call.timeout_s or manifest.timeout_s, manifest.timeout_s)
 
 
 def _acts(facts: WayFacts) -> bool:

@@ -15,9 +15,8 @@ from toolagent.contracts.contract import JsonSchema
 from toolagent.validation.checkers import CHECK_MEMORY_BYTES, CHECK_S, REASONS_S, Checked, check, check_soon
 from toolagent.validation.checking import METASCHEMA, Found, explained, short, validator
 from toolagent.validation.judgement import MOST_PATTERNS, Judgement, judged, pattern_size
-from toolagent.validation.weight import weight_of
 
-__all__ = ["MAX_ISSUES", "find_issues", "issues_of", "schema_faults"]
+__all__ = ["MAX_ISSUES", "find_issues", "issues_of", "schema_faults", "weight_of"]
 
 MAX_ISSUES = 100
 """Nobody reads more, and a result has to fit into a workflow's history."""
@@ -33,6 +32,10 @@ _METASCHEMA_COST = 32
 _LARGE_SCHEMA = 20_000
 _READ_HERE = 200_000
 """Characters of a schema whose reading by the library, in which nothing else happens, takes some hundredths of a second."""
+
+_DEPTH = 64
+_TEXT = 16
+_WORD = 64
 
 
 def issues_of(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
@@ -73,6 +76,31 @@ def schema_faults(schema: JsonSchema) -> tuple[ValidationIssue, ...]:
     return judgement.faults
 
 
+def weight_of(value: JsonValue, most: int) -> int:
+    """How much there is to check in it: its parts, of which long texts and numbers count as several. More than `most` if it has more or
+    is nested deeply.
+    """
+    weight = 0
+    level: list[JsonValue] = [value]
+    for _ in range(_DEPTH):
+        deeper: list[JsonValue] = []
+        for part in level:
+            if isinstance(part, dict):
+                weight += sum(1 + len(key) // _TEXT for key in part)
+                deeper += part.values()
+            elif isinstance(part, list):
+                deeper += part
+            else:
+                weight += _of_one(part)
+        weight += len(level)
+        if weight + len(deeper) > most:
+            return most + 1
+        if not deeper:
+            return weight
+        level = deeper
+    return most + 1
+
+
 def _at_once(schema: str, value: JsonValue) -> tuple[ValidationIssue, ...] | None:
     """None where it may take too long."""
     cost = _METASCHEMA_COST if schema is METASCHEMA else _judged(schema).cost
@@ -106,6 +134,14 @@ def _judged(schema: str) -> Judgement:
         validator(schema)
     known.append(judgement)
     return judgement
+
+
+def _of_one(value: str | float | None) -> int:
+    """On top of the one that everything counts."""
+    if isinstance(value, str):
+        return len(value) // _TEXT
+    # Dividing a long number takes the square of its length.
+    return (value.bit_length() // _WORD) ** 2 if isinstance(value, int) else 0
 
 
 def _issues(checked: Checked) -> tuple[ValidationIssue, ...]:

@@ -46,6 +46,8 @@ def create_app(dependencies: Dependencies) -> FastAPI:
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
+        # Nothing here collects it, and each request would look whether somebody does.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         middleware=_middleware(dependencies, large),
     )
     app.state.dependencies = dependencies

@@ -85,9 +85,9 @@ async def get_session(group_id: str, session_id: str, dependencies: Injected) ->
     response_model=ToolResult,
     responses=problem_responses(*JSON_BODY, ProblemKind.SESSION_OVER, *_OF_SESSION),
 )
-async def run_in_session(group_id: str, session_id: str, body: SessionRunBody, dependencies: Injected) -> Response:
+async def run_in_session(group_id: str, session_id: str, body: SessionRunBody, request: Request) -> Response:
     """Status and body as of `/run_tool`. A session that is not launched yet is waited for."""
-    return result_response(await ran(dependencies, group_id, session_id, body))
+    return result_response(await ran(request.app.state.dependencies, group_id, session_id, body))
 
 
 @router.post(

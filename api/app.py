@@ -18,9 +18,8 @@ from api.errors import Refusal, handle_errors
 from api.mcp.door import McpDoor
 from api.ports import Dependencies
 from api.problems import ProblemKind
-from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit
 from api.routes import ROUTERS
-from api.security import Gate
+from api.security import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit, Gate
 from api.views.event_streams import EventStreams
 
 MCP_PATH = "/mcp"

@@ -14,7 +14,7 @@ from api.forms import NO_CONTROLS
 from api.ports import Dependencies, Injected
 from api.problems import ProblemKind
 from api.reading.bodies import STRICT, CallerBody, strict
-from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES
+from api.security import BODY_SLACK, MAX_BATCH_BYTES
 from api.views.tasks import result_of_call
 from toolagent.client.batches import collected
 from toolagent.client.failures import BrokenOffError

@@ -13,7 +13,7 @@ from api.forms import NO_CONTROLS
 from api.ports import Calls, Dependencies, Injected, Limits
 from api.problems import ProblemKind
 from api.reading.bodies import CallerBody, strict
-from api.reading.body_limit import BODY_SLACK
+from api.security import BODY_SLACK
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import Caller, CallMode, IdempotencyKey, ToolCall, ToolResult
 from toolagent.contracts.contract import Contract

@@ -11,7 +11,7 @@ from fastapi import Depends
 from pydantic import JsonValue
 from starlette.requests import Request
 
-from api.catalog_ports import Concierge, Registry, Search
+from api.catalog_ports import Registry, Search
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
@@ -36,7 +36,9 @@ from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
 from toolagent.contracts.system import ImStatus
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.contracts.usage import ToolUsage
+from toolagent.contracts.versions import ToolVersions
 from toolagent_service.calls.lanes import Elsewhere
+from toolagent_service.contracts.concierge import Reply
 from toolagent_service.contracts.mcp import McpSession
 from toolagent_service.contracts.mcp_logins import LoginEnd
 
@@ -50,6 +52,18 @@ class NotReadyError(Exception):
 
 class LackingError(NotReadyError):
     """A part is not there that only some tools need; everything else is ready."""
+
+
+class Versions(Registry, Protocol):
+    """Of tools too."""
+
+    async def versions(self, tool_id: str) -> ToolVersions | None: ...
+
+
+class Concierge(Protocol):
+    """`engine.concierge.concierge.Concierge` is one."""
+
+    async def answer(self, message: str, context: Mapping[str, JsonValue] | None = None) -> Reply: ...
 
 
 class Making(Protocol):
@@ -333,7 +347,7 @@ class Dependencies:
     """
 
     client: Calls
-    registry: Registry
+    registry: Versions
     matching: Search
     concierge: Concierge
     routes: Routes

@@ -4,6 +4,7 @@ import asyncio
 import pkgutil
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeAlias
 
 import uvloop
@@ -18,11 +19,7 @@ from workers.settings.whole import Settings, unread, unusable
 
 Command: TypeAlias = Callable[[Settings], Awaitable[int]]
 
-_WITH_ARGUMENTS = {
-    "api": "workers.commands.doors:api_command",
-    "export": "workers.commands.export:export_command",
-}
-"""These say what is done with their arguments, if anything."""
+_MOST_PROCESSES = 64
 
 _COMMANDS = {
     "up": "workers.commands.up:up",
@@ -58,14 +55,14 @@ def main(arguments: list[str]) -> int:
     if any(argument in {"-h", "--help"} for argument in arguments):
         Console().print(_HELP, markup=False, highlight=False)
         return 0
-    if not arguments or (arguments[0] not in _WITH_ARGUMENTS and (len(arguments) != 1 or arguments[0] not in _COMMANDS)):
+    if not arguments or (arguments[0] not in ("api", "export") and (len(arguments) != 1 or arguments[0] not in _COMMANDS)):
         console.print(_USAGE, markup=False)
         return 2
     settings = _settings(console)
     if settings is None:
         return 2
     with paused():
-        command = _command(arguments)
+        command = command_of(arguments)
     if command is None:
         console.print(_USAGE, markup=False)
         return 2
@@ -90,11 +87,19 @@ def _settings(console: Console) -> Settings | None:
     return Settings()
 
 
-def _command(arguments: list[str]) -> Command | None:
-    if arguments[0] in _WITH_ARGUMENTS:
-        told: Callable[[list[str]], Command | None] = pkgutil.resolve_name(_WITH_ARGUMENTS[arguments[0]])
-        return told(arguments[1:])
-    command: Command = pkgutil.resolve_name(_COMMANDS[arguments[0]])
+def command_of(arguments: list[str]) -> Command | None:
+    """None where it takes no such arguments."""
+    match arguments:
+        case ["api"] | ["api", "--processes", "1"]:
+            command: Command = pkgutil.resolve_name("workers.commands.up:api")
+        case ["api", "--processes", number] if number.isdecimal() and 1 < int(number) <= _MOST_PROCESSES:
+            command = partial(pkgutil.resolve_name("workers.commands.doors:doors"), processes=int(number))
+        case ["api", *_]:
+            return None
+        case ["export", *rest]:
+            return pkgutil.resolve_name("workers.commands.export:export_command")(rest)
+        case _:
+            command = pkgutil.resolve_name(_COMMANDS[arguments[0]])
     return command
 
 

@@ -17,13 +17,15 @@ from engine.runtimes.http.runtime import RemoteRuntime
 from engine.runtimes.mcp.remote import RemoteMcpRuntime
 from engine.runtimes.running.door_supervisor import DoorSupervisor
 from engine.runtimes.runtime import AnyRuntime
+from workers.destinations import server_judge, table_destinations
 from workers.host.mcp_servers import logins_of
 from workers.host.sandbox import policy_of
-from workers.parts import CallMaking, Store, builtins_of, server_judge, servers_of, table_destinations
+from workers.parts import CallMaking, builtins_of, servers_of
 from workers.settings.environment import environment
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.state.secrets import SecretSource
+from workers.storage import Store
 from workers.upstreams import McpSide, running_upstreams
 
 

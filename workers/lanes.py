@@ -29,8 +29,8 @@ from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 from toolagent_service.calls.lanes import LaneRefusedError, LaneUnreachableError, door_queue
 from toolagent_service.contracts.lanes import LaneMode
 from toolagent_service.lane_workflow import LaneWorkflow
-from workers.parts import Store
 from workers.settings.whole import Settings
+from workers.storage import Store
 from workers.temporal.host_workers import HEARTBEAT_THROTTLE
 from workflows.calls.call_lane import CallLane
 

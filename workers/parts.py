@@ -23,19 +23,16 @@ from engine.calling.intake import Intake
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import PromptSettlement, QueuedCall
 from engine.calls.admission import Admissions
-from engine.calls.cached_tools import CachedTools, CachedTroubles, RenewedTools
+from engine.calls.cached_tools import RenewedTools
 from engine.calls.call_folders import CallFolders
 from engine.calls.checks.asked import CallLimits, Sources
-from engine.calls.effects.ended import Places, SettledCalls, UsualDurations
+from engine.calls.effects.ended import Places
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
 from engine.calls.lookup import ToolLookup
-from engine.calls.memberships import Memberships
-from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
-from engine.concierge.concierge import Concierge
-from engine.external.fetching import ALLOW_SETTING, TableFetch
+from engine.external.fetching import TableFetch
 from engine.external.reading import TableReader
 from engine.external.tables import Tables
 from engine.groups.account import SessionAccounts
@@ -44,117 +41,43 @@ from engine.knowhub.sync import KnowHubSyncing
 from engine.mcp_servers.logins import McpLogins
 from engine.mcp_servers.looking import ServerLooks
 from engine.mcp_servers.servers import RegisteredServers
-from engine.registry.archives import ProjectArchives
 from engine.registry.catalog import CatalogImport
 from engine.registry.catalog_watch import ImportCatalog
 from engine.registry.export import CatalogExport
-from engine.registry.matching.composites import Composites
-from engine.registry.matching.matching import Matching
-from engine.registry.registry import ToolRegistry
 from engine.registry.tool_files import ToolFolders
 from engine.registry.tool_files_import import ToolFilesImport
-from engine.runtimes.auditing.audit import AuditLog
-from engine.runtimes.builtin import ALIASES, builtin_tools, entries
+from engine.runtimes.builtin import builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.building.containers import BuildContainers
-from engine.runtimes.http.destination import BeforeSending, Destinations, Elsewhere, Judge
 from engine.runtimes.running.supervisor import Supervisor
-from engine.store.call_messages import CallMessages
-from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
-from engine.store.chats import ChatTable
-from engine.store.claims import ClaimTable
-from engine.store.database import Database
-from engine.store.doors import DoorTable
-from engine.store.events import EventTable
-from engine.store.evidence import EvidenceTable
 from engine.store.external_tables import ExternalTableRows
-from engine.store.faults import FaultTable
-from engine.store.files import FileStore
-from engine.store.groups import GroupTable
-from engine.store.hosts import HostTable
-from engine.store.lost_steps import LostStepTable
 from engine.store.mcp_servers import McpServerRows
-from engine.store.mcp_sessions import McpSessionTable
-from engine.store.messages import MessageTable
-from engine.store.model_turns import ModelTurnTable
-from engine.store.production_repairs import ProductionRepairs
-from engine.store.quarantine import QuarantineTable
-from engine.store.routes import RouteTable
-from engine.store.sessions import SessionTable
-from engine.store.task_notes import TaskNoteTable
-from engine.store.tasks import TaskTable
-from engine.store.tool_outcomes import ToolOutcomeTable
-from engine.store.tools import ToolTable
 from engine.store.usage import UsageTable
 from engine.upkeep.hosts.draining import Hosts
 from engine.upkeep.hosts.loop_watch import LoopWatch
-from engine.upkeep.hosts.residents import Residents
 from engine.upkeep.tools.hot_tools import HotTools
 from engine.upkeep.tools.maintenance import HostMaintenance, HostParts
 from engine.upkeep.tools.scheduling import EVICTION, KeepingLimits, Modes, tools_of_sessions
 from toolagent.contracts.lanes import LaneCounts
 from toolagent_service.contracts.lanes import LaneMode
+from workers.destinations import own_ports, table_destinations
 from workers.failures import CannotRun
 from workers.settings.environment import environment
 from workers.settings.hosts import CallSettings, KeepingSettings
 from workers.settings.kept import DatabaseSettings
 from workers.settings.tools import SHIPPED_DATA, CatalogSettings
 from workers.settings.whole import Settings
-from workers.state.content import content_of
 from workers.state.directory import StateDirectory
 from workers.state.mcp_key import state_key_of
 from workers.state.secrets import SecretSource
+from workers.storage import Store
 from workers.temporal.activities import Activities
 from workers.upstreams import McpSide
 
 _RECENT_S = 1.0
 """How old the tool may be that an admitted call is made and settled with: it names its version."""
-
-
-class Store:
-    """The tables, one repository each, on one database."""
-
-    def __init__(self, database: Database, settings: Settings, state: StateDirectory) -> None:
-        self.database = database
-        self.tools = ToolTable(database)
-        self.routes = RouteTable(database, settings.host.host_lease_s)
-        self.hosts = HostTable(database, settings.host.host_lease_s)
-        self.groups = GroupTable(database)
-        self.sessions = SessionTable(database)
-        self.faults = FaultTable(database)
-        self.calls = CallTable(database)
-        self.call_messages = CallMessages(database)
-        self.memberships = Memberships(self.groups, self.sessions, self.calls)
-        self.claims = ClaimTable(database)
-        self.doors = DoorTable(database, settings.host.host_lease_s)
-        self.events = EventTable(database)
-        self.mcp_sessions = McpSessionTable(database)
-        self.content = content_of(database, settings.content, state)
-        self.files = FileStore(database, self.content, state.content, settings.limits.max_file_bytes)
-        self.archives = ProjectArchives(self.files)
-        self.tasks = TaskTable(database)
-        self.notes = TaskNoteTable(database)
-        self.messages = MessageTable(database, self.files)
-        self.outcomes = ToolOutcomeTable(database, self.files)
-        self.turns = ModelTurnTable(database, self.messages)
-        self.chats = ChatTable(database)
-        self.evidence = EvidenceTable(database)
-        self.placements = Placements(state.host or None, settings.calls.bucket_limits, self.hosts, self.routes)
-        self.registry = ToolRegistry(self.tools, self.routes, ALIASES)
-        self.composites = Composites(self.tools, self.groups)
-        self.matching = Matching(self.tools, self.groups, CatalogState(database))
-        self.concierge = Concierge(self.matching, self.tools, self.groups, self.tasks)
-        self.residents = Residents(self.sessions, self.registry)
-        self.cached_tools = CachedTools(self.registry, CatalogState(database))
-        self.repairs = ProductionRepairs(database)
-        self.quarantine = QuarantineTable(database)
-        self.troubles = CachedTroubles(self.repairs, self.quarantine, self.cached_tools)
-        self.durations = UsualDurations()
-        self.settled = SettledCalls()
-        self.lost_steps = LostStepTable(database)
-        self.audit = AuditLog(state.root / "audit")
 
 
 def builtins_of(settings: Settings) -> Mapping[str, BuiltinTool]:
@@ -193,27 +116,7 @@ def servers_of(store: Store, settings: Settings, state: StateDirectory, looks: S
     """Registered MCP servers."""
     keys = SecretSource(environment(), state.root / "secrets")
     rows = McpServerRows(store.database)
-    return RegisteredServers(rows, looks, logins, keys, every_s=settings.tables.mcp_refresh_s, own_ports=_own_ports(settings))
-
-
-def _own_ports(settings: Settings) -> frozenset[int]:
-    return frozenset(port for port in (settings.front.fastapi_port, settings.mcp.mcp_port) if port is not None)
-
-
-def server_judge(settings: Settings) -> Judge:
-    """Where registered MCP servers may be. Raises CannotRun."""
-    try:
-        return Elsewhere(BeforeSending(Destinations(settings.calls.mcp_allow, setting="TOOL_AGENT_MCP_ALLOW")), _own_ports(settings))
-    except ValueError as error:
-        raise CannotRun(str(error)) from error
-
-
-def table_destinations(settings: Settings) -> Destinations:
-    """Where external tables and their tools may be. Raises CannotRun."""
-    try:
-        return Destinations(settings.calls.external_tools_allow, setting=ALLOW_SETTING)
-    except ValueError as error:
-        raise CannotRun(str(error)) from error
+    return RegisteredServers(rows, looks, logins, keys, every_s=settings.tables.mcp_refresh_s, own_ports=own_ports(settings))
 
 
 def catalog_of(

@@ -25,20 +25,19 @@ from toolagent.client.knowhub import KnowHubSyncs
 from toolagent.contracts.records import CatalogFault
 from workers.door_tools import making_of_door
 from workers.failures import CannotRun
-from workers.front.door import bound_socket, never_ended, serving
+from workers.front.door import answering_mcp, bound_socket, never_ended, serving
 from workers.grace import Grace
 from workers.host.hosting import RunningHost, first_of, running_host
 from workers.im import running_im
 from workers.lanes import running_door
-from workers.mcp import answering_mcp
-from workers.parts import Store, builtins_of, doors_of, poster_of
+from workers.parts import builtins_of, doors_of, poster_of
 from workers.ports import url_of
 from workers.settings.kept import ContentSettings, DatabaseSettings
 from workers.settings.temporal import TemporalSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory, open_state, owned_state
 from workers.state.shared_files import require_shared_files
-from workers.storage import opened_store
+from workers.storage import Store, opened_store
 from workers.temporal.access import TemporalAccess, check_temporal, named_temporal, some_temporal
 from workers.temporal.nexus_endpoint import kept_endpoint
 

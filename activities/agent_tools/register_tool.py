@@ -6,7 +6,7 @@ from pydantic import Field, JsonValue
 
 from activities.agent_tools.site import Site
 from activities.agents.tool import AgentTool, Arguments, Used
-from engine.making.workbench.proposals import Proposal
+from engine.making.workbench.proposal import Proposal
 from toolagent.contracts.manifest import SideEffectScope
 from toolagent.contracts.sources import HttpMethod
 from toolagent_service.agents.coding import CODING

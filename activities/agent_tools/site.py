@@ -1,11 +1,20 @@
 """What the tools of the coding role work with."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from engine.making.workbench.bench import Workbench
-from engine.making.workbench.proposals import Judge, Proposals
+from engine.making.workbench.proposal import Judge, Proposal, PutDown
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.task_specs import MakeRuntime
+
+
+class PutsDown(Protocol):
+    """`engine.making.workbench.proposals.Proposals` does; its docstring says what is raised."""
+
+    async def put_down(
+        self, bench: Workbench, own: str, told: Proposal, *, is_there: bool = False, runtime: MakeRuntime | None = None
+    ) -> PutDown: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,5 +32,5 @@ class Site:
     remaining_s: float
     bench: Workbench
     gate: Judge
-    proposals: Proposals
+    proposals: PutsDown
     beat: Progress

@@ -7,7 +7,8 @@ from activities.agent_tools.site import Site
 from activities.agents.role import AgentRole, PendingUse
 from activities.agents.tool import AgentToolRefused, AgentToolUnavailable, Used
 from engine.making.workbench.bench import Workbenches
-from engine.making.workbench.proposals import Judge, Proposals
+from engine.making.workbench.proposal import Judge
+from engine.making.workbench.proposals import Proposals
 from engine.making.workbench.refusal import BenchRefused
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.failures import StartFailed

@@ -33,7 +33,7 @@ def counted(root: Path) -> Mapping[str, int]:
             bool(_SPECIAL.search(line)) for path in special for line in path.read_text("utf-8").splitlines()
         ),
         f"folders of more than {_AT_A_GLANCE} files": len(_crowded(product)),
-        "longest chain of imports": _longest_chain(root),
+        "longest chain of imports": len(longest_chain(root)),
     }
 
 
@@ -63,8 +63,8 @@ def _crowded(product: list[Path]) -> list[Path]:
     return [folder for folder in folders if sum(path.parent == folder and path.stem != "__init__" for path in product) > _AT_A_GLANCE]
 
 
-def _longest_chain(root: Path) -> int:
-    """Modules on the longest way along imports, counting where it begins."""
+def longest_chain(root: Path) -> list[str]:
+    """The modules on the longest way along imports, from where it begins."""
     folders = [root, *(folder for folder in (root / "packages").glob("*/src"))]
     names = [name for name in _PACKAGES if any((folder / name).is_dir() for folder in folders)]
     sys.path[:0] = map(str, folders)
@@ -75,10 +75,11 @@ def _longest_chain(root: Path) -> int:
     sys.setrecursionlimit(10_000)
 
     @cache
-    def depth(module: str) -> int:
-        return 1 + max((depth(other) for other in graph.find_modules_directly_imported_by(module)), default=0)
+    def chain(module: str) -> list[str]:
+        further = [chain(other) for other in graph.find_modules_directly_imported_by(module)]
+        return [module, *max(further, key=len)] if further else [module]
 
-    return max(map(depth, graph.modules))
+    return max(map(chain, graph.modules), key=len)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from engine.runtimes.environments.dependencies import Dependencies, dependencies_of
+from engine.runtimes.environments.dependencies import Dependencies, Script, dependencies_of, locked_dependencies
 from engine.runtimes.environments.failures import ScriptFailure
-from engine.runtimes.environments.paths import Script, find_script
-from engine.runtimes.mcp.programs import locked_dependencies
+from engine.runtimes.environments.paths import find_script
 from engine.store.model_turns import ModelTurnTable
 from engine.store.tasks import TaskTable
 from toolagent.contracts.catalog import ToolEntry

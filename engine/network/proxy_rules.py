@@ -1,7 +1,6 @@
 """Which hosts a sandboxed program may reach, and at which addresses."""
 
-import contextlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
@@ -10,7 +9,6 @@ from engine.network.proxy_refusal import Refused
 from toolagent_service.calls.hosts import host_matches
 
 _MAX_ASKS = 1000
-_MOST_HEARD = 100
 _NAMED = 10
 _FIELD = "securityContext.networkAccess.allowHosts"
 
@@ -90,33 +88,3 @@ def _joined(host: str, port: int) -> str:
 def _listed(patterns: Sequence[str]) -> str:
     more = len(patterns) - _NAMED
     return ", ".join(patterns[:_NAMED]) + (f" and {more} more" if more > 0 else "") or "none"
-
-
-class Refusals:
-    """What the proxy refuses to one server, for its listeners. Refusals without a listener are kept for the next one."""
-
-    def __init__(self) -> None:
-        self._unheard: dict[str, None] = {}
-        self._listening: list[dict[str, None]] = []
-
-    def tell(self, asked: Asked) -> None:
-        if not asked.allowed:
-            for heard in self._listening or [self._unheard]:
-                if len(heard) < _MOST_HEARD:
-                    heard[f"{asked.host}:{asked.port}: {asked.reason}"] = None
-
-    def unheard(self) -> tuple[str, ...]:
-        """Refusals without a listener so far. Returned once."""
-        told, self._unheard = tuple(self._unheard), {}
-        return told
-
-    @contextlib.contextmanager
-    def heard(self) -> Generator[dict[str, None]]:
-        """Grows while the block lasts. Parallel calls both get a refusal."""
-        heard, self._unheard = self._unheard, {}
-        self._listening.append(heard)
-        try:
-            yield heard
-        finally:
-            # By identity: two that heard the same are equal.
-            self._listening = [other for other in self._listening if other is not heard]

@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from api.errors import Refusal
 from api.ports import Limits
-from api.reading.body_limit import BODY_SLACK, DRAINED
 from api.reading.strict_json import parse_json
+from api.security import BODY_SLACK, DRAINED
 from tests.api.conftest import LIMITS, House, browse, with_doors
 
 JSON = {"Content-Type": "application/json"}

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import JsonValue
 
-from api.reading.body_limit import BODY_SLACK, MAX_BATCH_BYTES
+from api.security import BODY_SLACK, MAX_BATCH_BYTES
 from tests.api.conftest import House
 from toolagent.contracts.batches import MAX_BATCH_CALLS, BatchResult
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult

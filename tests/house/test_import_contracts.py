@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.house.counts import longest_chain
+
 HERE = Path(__file__).resolve().parents[2]
 PACKAGES = ("packages/toolagent/src/toolagent", "packages/service/src/toolagent_service")
 SOURCES = (*PACKAGES, "engine", "workflows", "activities", "api", "workers", "tool_agent")
@@ -35,6 +37,9 @@ BREACHES: dict[str, tuple[str, str]] = {
     "api-reads-the-registry": ("api/views", "import engine.store"),
     "pure-core": ("packages/toolagent/src/toolagent/core", "import asyncio"),
 }
+
+LONGEST_CHAIN = 20
+"""Modules: who reads one reads no more than so many others to know what it stands on."""
 
 
 def _contracts() -> dict[str, str]:
@@ -98,3 +103,8 @@ def test_a_room_that_no_contract_names_breaks_that_of_the_rooms_around_it(tree: 
         (tree / folder / "breach.py").write_text('"""A breach."""\n', "utf-8")
     printed = _printed(tree)
     assert set(_broken(printed)) == {"engine", "runtimes", "docker", "making", "upkeep", "workflows", "workers", "api"}, printed
+
+
+def test_no_chain_of_imports_is_longer_than_it_may_be() -> None:
+    chain = longest_chain(HERE)
+    assert len(chain) <= LONGEST_CHAIN, " → ".join(chain)

@@ -21,11 +21,12 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import BuiltinSource
-from workers.parts import Store, catalog_of
+from workers.parts import catalog_of
 from workers.settings.kept import DatabaseSettings
 from workers.settings.tools import CatalogSettings
 from workers.settings.whole import Settings
 from workers.state.directory import owned_state
+from workers.storage import Store
 
 ECHO = ToolEntry(manifest=ToolManifest(tool_id="echo", name="Echo"), sources=(BuiltinSource(handler="echo"),))
 A: dict[str, JsonValue] = {"tool_id": "a", "name": "A"}

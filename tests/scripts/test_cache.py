@@ -12,10 +12,9 @@ import pytest
 import pytest_asyncio
 
 from engine.runtimes.environments.cache import CacheLimits, drop, held, is_marked, keep, mark, reserve, tidy, touch
-from engine.runtimes.environments.dependencies import dependencies_of
+from engine.runtimes.environments.dependencies import Script, dependencies_of
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.environments.indexes import Index
-from engine.runtimes.environments.paths import Script
 from engine.runtimes.folders import entries, seal
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identity import PAYLOAD

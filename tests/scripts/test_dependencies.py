@@ -12,11 +12,10 @@ import pytest
 import pytest_asyncio
 import uv
 
-from engine.runtimes.environments.dependencies import dependencies_of
+from engine.runtimes.environments.dependencies import Script, dependencies_of
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.network import through
-from engine.runtimes.environments.paths import Script
 from engine.runtimes.environments.programs import Program, Programs
 from engine.runtimes.sandbox.egress import Egress
 from tests.parts import installer_of

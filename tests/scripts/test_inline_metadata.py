@@ -7,9 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.runtimes.environments.dependencies import Dependencies, Kind, dependencies_of
+from engine.runtimes.environments.dependencies import Dependencies, Kind, Script, dependencies_of
 from engine.runtimes.environments.failures import ScriptFailure
-from engine.runtimes.environments.paths import Script
 from toolagent.contracts.sources import ScriptLanguage
 
 _PEP = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")

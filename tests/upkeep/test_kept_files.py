@@ -7,6 +7,7 @@ from pathlib import Path
 import structlog
 from sqlalchemy import update
 
+from engine.registry.departures import departures_of
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.hosts import HostClaim, HostTable, database_time
@@ -27,6 +28,7 @@ async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(sqlite_url: s
                 FolderContent(tmp_path / "content"),
                 tmp_path / "spool",
                 Retention(files=timedelta(hours=26), tasks=timedelta(hours=96), chats=timedelta(hours=96)),
+                departures_of(database).forget,
                 every_s=0.01,
             ),
             asyncio.timeout(30),

@@ -2,7 +2,8 @@
 
 import pytest
 
-from workers.commands.doors import api_command, doors
+from workers.__main__ import command_of
+from workers.commands.doors import doors
 from workers.commands.up import api
 from workers.failures import CannotRun
 from workers.settings.kept import DatabaseSettings
@@ -14,12 +15,12 @@ from workers.settings.whole import Settings
     "arguments", [["--processes"], ["--processes", "0"], ["--processes", "-1"], ["--processes", "65"], ["--processes", "2", "3"], ["2"]]
 )
 def test_other_arguments_are_wrong_usage(arguments: list[str]) -> None:
-    assert api_command(arguments) is None
+    assert command_of(["api", *arguments]) is None
 
 
 def test_one_process_needs_no_parent() -> None:
-    assert [api_command([]), api_command(["--processes", "1"])] == [api, api]
-    assert api_command(["--processes", "2"]) not in (None, api)
+    assert [command_of(["api"]), command_of(["api", "--processes", "1"])] == [api, api]
+    assert command_of(["api", "--processes", "2"]) not in (None, api)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from engine.runtimes.failures import NotSent
-from workers.parts import server_judge
+from workers.destinations import server_judge
 from workers.settings.front import FrontSettings, McpSettings
 from workers.settings.hosts import CallSettings
 from workers.settings.whole import Settings

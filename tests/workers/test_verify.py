@@ -15,11 +15,12 @@ from toolagent.contracts.records import StoredFile
 from toolagent.contracts.sources import LocalSource
 from workers.commands.verify import verify
 from workers.failures import CannotRun
-from workers.parts import Store, catalog_of
+from workers.parts import catalog_of
 from workers.settings.kept import StateSettings
 from workers.settings.tools import CatalogSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
+from workers.storage import Store
 
 
 async def pieces(content: bytes) -> AsyncIterator[bytes]:

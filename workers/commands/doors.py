@@ -6,10 +6,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.context import SpawnProcess
 
 import structlog
@@ -18,7 +16,7 @@ from rich.console import Console
 
 from toolagent.validation.checkers import end_checks
 from workers.collector import spare_what_stays
-from workers.commands.up import api, stop_on_signals
+from workers.commands.stopping import stop_on_signals
 from workers.failures import CannotRun
 from workers.front.door import bound_socket
 from workers.logs import configure_logging
@@ -26,8 +24,6 @@ from workers.ports import url_of
 from workers.service import named_address, named_database, running_api
 from workers.settings.whole import Settings
 
-_PROCESSES = "--processes"
-_MOST = 64
 _LAST_S = 20.0
 """For closing connections, lanes and leases, after the grace."""
 
@@ -37,24 +33,13 @@ _CANNOT_RUN = 1
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-def api_command(arguments: Sequence[str]) -> Callable[[Settings], Awaitable[int]] | None:
-    """The command for `[--processes N]`; None when the arguments are something else."""
-    match [*arguments]:
-        case []:
-            return api
-        case [name, number] if name == _PROCESSES and number.isdecimal() and 1 <= int(number) <= _MOST:
-            return api if int(number) == 1 else partial(doors, processes=int(number))
-        case _:
-            return None
-
-
 async def doors(settings: Settings, processes: int) -> int:
     """Run them until a signal comes. Returns the exit code. Raises CannotRun."""
     named_address(settings.temporal)
     if named_database(settings.database).startswith("sqlite"):
         raise CannotRun(
             "Several front doors need PostgreSQL: TOOL_AGENT_DATABASE_URL names SQLite, which one process at a time can write to. "
-            f"Set it to postgresql+asyncpg://…, or leave out {_PROCESSES}."
+            "Set it to postgresql+asyncpg://…, or leave out --processes."
         )
     asked_to_stop = asyncio.Event()
     stop_on_signals(asked_to_stop)

@@ -1,9 +1,6 @@
 """`python -m workers up | worker | api | im`: a process until Ctrl-C."""
 
 import asyncio
-import os
-import signal
-import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -13,15 +10,11 @@ from rich.table import Table
 
 from toolagent.validation.checkers import end_checks
 from workers.collector import spare_what_stays
+from workers.commands.stopping import stop_on_signals
 from workers.service import Running, running_api, running_im_alone, running_service, running_worker
 from workers.settings.whole import Settings
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-_KILLED = 128
-"""A shell's exit code of a program that a signal ended is this and the signal's number."""
 
 
 async def up(settings: Settings) -> int:
@@ -73,27 +66,6 @@ async def _running(title: str, start: Callable[[Settings], AbstractAsyncContextM
             console.print(f"A part of it ended ({broken}); stopping.", style="red", markup=False)
     console.print("Stopped.")
     return 0 if broken is None else 1
-
-
-def stop_on_signals(asked_to_stop: asyncio.Event) -> None:
-    """The first signal asks; a second one ends this process at once, as `kill -9` would, and the guardian ends what is left."""
-    loop = asyncio.get_running_loop()
-
-    def ask() -> None:
-        asked_to_stop.set()
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
-            # Not as an exception: it would be raised in whatever runs, and threads would be waited for.
-            signal.signal(number, _end_at_once)
-
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, ask)
-
-
-def _end_at_once(number: int, _frame: object) -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(_KILLED + number)
 
 
 async def _wait(asked_to_stop: asyncio.Event, running: Running) -> str | None:

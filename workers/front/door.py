@@ -1,4 +1,4 @@
-"""The HTTP server, in the same event loop as everything else."""
+"""The HTTP server, in the same event loop as everything else, and the MCP server, whose sessions end when nobody uses them."""
 
 import asyncio
 import ipaddress
@@ -6,19 +6,29 @@ import logging
 import math
 import socket
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from datetime import timedelta
 
+import structlog
 import uvicorn
+from fastapi import FastAPI
 from starlette.applications import Starlette
 
-from api.app import end_streams
+from api.app import create_mcp_app, end_streams, running_mcp
+from engine.store.mcp_sessions import McpSessionTable
+from engine.upkeep.rounds import repeated
+from toolagent.core.failures import StoreUnavailableError
 from workers.failures import CannotRun
 from workers.front.http_head import BoundedHead
 from workers.grace import Grace
 from workers.ports import listen
 from workers.settings.front import FrontSettings
+from workers.settings.whole import Settings
 
 _SHUTDOWN_S = 3
+_SWEEP_S = 60.0
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class _Server(uvicorn.Server):
@@ -73,6 +83,31 @@ async def serving(app: Starlette, listener: socket.socket, grace: Grace) -> Asyn
             await _close_waiting(server)
             await task
         listener.close()
+
+
+@asynccontextmanager
+async def answering_mcp(app: FastAPI, table: McpSessionTable, settings: Settings, grace: Grace) -> AsyncGenerator[None]:
+    """Until the block ends. Raises CannotRun when its own port is taken."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(running_mcp(app))
+        await stack.enter_async_context(_swept(table, timedelta(seconds=settings.mcp.mcp_session_idle_s)))
+        port = settings.mcp.mcp_port
+        if port is not None and port != settings.front.fastapi_port:
+            listener = listen(settings.front.fastapi_host, port, "TOOL_AGENT_MCP_PORT")
+            stack.callback(listener.close)
+            await stack.enter_async_context(serving(create_mcp_app(app), listener, grace))
+        yield
+
+
+def _swept(table: McpSessionTable, idle: timedelta) -> AbstractAsyncContextManager[None]:
+    async def sweep() -> None:
+        try:
+            if closed := await table.expire(idle):
+                _log.info("mcp_sessions_closed", sessions=closed, reason="nobody used them")
+        except StoreUnavailableError as error:
+            _log.info("mcp_sessions_not_swept", reason=str(error))
+
+    return repeated(sweep, _SWEEP_S, "sweep of MCP sessions")
 
 
 async def never_ended() -> None:

@@ -16,8 +16,8 @@ from toolagent.client.making import Making
 from toolagent.contracts.task_specs import MakeLimits
 from toolagent_service.agents.model_cost import limits_for
 from toolagent_service.contracts.agent import AgentLimits, AgentRequest
-from workers.parts import Store
 from workers.settings.chats import ChatSettings
+from workers.storage import Store
 
 _PROMPT = "service"
 

@@ -41,11 +41,12 @@ from workers.host.making import repairs_of, running_making, running_sampling
 from workers.host.mcp_servers import logins_of, mcp_servers_of, noticing, strays_of, watched_servers
 from workers.host.runtimes import running_runtimes
 from workers.nexus import NexusOperations
-from workers.parts import Store, activities_of, builtins_of, catalog_of, maintenance_of, tables_of
+from workers.parts import activities_of, builtins_of, catalog_of, maintenance_of, tables_of
 from workers.settings.kept import ContentSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.state.shared_files import require_shared_files
+from workers.storage import Store
 from workers.temporal.host_workers import WorkerPool, running_workers
 from workers.temporal.maintain_schedule import MaintainSchedule, kept_schedule
 from workers.upstreams import McpSide, running_upstreams

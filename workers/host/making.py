@@ -60,12 +60,12 @@ from workers.host.chats import chats_of
 from workers.host.cloning import cloner_of
 from workers.host.dependencies import dependency_policy_of
 from workers.host.runtimes import HostRuntimes
-from workers.parts import Store
 from workers.settings.making import CodingSettings, ModelSettings
 from workers.settings.tools import SHIPPED_DATA, CatalogSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
-from workers.temporal.host_workers import MakingActivities
+from workers.storage import Store
+from workers.temporal.activities import MakingActivities
 from workers.temporal.session_workflows import SessionWorkflows
 from workers.temporal.workflow_ends import WorkflowEnds
 
@@ -133,15 +133,36 @@ async def running_making(
         openings = Openings(models, transcript)
         service, chats = chats_of(store, settings.chats, client, models, openings)
         coding = CodingRole(benches, gate, Proposals(gate, locks, candidates, registration.is_anothers), Subjects(store.tasks))
+        limit = settings.coding.max_coding_tasks
+        follow = FollowTask(TaskStates(store.tasks, store.hosts, state.host, most=limit, is_open=lambda: intake.is_open))
+        make = MakeTool(maker, TaskLog(store.tasks, store.notes, store.events))
+        brief = BriefAgent(openings, coding, _allowed(settings.coding))
+        roles = (coding, service)
+        models_turn = (AskModel(models, transcript, roles).ask_model, UseTool(transcript, roles).use_tool)
         yield MakingActivities(
-            FollowTask(
-                TaskStates(store.tasks, store.hosts, state.host, most=settings.coding.max_coding_tasks, is_open=lambda: intake.is_open)
+            local=(
+                follow.enter_stage,
+                follow.end_task,
+                follow.find_host,
+                chats.recall_chat,
+                chats.begin_turn,
+                chats.end_turn,
+                chats.announce_task,
+                chats.rest_chat,
             ),
-            MakeTool(maker, TaskLog(store.tasks, store.notes, store.events)),
-            BriefAgent(openings, coding, _allowed(settings.coding)),
-            AskModel(models, transcript, (coding, service)),
-            UseTool(transcript, (coding, service)),
-            chats,
+            chats=(*models_turn, chats.await_task),
+            asked=(follow.await_slot,),
+            steps=(
+                make.inspect_task,
+                make.diagnose,
+                make.lay_out,
+                make.build_candidate,
+                make.verify_candidate,
+                make.register_candidate,
+                make.clear_task,
+                brief.brief_agent,
+                *models_turn,
+            ),
         )
 
 

@@ -24,13 +24,15 @@ from engine.store.mcp_logins import McpLoginRows
 from engine.store.secret_mentions import SecretMentions
 from toolagent.contracts.records import CatalogFault
 from toolagent.core.failures import StoreUnavailableError
+from workers.destinations import server_judge
 from workers.host.runtimes import HostRuntimes
-from workers.parts import Store, server_judge, servers_of
+from workers.parts import servers_of
 from workers.settings.environment import environment
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.state.mcp_key import state_key_of
 from workers.state.secrets import SecretSource
+from workers.storage import Store
 
 _AGAIN_S = 10.0
 

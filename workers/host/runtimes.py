@@ -26,11 +26,11 @@ from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identity import Identity
 from engine.upkeep.removal.environments import tidied
 from toolagent.contracts.sandbox import SandboxPolicy
+from workers.destinations import server_judge, table_destinations
 from workers.failures import CannotRun
 from workers.host.containers import closed_containers, docker_settings, lasting_names
 from workers.host.sandbox import identities, policy_of, sandbox_of
 from workers.host.scripts import Tooling, judging, script_service, tooling_of
-from workers.parts import server_judge, table_destinations
 from workers.settings.environment import environment
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory

@@ -1,5 +1,6 @@
-"""What a host does for calls, as the workers of Temporal are given it."""
+"""What a host does, as the workers of Temporal are given it."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from activities.admit import Admit
@@ -28,3 +29,15 @@ class Activities:
     sessions: GroupSessions
     maintain: Maintain
     knowhub: SyncKnowHub
+
+
+@dataclass(frozen=True, slots=True)
+class MakingActivities:
+    """What this host does for tasks that make tools, and for conversations, by where it is asked for."""
+
+    local: Sequence[Callable[..., object]]
+    """Steps of workflows that take milliseconds."""
+    chats: Sequence[Callable[..., object]]
+    asked: Sequence[Callable[..., object]]
+    """By any host: for leave to begin."""
+    steps: Sequence[Callable[..., object]]

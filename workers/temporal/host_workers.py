@@ -4,26 +4,19 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 
 from temporalio.client import Client
 from temporalio.worker import PollerBehaviorSimpleMaximum, Worker, WorkerTuner
 
-from activities.ask_model import AskModel
-from activities.brief_agent import BriefAgent
-from activities.chats import Chats
-from activities.follow_task import FollowTask
 from activities.look_at_call import LookAtCall
-from activities.make_tool import MakeTool
-from activities.use_tool import UseTool
 from api.ports import NotReadyError
 from engine.calling.intake import Intake
 from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
 from toolagent_service import step_names
 from workers.grace import Grace
-from workers.temporal.activities import Activities
+from workers.temporal.activities import Activities, MakingActivities
 from workers.temporal.connection import shows_outcomes
 from workers.temporal.slots import tuner_of
 from workflows.calls.call_lane import CallLane
@@ -76,18 +69,6 @@ _CHAT_SLOTS = 64
 """Models are waited for, and functions take milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class MakingActivities:
-    """What this host can do for tasks that make tools."""
-
-    follow: FollowTask
-    make: MakeTool
-    brief: BriefAgent
-    ask: AskModel
-    use: UseTool
-    chats: Chats
-
-
 class WorkerPool:
     """The running workers, as one thing that is well or not."""
 
@@ -125,22 +106,8 @@ async def running_workers(
     Calls that any host may take are asked for while the intake is open. Those that wait for this host were placed before it closed.
     """
     call = [activities.call.call_tool]
-    notes = [making.follow.enter_stage, making.follow.end_task, making.follow.find_host]
-    groups, chats = activities.sessions, making.chats
-    talk = [chats.recall_chat, chats.begin_turn, chats.end_turn, chats.announce_task, chats.rest_chat]
-    maintain = activities.maintain
+    groups, maintain = activities.sessions, activities.maintain
     sessions = [groups.open_session, groups.note_session, groups.list_launches, groups.pin_versions, groups.find_group]
-    make = making.make
-    steps = [
-        make.inspect_task,
-        make.diagnose,
-        make.lay_out,
-        make.build_candidate,
-        make.verify_candidate,
-        make.register_candidate,
-        make.clear_task,
-    ]
-    steps += [making.brief.brief_agent, making.ask.ask_model, making.use.use_tool]
     outcomes = [OutcomeInterceptor()] if await shows_outcomes(client) else []
     look = LookAtCall(ToolAgentClient(client)).look_at_call
     with ThreadPoolExecutor(2, thread_name_prefix="workflow") as executor:
@@ -155,9 +122,8 @@ async def running_workers(
                     activities.settle.settle,
                     look,
                     *call,
-                    *notes,
                     *sessions,
-                    *talk,
+                    *making.local,
                     maintain.list_live_hosts,
                 ],
                 nexus_service_handlers=[nexus],
@@ -182,11 +148,9 @@ async def running_workers(
             _activity_worker(
                 client, step_names.MAINTAIN_QUEUE, [maintain.maintain_service, activities.knowhub.sync_knowhub], _MAINTAIN_SLOTS
             ),
-            _activity_worker(
-                client, step_names.CHATS_QUEUE, [making.ask.ask_model, making.use.use_tool, chats.await_task], _CHAT_SLOTS, grace
-            ),
-            _activity_worker(client, names.MAKING_QUEUE, [making.follow.await_slot], _SLOT_ASKERS),
-            _activity_worker(client, step_names.making_queue(host), steps, _MAKING_SLOTS, grace),
+            _activity_worker(client, step_names.CHATS_QUEUE, making.chats, _CHAT_SLOTS, grace),
+            _activity_worker(client, names.MAKING_QUEUE, making.asked, _SLOT_ASKERS),
+            _activity_worker(client, step_names.making_queue(host), making.steps, _MAKING_SLOTS, grace),
             *(_activity_worker(client, bucket, call, tuner_of(slots, intake), grace) for bucket, slots in buckets.items()),
             *(_activity_worker(client, f"{host}/{bucket}", call, slots, grace) for bucket, slots in buckets.items()),
         ]

@@ -2,9 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -21,11 +19,11 @@ from engine.making.uv.locking import ProjectLocks, pinned
 from engine.making.workbench.bench import Workbench
 from engine.making.workbench.finishing import finished
 from engine.making.workbench.places import Area, place_of
+from engine.making.workbench.proposal import Judge, Proposal, PutDown
 from engine.making.workbench.refusal import BenchRefused
 from engine.registry.archives import NotPackedError
-from engine.runtimes.environments.dependencies import Kind, dependencies_of
+from engine.runtimes.environments.dependencies import Kind, Script, dependencies_of
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.paths import Script
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.backend_runtimes import BackendRuntime
@@ -33,10 +31,10 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import DockerSource, HttpMethod, LocalSource, ScriptLanguage
+from toolagent.contracts.sources import DockerSource, LocalSource, ScriptLanguage
 from toolagent.contracts.task_specs import MakeRuntime
 from toolagent.validation.schemas import schema_faults
-from toolagent_service.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind
+from toolagent_service.contracts.dependency_policy import DependencyRefusal, RefusalKind
 
 _MAIN = "main.py"
 _DOCKERFILE = "Dockerfile"
@@ -45,34 +43,6 @@ _OTHER_LISTS = frozenset({"uv.lock", "poetry.lock", "requirements.txt", _LOCK, f
 """Lists of dependencies that the gate has not seen; what is installed is said by the lock alone."""
 
 _FAULTS_TOLD = 5
-
-
-class Judge(Protocol):
-    """`DependencyGate` is one."""
-
-    async def judge(self, requirements: Sequence[str]) -> tuple[DependencyVerdict, ...]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """As the model says it; `manifest` is what it says of the tool itself, in the fields of a `ToolManifest`."""
-
-    tool_id: str
-    is_docker: bool
-    host_dir: str | None
-    container_id: str | None
-    internal_port: int
-    endpoint_path: str
-    http_method: HttpMethod
-    manifest: dict[str, object] = field(default_factory=dict[str, object])
-
-
-@dataclass(frozen=True, slots=True)
-class PutDown:
-    """`file_id` names the candidate in the content store."""
-
-    file_id: str
-    runtime: BackendRuntime
 
 
 class Proposals:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
-from engine.network.proxy_rules import Refusals
+from engine.network.proxy_rules import Asked
 from engine.runtimes.auditing.audit import Audit
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.runtime import ToolRequest
@@ -20,6 +20,37 @@ from toolagent.core.calls.masking import masked_caller, masked_command, masked_p
 
 Told: TypeAlias = dict[str, object]
 """Fields of an AuditEntry."""
+_MOST_HEARD = 100
+
+
+class Refusals:
+    """What the proxy refuses to one server, for its listeners. Refusals without a listener are kept for the next one."""
+
+    def __init__(self) -> None:
+        self._unheard: dict[str, None] = {}
+        self._listening: list[dict[str, None]] = []
+
+    def tell(self, asked: Asked) -> None:
+        if not asked.allowed:
+            for heard in self._listening or [self._unheard]:
+                if len(heard) < _MOST_HEARD:
+                    heard[f"{asked.host}:{asked.port}: {asked.reason}"] = None
+
+    def unheard(self) -> tuple[str, ...]:
+        """Refusals without a listener so far. Returned once."""
+        told, self._unheard = tuple(self._unheard), {}
+        return told
+
+    @contextlib.contextmanager
+    def heard(self) -> Generator[dict[str, None]]:
+        """Grows while the block lasts. Parallel calls both get a refusal."""
+        heard, self._unheard = self._unheard, {}
+        self._listening.append(heard)
+        try:
+            yield heard
+        finally:
+            # By identity: two that heard the same are equal.
+            self._listening = [other for other in self._listening if other is not heard]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from enum import Enum, auto
 from pathlib import Path
 
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.paths import Script
 from engine.runtimes.environments.pythons import minor_of
 from toolagent.contracts.sources import ScriptLanguage
 
@@ -20,6 +19,7 @@ PYTHON_VERSION = ".python-version"
 
 _MAX_FILE_BYTES = 16 * 1_048_576
 _NPM_LOCK = "package-lock.json"
+_PYTHON_LOCKS = ("requirements.lock", "uv.lock")
 _OPENS = "# /// script"
 _ANY_OPENS = re.compile(r"# /// [a-zA-Z0-9-]+")
 _CLOSES = "# ///"
@@ -42,6 +42,18 @@ class Kind(Enum):
 
 
 _LOCKED = frozenset({Kind.INLINE_LOCK, Kind.REQUIREMENTS_LOCK, Kind.UV_LOCK, Kind.NPM_LOCK, Kind.BUN_LOCK})
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """`file` is absolute and is no link, nor is a folder between it and its root; `path` is how it is called below the root."""
+
+    file: Path
+    path: str
+
+    @property
+    def folder(self) -> Path:
+        return self.file.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +100,19 @@ def dependencies_of(script: Script, language: ScriptLanguage) -> Dependencies:
     except OSError as error:
         message = f"What {script.path!r} depends on cannot be read: {error.strerror}: {Path(str(error.filename)).name}."
         raise ScriptFailure(ScriptErrorKind.DEPENDENCY, message) from error
+
+
+def locked_dependencies(project: Path) -> Dependencies | None:
+    """What a project locks that is started by a command; None where it locks nothing, and has to do with what the machine has. Blocks.
+
+    Raises ScriptFailure.
+    """
+    for name in _PYTHON_LOCKS:
+        if (project / name).is_file():
+            # The file names the folder: a command has no script of its own, whose metadata would go before.
+            return dependencies_of(Script(project / name, name), ScriptLanguage.PYTHON)
+    node = dependencies_of(Script(project / "package.json", "package.json"), ScriptLanguage.NODEJS)
+    return node if node.kind is Kind.NPM_LOCK else None
 
 
 def _python(script: Script) -> tuple[Kind, Iterable[str], dict[str, bytes]]:

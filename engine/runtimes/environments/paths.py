@@ -3,25 +3,13 @@
 import os
 import stat
 import unicodedata
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from engine.runtimes.environments.dependencies import Script
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 
 _LONGEST = 1024
 _SHOWN = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """`file` is absolute and is no link, nor is a folder between it and its root; `path` is how it is called below the root."""
-
-    file: Path
-    path: str
-
-    @property
-    def folder(self) -> Path:
-        return self.file.parent
 
 
 def find_script(root: Path, path: str) -> Script:

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.network.proxy_rules import Refusals
 from engine.runtimes.auditing.audit import Audit, NoAudit
-from engine.runtimes.auditing.call_audit import Audited
+from engine.runtimes.auditing.call_audit import Audited, Refusals
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments
 from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.failures import StartFailed
+from engine.runtimes.local.launched import Launched
 from engine.runtimes.process.box import Box, LevelUnavailable, Mount
-from engine.runtimes.process.processes import Launcher, Process
+from engine.runtimes.process.processes import Launcher
 from engine.runtimes.projects import Projects, data_folder, project_of
 from engine.runtimes.runtime import Progress
-from engine.runtimes.sandbox.egress import Egress, Opening, SandboxNetwork
+from engine.runtimes.sandbox.egress import Egress, Opening
 from engine.runtimes.sandbox.sandbox import Grant, Sandbox, run_name
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
@@ -70,17 +70,6 @@ class BoxedRun:
     port: int | None = None
     variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     stdio: tuple[int, int] | None = None
-
-
-@dataclass(slots=True)
-class Launched:
-    """A program that was launched, and all that ends with it. `calls` are those that it answers now."""
-
-    process: Process
-    way: SandboxNetwork
-    stack: contextlib.AsyncExitStack
-    audited: Audited
-    calls: int = 0
 
 
 class BoxedRuns:

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.runtimes.environments.dependencies import Dependencies, Kind, dependencies_of
+from engine.runtimes.environments.dependencies import Dependencies, Kind, Script, dependencies_of
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments
 from engine.runtimes.environments.failures import ScriptFailure
-from engine.runtimes.environments.paths import Script
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.process.box import Mount
 from engine.runtimes.runtime import Progress

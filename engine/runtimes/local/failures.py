@@ -2,25 +2,10 @@
 
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.http.readiness import Unhealthy
-from engine.runtimes.process.box import UNCOUNTED
-from engine.runtimes.process.processes import Process, exit_text
+from engine.runtimes.process.processes import Process, came_to, exit_text
 from toolagent.contracts.calls import ErrorType
 
 _TOLD_LINES = 20
-
-
-def came_to(process: Process) -> str:
-    """Which of its limits it came to, or that it never ran, as a half sentence."""
-    ending = process.ending
-    said = {
-        "its sandbox could not be set up": not ending.was_set_up,
-        "out of memory": ending.out_of_memory,
-        f"it made {UNCOUNTED}": ending.disk_hidden,
-        "its disk was full": ending.disk_full and not ending.disk_hidden,
-        "it could start no more processes": ending.processes_refused,
-    }
-    told = [text for text, is_so in said.items() if is_so]
-    return f" ({', '.join(told)})" if told else ""
 
 
 async def exited(process: Process, tool_id: str) -> StartFailed:

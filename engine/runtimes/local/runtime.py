@@ -13,11 +13,12 @@ from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.own_servers import own_target
 from engine.runtimes.http.readiness import IDLE_ASK_S, Exited, NotOurs, Ready, Unhealthy, await_ready, is_idle, vitals_of
 from engine.runtimes.http.remote_keys import Secrets
-from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
+from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, LocalSettings, Sandboxing
 from engine.runtimes.local.environments import local_program
-from engine.runtimes.local.failures import came_to, exited, unhealthy
+from engine.runtimes.local.failures import exited, unhealthy
+from engine.runtimes.local.launched import Launched
 from engine.runtimes.process.launching import launched
-from engine.runtimes.process.processes import Launcher, exit_text
+from engine.runtimes.process.processes import Launcher, came_to, exit_text
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import Progress, Running, ToolRequest, Vitals
 from engine.runtimes.variables import variables_of

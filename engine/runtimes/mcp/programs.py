@@ -5,21 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine.runtimes.environments.dependencies import Dependencies, Kind, dependencies_of
+from engine.runtimes.environments.dependencies import locked_dependencies
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments
 from engine.runtimes.environments.failures import ScriptFailure
-from engine.runtimes.environments.paths import Script
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.local.boxed_runs import BoxedRuns
 from engine.runtimes.local.environments import project_environment, require_main
 from engine.runtimes.process.box import Mount
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.sources import McpSource, ScriptLanguage
+from toolagent.contracts.sources import McpSource
 
 _MAIN = "main.py"
-_PYTHON_LOCKS = ("requirements.lock", "uv.lock")
-_NODE = "package.json"
 _PYTHONS = ("python", "python3")
 _SYSTEM_PATH = "/usr/bin:/bin"
 
@@ -65,19 +62,6 @@ def _of_the_machine(source: McpSource, tool_id: str, environments: ScriptEnviron
         message = f"The mcp source of {tool_id!r} names no server: give it `url`, `host_dir`, or `command`."
         raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"field": "url"})
     return _found(source.command, None, None, environments)
-
-
-def locked_dependencies(project: Path) -> Dependencies | None:
-    """What a project locks that is started by a command; None where it locks nothing, and has to do with what the machine has. Blocks.
-
-    Raises ScriptFailure.
-    """
-    for name in _PYTHON_LOCKS:
-        if (project / name).is_file():
-            # The file names the folder: a command has no script of its own, whose metadata would go before.
-            return dependencies_of(Script(project / name, name), ScriptLanguage.PYTHON)
-    node = dependencies_of(Script(project / _NODE, _NODE), ScriptLanguage.NODEJS)
-    return node if node.kind is Kind.NPM_LOCK else None
 
 
 def _found(command: tuple[str, ...], project: Path | None, environment: Environment | None, known: ScriptEnvironments) -> ServerProgram:

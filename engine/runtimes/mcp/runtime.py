@@ -13,8 +13,9 @@ from engine.runtimes.failures import StartFailed
 from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets
-from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, Launched, LocalSettings, Sandboxing
+from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, LocalSettings, Sandboxing
 from engine.runtimes.local.failures import exited
+from engine.runtimes.local.launched import Launched
 from engine.runtimes.mcp.oauth.logins import Logins
 from engine.runtimes.mcp.offers import server_name
 from engine.runtimes.mcp.pipes import Pipes, over_pipes

@@ -5,10 +5,9 @@ import contextlib
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
-from engine.runtimes.local.boxed_runs import Launched
-from engine.runtimes.local.failures import came_to
+from engine.runtimes.local.launched import Launched
 from engine.runtimes.mcp.session import Session
-from engine.runtimes.process.processes import exit_text
+from engine.runtimes.process.processes import came_to, exit_text
 from engine.runtimes.runtime import Running, ToolRequest
 
 _TOLD_LINES = 20

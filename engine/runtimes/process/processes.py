@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.runtimes.process.box import Ending, Prepared
+from engine.runtimes.process.box import UNCOUNTED, Ending, Prepared
 from engine.runtimes.process.child import Child
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.output import Output, Stream
@@ -123,6 +123,20 @@ class Process:
         with contextlib.suppress(OSError):  # a full disk, or the state directory is gone
             account.unlink(missing_ok=True)  # file systems wait for the disk when a file that was emptied is closed
             account.write_text("\n".join(parts), encoding="utf-8")
+
+
+def came_to(process: Process) -> str:
+    """Which of its limits it came to, or that it never ran, as a half sentence."""
+    ending = process.ending
+    said = {
+        "its sandbox could not be set up": not ending.was_set_up,
+        "out of memory": ending.out_of_memory,
+        f"it made {UNCOUNTED}": ending.disk_hidden,
+        "its disk was full": ending.disk_full and not ending.disk_hidden,
+        "it could start no more processes": ending.processes_refused,
+    }
+    told = [text for text, is_so in said.items() if is_so]
+    return f" ({', '.join(told)})" if told else ""
 
 
 class Launcher:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
+from engine.runtimes.environments.dependencies import Script
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
-from engine.runtimes.environments.paths import Script
 from engine.runtimes.process.box import Mount
 from toolagent.contracts.sandbox import Difference, SandboxGrant
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from engine.runtimes.environments.dependencies import Dependencies
+from engine.runtimes.environments.dependencies import Dependencies, Script
 from engine.runtimes.environments.environments import Environment
-from engine.runtimes.environments.paths import Script
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.process.box import Box, Mount
 from engine.runtimes.sandbox.sandbox import run_name

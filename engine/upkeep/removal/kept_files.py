@@ -1,5 +1,6 @@
 """Removes files that nothing needs any more, old tasks, sessions and chats, and hosts that never came back."""
 
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -7,7 +8,6 @@ from pathlib import Path
 
 import structlog
 
-from engine.registry.departures import departures_of
 from engine.store.content.store import ContentStore
 from engine.store.content_sweep import Swept, sweep_files
 from engine.store.database import Database
@@ -30,14 +30,18 @@ class Retention:
 
 
 def sweeping_files(
-    database: Database, content: ContentStore, spool: Path, retention: Retention, every_s: float = _EVERY_S
+    database: Database,
+    content: ContentStore,
+    spool: Path,
+    retention: Retention,
+    forget_hosts: Callable[[], Awaitable[Iterable[str]]],
+    every_s: float = _EVERY_S,
 ) -> AbstractAsyncContextManager[None]:
     """Now and every hour until the block ends."""
-    departures = departures_of(database)
 
     async def sweep() -> None:
         try:
-            for host in await departures.forget():
+            for host in await forget_hosts():
                 _log.info("forgot_host", host=host, with_it="the tools that only its catalog had")
             await _forget_old(database, retention)
             swept = await sweep_files(database, content, spool, retention.files)

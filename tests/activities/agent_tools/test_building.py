@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from activities.use_tool import shown
 from engine.making.workbench.places import WORK
-from engine.making.workbench.proposals import Proposal
+from engine.making.workbench.proposal import Proposal
 from tests.activities.agent_tools.conftest import OWN, TASK, Agent
 from toolagent.contracts.sources import LocalSource
 

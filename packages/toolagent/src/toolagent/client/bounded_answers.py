@@ -95,6 +95,8 @@ class _SyncStream(httpx.SyncByteStream):
 def _bounded(response: httpx.Response, max_bytes: int | None, *, keeps_unknown: bool = False) -> BoundedBody | None:
     if "content-encoding" in response.headers:
         response.extensions[AS_SENT] = response.headers.copy()
+    elif max_bytes is None and not response.has_redirect_location:
+        return None
     is_unbounded = response.is_success and response.request.extensions.get("is_unbounded")
     return bounded_body(
         response.headers,

@@ -9,10 +9,18 @@ from toolagent.contracts.sources.docker import DockerSource
 from toolagent.contracts.sources.local import LocalSource
 from toolagent.contracts.sources.login import Login
 from toolagent.contracts.sources.mcp import McpHints, McpSource, Revision
-from toolagent.contracts.sources.over_http import BodyEncoding, HttpMethod, HttpSource, ParameterStyle
 from toolagent.contracts.sources.remote import Envelope, RemoteSource
 from toolagent.contracts.sources.script import ScriptSource
-from toolagent.contracts.sources.source import PackedSource, ScriptLanguage, Source, Traits
+from toolagent.contracts.sources.source import (
+    BodyEncoding,
+    HttpMethod,
+    HttpSource,
+    PackedSource,
+    ParameterStyle,
+    ScriptLanguage,
+    Source,
+    Traits,
+)
 
 __all__ = [
     "BodyEncoding",

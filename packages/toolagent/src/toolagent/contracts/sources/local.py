@@ -6,8 +6,7 @@ from pydantic import Field
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.sources.login import Login
-from toolagent.contracts.sources.over_http import HttpSource
-from toolagent.contracts.sources.source import Environment, PackedSource, ScriptLanguage, SharedProcess, Traits
+from toolagent.contracts.sources.source import Environment, HttpSource, PackedSource, ScriptLanguage, SharedProcess, Traits
 
 __all__ = ["LocalSource"]
 

@@ -7,8 +7,7 @@ from pydantic import Field, JsonValue, model_validator
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import SecretName
-from toolagent.contracts.sources.over_http import HttpSource
-from toolagent.contracts.sources.source import Traits, WithoutUser
+from toolagent.contracts.sources.source import HttpSource, Traits, WithoutUser
 
 __all__ = ["Envelope", "RemoteSource"]
 

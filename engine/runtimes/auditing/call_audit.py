@@ -20,6 +20,7 @@ from toolagent.core.calls.masking import masked_caller, masked_command, masked_p
 
 Told: TypeAlias = dict[str, object]
 """Fields of an AuditEntry."""
+
 _MOST_HEARD = 100
 
 

@@ -8,6 +8,7 @@ import importlib.util
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
@@ -15,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import threadpoolctl
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType] - paths of any kind, and the result is checked
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 
-from engine.registry.matching.words import chinese_words, is_empty, telling_words
+from engine.registry.matching.words import HAN, chinese_words, is_empty, telling_words
 
 Rows: TypeAlias = npt.NDArray[np.float32]
 
@@ -30,6 +31,8 @@ _ASIDE = re.compile(r"\([^)]*\)|\[[^]]*\]|CL:.*")
 _LATIN = re.compile("[a-z]+")
 _GRAMMAR = frozenset(["sth", "sb", "etc", "variant", "used", "old", "form", "abbr", "also", "see", "lit", "fig", "tw", "pr", "coll", "esp"])
 _DEFINITION = 6
+_PIECES = re.compile(f"{HAN.pattern}| *[^ {HAN.pattern[1:-1]}]+| +")
+"""What no token goes beyond: ten thousand texts have half a million of them, but few are different."""
 
 
 class _Token(Protocol):
@@ -52,6 +55,8 @@ class Vectors:
         folder = _folder_of("wordllama")
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizers/l2_supercat_tokenizer_config.json"))
         self._tokenizer.no_padding()
+        # It would begin every piece of a text as if a space were before it.
+        self._tokenizer.normalizer = normalizers.Replace(" ", "▁")
         weights: npt.NDArray[np.float16] = load_file(folder / "weights/l2_supercat_256.safetensors")["embedding.weight"]
         # Twice the memory, and sums that take a fifth of the time.
         self._weights = weights.astype(np.float32)
@@ -82,10 +87,14 @@ class Vectors:
 
     def _embedded(self, texts: Sequence[str]) -> Rows:
         """Means of the rows of their tokens, of length 1; zeros for an empty text."""
+        cut: list[list[str]] = [_PIECES.findall(f" {text}") if text else [] for text in texts]
+        numbers = {piece: number for number, piece in enumerate(dict.fromkeys(chain.from_iterable(cut)))}
+        encoded = self._tokenizer.encode_batch_fast([*numbers], add_special_tokens=False)
+        of_pieces = np.array([self._weights[piece.ids].sum(axis=0) for piece in encoded])
         rows = np.zeros((len(texts), self._weights.shape[1]), np.float32)
-        for at, encoded in enumerate(self._tokenizer.encode_batch_fast([*texts], add_special_tokens=False)):
-            if encoded.ids:
-                rows[at] = self._weights[encoded.ids].sum(axis=0)
+        for row, pieces in zip(rows, cut, strict=True):
+            if pieces:
+                np.add.reduce(of_pieces.take([numbers[piece] for piece in pieces], axis=0), axis=0, out=row)
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
     def _explained(self, word: str) -> tuple[str, ...]:

@@ -72,27 +72,27 @@ class Vectors:
     def change(self, gone: Iterable[str], new: Sequence[tuple[str, str]]) -> None:
         left = {*gone, *(tool_id for tool_id, _ in new)}
         kept = [at for at, tool_id in enumerate(self._ids) if tool_id not in left]
-        rows = self._embedded([summary for _, summary in new])
+        rows = self._embedded([_PIECES.findall(f" {summary}") if summary else [] for _, summary in new])
         self._ids = [*(self._ids[at] for at in kept), *(tool_id for tool_id, _ in new)]
         self._rows = np.concatenate((self._rows[kept], rows))
         self._signs = _signs(self._rows)
 
     def search(self, text: str, limit: int) -> list[str]:
-        (asked,) = self._embedded([" ".join((*telling_words(text), *self.glosses(text)))])
+        words = " ".join((*telling_words(text), *self.glosses(text)))
+        (asked,) = self._embedded([[f" {words}"] if words else []])
         differing = np.bitwise_count(self._signs ^ _signs(asked[None, :])).sum(axis=1, dtype=np.uint16)
         near = np.argpartition(differing, _LOOKED_AT)[:_LOOKED_AT] if len(differing) > _LOOKED_AT else np.arange(len(differing))
         alike = self._rows[near] @ asked
         best = np.argsort(-alike)[:limit]
         return [self._ids[near[at]] for at in best if alike[at] >= _FAR]
 
-    def _embedded(self, texts: Sequence[str]) -> Rows:
-        """Means of the rows of their tokens, of length 1; zeros for an empty text."""
-        cut: list[list[str]] = [_PIECES.findall(f" {text}") if text else [] for text in texts]
-        numbers = {piece: number for number, piece in enumerate(dict.fromkeys(chain.from_iterable(cut)))}
+    def _embedded(self, texts: Sequence[Sequence[str]]) -> Rows:
+        """Of texts in pieces: means of the rows of their tokens, of length 1; zeros for an empty text."""
+        numbers = {piece: number for number, piece in enumerate(dict.fromkeys(chain.from_iterable(texts)))}
         encoded = self._tokenizer.encode_batch_fast([*numbers], add_special_tokens=False)
         of_pieces = np.array([self._weights[piece.ids].sum(axis=0) for piece in encoded])
         rows = np.zeros((len(texts), self._weights.shape[1]), np.float32)
-        for row, pieces in zip(rows, cut, strict=True):
+        for row, pieces in zip(rows, texts, strict=True):
             if pieces:
                 np.add.reduce(of_pieces.take([numbers[piece] for piece in pieces], axis=0), axis=0, out=row)
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)

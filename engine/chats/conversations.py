@@ -9,9 +9,9 @@ from functools import partial
 from engine.chats.concierge import NO_MODEL, Concierge
 from engine.chats.spoken import not_begun, spoken
 from engine.chats.submissions import SubmissionRefused, Submissions
-from engine.chats.told import told_first
+from engine.chats.told import told_in
 from engine.store.chat_rows import reply_of
-from engine.store.chats import AskedAbout, ChatTable
+from engine.store.chats import ChatTable
 from engine.store.messages import MessageTable
 from engine.store.tasks import TaskTable
 from toolagent.contracts.chats import AnsweredBy, ChatMessage, ChatReply, ChatRole, ChatTurn
@@ -67,12 +67,11 @@ class Conversations:
         """Written down once; answered here where rules do."""
         if self._requested is None:
             return await self._by_rules(message)
-        said, reply = await self._chats.say(message.chat_id, message.message_id, message.message)
-        if reply is not None:
-            return AnsweredTurn(number=said.number, reply=reply)
-        told = await told_first(self._chats, AskedAbout(message.chat_id, said.number, said.text))
-        conversation_id = await self._chats.conversation(message.chat_id, said.number)
-        return AskedTurn(number=said.number, request=await self._requested(conversation_id, told))
+        said = await self._chats.say(message.chat_id, message.message_id, message.message)
+        if said.reply is not None:
+            return AnsweredTurn(number=said.turn.number, reply=said.reply)
+        told = await told_in(self._chats, said.conversation_id)
+        return AskedTurn(number=said.turn.number, request=await self._requested(said.conversation_id, told or ""))
 
     async def end(self, ended: TurnEnded) -> ChatReply:
         chat_id = ended.said.chat_id

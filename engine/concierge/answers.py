@@ -49,7 +49,9 @@ class Answers:
         most = max(map(len, words.values()), default=0)
         fitting = [tool for tool in tools if 2 * len(words[tool.tool_id]) >= most][:_MOST_FOUND]
         if not fitting or 2 * most < len(need.split()):
-            return self.nothing_fits(wish, (fitting if most else tools)[:_MOST_NEAR])
+            # What is first by its meaning may say it in other words.
+            near = [*tools[:1], *(tool for tool in fitting if tool is not tools[0])] if most else tools
+            return self.nothing_fits(wish, near[:_MOST_NEAR])
         best = fitting[0].tool_id
         reasons = [self._reason(words[tool.tool_id], tool) for tool in fitting]
         return self._reply(

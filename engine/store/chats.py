@@ -30,7 +30,7 @@ _Happening: TypeAlias = tuple[ChatEventKind, JsonValue]
 _AT_ONCE = 500
 
 # Building a statement costs more than sending it.
-_IS_OPEN = select(chats.c.is_open).where(chats.c.chat_id == bindparam("of"))
+_OPENED = select(chats.c.key, chats.c.is_open).where(chats.c.chat_id == bindparam("of"))
 _COUNTED = (
     update(chats)
     .where(chats.c.chat_id == bindparam("of"))
@@ -42,14 +42,15 @@ _TURNS_OF = (
     .where(chat_turns.c.chat_id == bindparam("of"), chat_turns.c.message_id == bindparam("message"))
     .order_by(chat_turns.c.number)
 )
-_EARLIER = (
-    select(chat_turns.c.role, chat_turns.c.text)
-    .where(chat_turns.c.chat_id == bindparam("of"), chat_turns.c.number < bindparam("before"))
+_UNTIL = (
+    select(chat_turns.c.number, chat_turns.c.role, chat_turns.c.text)
+    .join(chats, chats.c.chat_id == chat_turns.c.chat_id)
+    .where(chats.c.key == bindparam("of_key"), chat_turns.c.number <= bindparam("at"))
     .order_by(chat_turns.c.number.desc())
     .limit(bindparam("most"))
 )
 _MESSAGE_OF = (
-    select(chats.c.chat_id, chat_turns.c.message_id, chat_turns.c.text)
+    select(chats.c.chat_id, chat_turns.c.message_id)
     .join(chat_turns, chat_turns.c.chat_id == chats.c.chat_id)
     .where(chats.c.key == bindparam("of_key"), chat_turns.c.number == bindparam("at"))
 )
@@ -60,19 +61,20 @@ _NEW_TURN, _NEW_EVENTS = insert(chat_turns), insert(chat_events)
 OF_A_CONVERSATION = (task_notes.c.task_id, messages.c.conversation_id, tool_outcomes.c.conversation_id, model_turns.c.conversation_id)
 
 
-class AskedAbout(NamedTuple):
-    """The message with this `number`, which a model is asked about."""
-
-    chat_id: str
-    number: int
-    text: str
-
-
 class Saying(NamedTuple):
-    """Who said what."""
+    """Who said what, as the turn with which number."""
 
+    number: int
     role: ChatRole
     text: str
+
+
+class Said(NamedTuple):
+    """A message, its answer if it has one, and the conversation with a model that is about it."""
+
+    turn: ChatTurn
+    reply: ChatReply | None
+    conversation_id: str
 
 
 class ChatTable:
@@ -81,14 +83,14 @@ class ChatTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def say(self, chat_id: str, message_id: str, text: str) -> tuple[ChatTurn, ChatReply | None]:
-        """The turn of this message, and its answer if it has one. Opens the chat."""
+    async def say(self, chat_id: str, message_id: str, text: str) -> Said:
+        """Opens the chat."""
         async with self._database.write(alone=_lock(chat_id)) as connection:
-            await _open(connection, chat_id)
+            key = await _open(connection, chat_id)
             said, answer = await _exchanged(connection, chat_id, message_id)
             if said is None:
                 (said,) = await _append(connection, chat_id, _saying(message_id, text, now()))
-        return said, reply_of(chat_id, answer) if answer else None
+        return Said(said, reply_of(chat_id, answer) if answer else None, conversation_of(key, said.number))
 
     async def exchange(self, chat_id: str, text: str, answer: ChatTurn) -> tuple[ChatTurn, ChatReply]:
         """A message that is answered as it is said: the turn of it, and the answer that stands for it. Opens the chat."""
@@ -112,7 +114,7 @@ class ChatTable:
 
     async def add_chunks(self, conversation_id: str, chunks: Sequence[Chunk]) -> None:
         """Parts of the answer that is made in this conversation with a model. Of a chat that was deleted they go nowhere."""
-        for chat_id, message_id, _ in await self._message_of(conversation_id):
+        for chat_id, message_id in await self._message_of(conversation_id):
             async with self._database.write(alone=_lock(chat_id)) as connection:
                 await _happened(connection, chat_id, message_id, [_chunk(chunk) for chunk in chunks])
 
@@ -123,11 +125,6 @@ class ChatTable:
     async def chat_of(self, conversation_id: str) -> str | None:
         """The chat that a conversation with a model is about; None where it was deleted."""
         return next((chat_id for chat_id, *_ in await self._message_of(conversation_id)), None)
-
-    async def asked(self, conversation_id: str) -> AskedAbout | None:
-        """What a conversation with a model is about; None where its chat was deleted."""
-        _, number = _parts_of(conversation_id)
-        return next((AskedAbout(chat_id, number, text) for chat_id, _, text in await self._message_of(conversation_id)), None)
 
     async def events_after(self, chat_id: str, position: int, *, limit: int = _AT_ONCE) -> tuple[ChatEvent, ...]:
         """In order."""
@@ -162,10 +159,11 @@ class ChatTable:
         rows = await self._database.mappings(query.order_by(chat_turns.c.number.desc()).limit(limit))
         return tuple(turn_of(row) for row in reversed(rows))
 
-    async def said_before(self, chat_id: str, number: int, most: int) -> list[Saying]:
-        """The last turns before this one, in order."""
-        rows = await self._database.rows(_EARLIER, {"of": chat_id, "before": number, "most": most})
-        return [Saying(ChatRole(role), text) for role, text in reversed(rows)]
+    async def said_until(self, conversation_id: str, most: int) -> list[Saying]:
+        """The last turns before the message that a conversation with a model is about, and it; empty where its chat was deleted."""
+        key, number = _parts_of(conversation_id)
+        rows = await self._database.rows(_UNTIL, {"of_key": key, "at": number, "most": most + 1})
+        return [Saying(at, ChatRole(role), text) for at, role, text in reversed(rows)]
 
     async def of_message(self, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]:
         """The message and its answer, as far as they are there."""
@@ -220,8 +218,8 @@ class ChatTable:
             await connection.execute(delete(chats).where(chats.c.chat_id == chat_id))
         return True
 
-    async def _message_of(self, conversation_id: str) -> Sequence[Row[str, str, str]]:
-        """Its chat, id and text."""
+    async def _message_of(self, conversation_id: str) -> Sequence[Row[str, str]]:
+        """Its chat and id."""
         key, number = _parts_of(conversation_id)
         return await self._database.rows(_MESSAGE_OF, {"of_key": key, "at": number})
 
@@ -237,16 +235,18 @@ def _lock(chat_id: str) -> str:
     return f"chat:{chat_key(chat_id)}"
 
 
-async def _open(connection: AsyncConnection, chat_id: str) -> None:
-    """In a transaction that has the lock of the chat."""
-    is_open = (await connection.execute(_IS_OPEN, {"of": chat_id})).scalar_one_or_none()
-    if is_open is None:
-        at = timestamp(now())
+async def _open(connection: AsyncConnection, chat_id: str) -> str:
+    """In a transaction that has the lock of the chat. Its key."""
+    opened = (await connection.execute(_OPENED, {"of": chat_id})).one_or_none()
+    if opened is None:
         # Of this opening: numbers begin again when it was deleted, and what a model said before is to answer nothing later.
-        row = {"chat_id": chat_id, "key": uuid4().hex, "turn_count": 0, "is_open": True, "created_at": at, "updated_at": at}
+        key, at = uuid4().hex, timestamp(now())
+        row = {"chat_id": chat_id, "key": key, "turn_count": 0, "is_open": True, "created_at": at, "updated_at": at}
         await connection.execute(insert(chats), row)
-    elif not is_open:
+        return key
+    if not opened.is_open:
         await connection.execute(update(chats).where(chats.c.chat_id == chat_id).values(is_open=True))
+    return opened.key
 
 
 async def _turns_of(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]:

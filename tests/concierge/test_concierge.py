@@ -3,6 +3,7 @@
 import pytest
 import pytest_asyncio
 
+from engine.concierge.answers import Answers
 from engine.concierge.concierge import Concierge
 from engine.registry.matching.matching import Matching
 from engine.store.catalog_state import CatalogState
@@ -37,3 +38,11 @@ async def concierge(database: Database) -> Concierge:
 async def test_words_in_common_with_a_tool_decide_nothing(concierge: Concierge, message: str, intent: Intent) -> None:
     reply = await concierge.answer(message)
     assert (reply.intent, reply.tool_ids) == (intent, ("sky_painter",))
+
+
+def test_what_is_nearest_by_its_meaning_is_named_though_it_says_none_of_the_words() -> None:
+    tools = [
+        ToolManifest(tool_id=name, name=name, description=says) for name, says in (("shrink", "Compresses pictures."), ("pdf", "A file."))
+    ]
+    reply = Answers(Intent.DISCOVER, "en").tools_found("photo file smaller mail", tools, "make my photo file smaller for a mail")
+    assert reply.tool_ids == ("shrink", "pdf")

@@ -20,10 +20,10 @@ def answer_to(message_id: str, text: str = "Yes.", **more: object) -> ChatTurn:
 async def test_a_turn_is_written_once_however_often_it_is_said(database: Database) -> None:
     chats = ChatTable(database)
     said = await asyncio.gather(*(chats.say("a/b", "msg-1", "Hello.") for _ in range(3)))
-    assert {turn.number for turn, _ in said} == {1}
+    assert {one.turn.number for one in said} == {1}
     first = await chats.answer("a/b", answer_to("msg-1"))
     assert await chats.answer("a/b", answer_to("msg-1", "No.")) == first
-    _, reply = await chats.say("a/b", "msg-1", "Hello.")
+    reply = (await chats.say("a/b", "msg-1", "Hello.")).reply
     assert isinstance(reply, ChatReply)
     assert (reply.response, reply.chat_id, reply.message_id) == ("Yes.", "a/b", "msg-1")
     assert [event.event for event in await chats.events_after("a/b", 0)] == [

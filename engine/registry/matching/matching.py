@@ -1,5 +1,6 @@
 """The router's matching: a need in, the tools that answer it out."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from engine.registry.matching.evidence import words_in_common
 from engine.registry.matching.live import LiveRanking
 from engine.registry.matching.ranking import Counts, Ranking
 from engine.registry.matching.texts import Filters, traits_of
+from engine.registry.matching.words import telling_words
 from engine.store.catalog_state import CatalogState
 from engine.store.groups import GroupTable
 from engine.store.tools import ToolTable
@@ -17,6 +19,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.matching import CompositeTool, MatchKind, ToolMatch
 
 _CANDIDATES = 10
+_DONE_TO = re.compile("[把将]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Matching:
         found = await self.search_tools(wanted.words, wanted.category, limit=_CANDIDATES) if wanted.words or wanted.category else ()
         tools = tuple(entry.manifest for entry in found)
         if (composite := await self.detect_composite_tool(query)) is not None:
-            better = await self._better(composite, wanted.words, tools)
+            better = await self._better(composite, query, wanted.words, tools)
             if not better:
                 return ToolMatch(kind=MatchKind.COMPOSITE, composite=composite)
             tools = (*better, *(tool for tool in tools if tool not in better))
@@ -89,13 +92,21 @@ class Matching:
         """The answer of the group whose trigger the query names."""
         return await self._composites.covering(query)
 
-    async def _better(self, composite: CompositeTool, need: str, found: Sequence[ToolManifest]) -> Sequence[ToolManifest]:
-        """Tools that are none of the group's, and say a word of the need that none of these does, and as many as any of these."""
+    async def _better(self, composite: CompositeTool, query: str, need: str, found: Sequence[ToolManifest]) -> Sequence[ToolManifest]:
+        """Tools that are none of the group's, and say a word of the need that none of these does: what is to be done, or as many words
+        as any of these.
+        """
         members = await self.get_base_tools(composite.group_id)
         said = [words_in_common(need, tool) for tool in members]
         most, known = max(map(len, said), default=0), {word for words in said for word in words}
         others = [(tool, words_in_common(need, tool)) for tool in found if tool not in members]
-        return [tool for tool, words in others if len(words) >= most and not known.issuperset(words)]
+        # "Summarize the text of a page", and 把 with what it is done to before it.
+        action = next(iter(telling_words(need)[-1 if _DONE_TO.search(query) else 0 :]), "")
+        return [
+            tool
+            for tool, words in others
+            if (action in words and action not in known) or (len(words) >= most and not known.issuperset(words))
+        ]
 
     async def get_base_tools(self, composite_type: str) -> tuple[ToolManifest, ...]:
         """The tools of the group with this id, in the order of their use; empty when there is none."""

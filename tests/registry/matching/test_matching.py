@@ -91,6 +91,8 @@ async def test_a_named_trigger_comes_before_what_is_similar(matching: Matching, 
     [
         ("compress this screenshot", "shrink"),
         ("把网页链接做成二维码", "qr"),
+        ("shorten the text of a web page", "shop:text_summary"),
+        ("把网页截图压缩一下", "shrink"),
         ("take a screenshot of a web page", "browser_session"),
         ("用浏览器打开这个网页", "browser_session"),
         ("screenshot", "browser_session"),
@@ -100,9 +102,9 @@ async def test_a_trigger_that_is_named_besides_is_not_what_is_needed(
     matching: Matching, registry: ToolRegistry, query: str, found: str
 ) -> None:
     for tool_id, description in (
-        ("shrink", "Compress pictures."),
+        ("shrink", "Compress pictures. 压缩图片。"),
         ("qr", "生成二维码。"),
-        ("browser_screenshot", "Takes a screenshot of a web page. 把网页保存为图片。"),
+        ("browser_screenshot", "Takes a screenshot of a web page, with its text. 网页截图,保存为图片。"),
         ("browser_launch", "启动浏览器,打开网页。Launches a browser."),
     ):
         await registry.register(ToolManifest(tool_id=tool_id, name=tool_id, description=description), (LOCAL,))

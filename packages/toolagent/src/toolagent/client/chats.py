@@ -11,8 +11,8 @@ from temporalio.client import (
     Client,
     WithStartWorkflowOperation,
     WorkflowFailureError,
+    WorkflowHandle,
     WorkflowUpdateFailedError,
-    WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError
@@ -21,6 +21,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from toolagent.client import names
 from toolagent.client.failures import ChatRefusedError, ChatUnreachableError
 from toolagent.client.patience import if_known, reached, starting
+from toolagent.client.updates import attended
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.chats import ChatMessage, ChatReply
 
@@ -48,7 +49,7 @@ class Chats:
         self._client = client
 
     async def say(self, message: ChatMessage) -> ChatReply:
-        """The answer, however long it takes. Messages of one chat are answered in their order; the same message again has the same answer.
+        """The answer, however long a worker takes. One chat answers in order; the same message again has the same answer.
 
         Raises ChatRefusedError.
         """
@@ -65,16 +66,13 @@ class Chats:
             )
             try:
                 with _taken(), _reached(), starting(start):
-                    return await self._client.execute_update_with_start_workflow(
+                    asked = self._client.execute_update_with_start_workflow(
                         names.SAY, message, start_workflow_operation=start, id=update_id, result_type=ChatReply
                     )
+                    return await attended(asked, self._handle(message.chat_id), names.PROGRESS, _unreachable)
             except WorkflowUpdateFailedError as error:
                 if not _is_cut_off(error):
                     raise _refused(error) from error
-            except WorkflowUpdateRPCTimeoutOrCancelledError as error:
-                if isinstance(error.__cause__, asyncio.CancelledError):
-                    raise asyncio.CancelledError from error
-                raise ChatUnreachableError("Temporal did not answer in time.") from error
             except RPCError as error:
                 # It ended at that moment.
                 if error.status is not RPCStatusCode.NOT_FOUND:
@@ -84,7 +82,7 @@ class Chats:
 
     async def close(self, chat_id: str) -> None:
         """End its workflow; an answer that is being made is not waited for long."""
-        handle = self._client.get_workflow_handle(names.chat_workflow(chat_id))
+        handle = self._handle(chat_id)
         with _reached(), if_known():
             await handle.cancel(rpc_timeout=_RPC_TIMEOUT)
             try:
@@ -93,6 +91,9 @@ class Chats:
                 return
             except TimeoutError:
                 await handle.terminate("The chat was deleted.", rpc_timeout=_RPC_TIMEOUT)
+
+    def _handle(self, chat_id: str) -> WorkflowHandle[object, object]:
+        return self._client.get_workflow_handle(names.chat_workflow(chat_id))
 
 
 @contextmanager
@@ -119,4 +120,8 @@ def _refused(error: WorkflowUpdateFailedError) -> ChatRefusedError:
 
 
 def _reached() -> AbstractContextManager[None]:
-    return reached(lambda reason: ChatUnreachableError(f"{reason}."))
+    return reached(_unreachable)
+
+
+def _unreachable(reason: str) -> ChatUnreachableError:
+    return ChatUnreachableError(f"{reason}.")

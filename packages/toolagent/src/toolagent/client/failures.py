@@ -63,7 +63,7 @@ class MakingUnreachableError(Exception):
 
 
 class SessionUnreachableError(Exception):
-    """Temporal does not answer, so the request may have been accepted. Repeating it with the same id or key is safe."""
+    """Temporal does not answer, or no worker does: the request may have been accepted. Repeating it with the same id or key is safe."""
 
 
 class SessionRefusedError(Exception):
@@ -75,7 +75,7 @@ class SessionRefusedError(Exception):
 
 
 class ChatUnreachableError(Exception):
-    """Temporal does not answer, so the message may have been accepted. Saying it again with the same id is safe."""
+    """Temporal does not answer, or no worker does: the message may have been accepted. Saying it again with the same id is safe."""
 
 
 class ChatRefusedError(Exception):

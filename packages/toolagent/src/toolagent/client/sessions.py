@@ -15,6 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from toolagent.client import names
 from toolagent.client.failures import SessionRefusedError, SessionUnreachableError
 from toolagent.client.patience import if_known, reached, starting
+from toolagent.client.updates import attended
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
@@ -34,7 +35,9 @@ _NOT_ON = "The session has not gone on in a new run."
 
 
 class Sessions:
-    """Every method raises SessionUnreachableError; what waits for a provider waits as long as that takes."""
+    """Every method raises SessionUnreachableError; what waits for a provider waits as long as that takes,
+    while a worker is there.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -96,9 +99,8 @@ class Sessions:
             )
             try:
                 with _reached(), starting(start):
-                    return await self._client.execute_update_with_start_workflow(
-                        update, start_workflow_operation=start, result_type=SessionView
-                    )
+                    asked = self._client.execute_update_with_start_workflow(update, start_workflow_operation=start, result_type=SessionView)
+                    return await attended(asked, self._handle(group_id, session_id), names.SESSION, _unreachable)
             except WorkflowAlreadyStartedError as error:
                 raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} has ended.") from error
             except WorkflowUpdateFailedError as error:
@@ -112,7 +114,8 @@ class Sessions:
             try:
                 with _reached():
                     handle = self._handle(group_id, session_id)
-                    return await handle.execute_update(update, argument, result_type=result_type)
+                    asked = handle.execute_update(update, argument, result_type=result_type)
+                    return await attended(asked, handle, names.SESSION, _unreachable)
             except WorkflowUpdateFailedError as error:
                 if not _drains(error):
                     raise _refused(error) from error
@@ -141,4 +144,8 @@ def _refused(error: WorkflowUpdateFailedError) -> SessionRefusedError:
 
 
 def _reached() -> AbstractContextManager[None]:
-    return reached(lambda reason: SessionUnreachableError(f"{reason}."))
+    return reached(_unreachable)
+
+
+def _unreachable(reason: str) -> SessionUnreachableError:
+    return SessionUnreachableError(f"{reason}.")

@@ -1,0 +1,59 @@
+"""Updates of workflows: waited for as long as a worker has the workflow, however long that is, and not without one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from temporalio.client import WorkflowHandle, WorkflowQueryFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.service import RPCError, RPCStatusCode
+
+__all__ = ["LOOK_S", "attended"]
+
+T = TypeVar("T")
+
+LOOK_S = 15.0
+"""Between looks; one takes half of it at most, and two in a row without an answer are the end: within a minute."""
+
+_LOOKS = 2
+
+
+async def attended(update: Awaitable[T], workflow: WorkflowHandle[Any, Any], query: str, failure: Callable[[str], Exception]) -> T:
+    """The outcome of an update. Raises `failure` of the beginning of a sentence, when the workflow answers neither it nor the query.
+
+    The SDK by itself asks for ever while the server says in time that nothing has happened yet.
+    """
+    bound = asyncio.timeout(None)
+    try:
+        async with bound:
+            looks = asyncio.create_task(_end_when_deserted(bound, workflow, query))
+            try:
+                return await update
+            finally:
+                looks.cancel()
+    except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+        # The SDK says the same of a time-out and of both who may have cancelled it.
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise asyncio.CancelledError from error
+        if bound.expired():
+            raise failure("Temporal answers, but no worker does; what was asked may yet be done when one is back") from error
+        raise failure("Temporal did not answer in time") from error
+
+
+async def _end_when_deserted(bound: asyncio.Timeout, workflow: WorkflowHandle[Any, Any], query: str) -> None:
+    missed = 0
+    while missed < _LOOKS:
+        await asyncio.sleep(LOOK_S)
+        missed = 0 if await _is_attended(workflow, query) else missed + 1
+    bound.reschedule(asyncio.get_running_loop().time())
+
+
+async def _is_attended(workflow: WorkflowHandle[Any, Any], query: str) -> bool:
+    """Whether a worker answers for the workflow, or the update itself will tell that there is none any more."""
+    try:
+        await workflow.query(query, rpc_timeout=timedelta(seconds=LOOK_S / 2))
+    except WorkflowQueryFailedError:
+        return True
+    except RPCError as error:
+        return error.status is RPCStatusCode.NOT_FOUND
+    return True

@@ -204,15 +204,24 @@ def _handle(app: Starlette, kind: type[ErrorT], respond: Callable[[ErrorT], Resp
     app.add_exception_handler(kind, as_declared)
 
 
+_FORM = "A form has one part, `file`, which is a file: `curl -F file=@note.txt`."
+"""What the only route that takes a form takes. Without the `@` curl sends a field."""
+
+
 async def _http_problem(request: Request, refused: Exception) -> Response:
     error = cast("HTTPException", refused)
     status = HTTPStatus(error.status_code)
     kind = _KINDS_OF_STATUS.get(status, ProblemKind.MALFORMED_BODY)
-    detail = "There is no such path; /docs lists what there is." if kind is ProblemKind.ROUTE_NOT_FOUND else error.detail
-    if kind is ProblemKind.METHOD_NOT_ALLOWED:
+    detail, headers = error.detail, error.headers
+    if kind is ProblemKind.ROUTE_NOT_FOUND:
+        detail = "There is no such path; /docs lists what there is."
+    elif kind is ProblemKind.METHOD_NOT_ALLOWED:
         # A path may have several routes, and the error names the methods of the first.
-        return refusal_response(Refusal(kind, detail, headers={"Allow": ", ".join(_methods(request))}), status)
-    return refusal_response(Refusal(kind, detail, headers=error.headers), status)
+        allowed = ", ".join(_methods(request))
+        detail, headers = f"This path takes {allowed}, not {request.method}.", {"Allow": allowed}
+    elif kind is ProblemKind.MALFORMED_BODY:
+        detail = f"{detail} {_FORM}"
+    return refusal_response(Refusal(kind, detail, headers=headers), status)
 
 
 def _methods(request: Request) -> list[str]:

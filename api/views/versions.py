@@ -41,7 +41,7 @@ async def rolled_back(dependencies: Dependencies, tool_id: str, from_version: st
     found = await versions_of(dependencies, tool_id)
     if await dependencies.registry.roll_back(tool_id, from_version) is None:
         message = f"No version of {tool_id!r} that can be called was active before {found.active_version}."
-        remedy = "Activate another one with POST /tools/{id}/versions/{version}/activate, or have the tool repaired."
+        remedy = f"Activate another one with POST /tools/{tool_id}/versions/VERSION/activate, or have the tool repaired."
         details: JsonValue = {"versions": [one.version for one in found.versions]}
         raise Refusal(ProblemKind.NO_EARLIER_VERSION, f"{message} {remedy}", details=details)
     return await versions_of(dependencies, tool_id)

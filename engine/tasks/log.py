@@ -64,7 +64,7 @@ def _left_out(step: BuildStep, outcome: BuildOutcome) -> tuple[NewNote, ...]:
 
 def _not_built(step: BuildStep, outcome: BuildOutcome) -> NewNote:
     at = datetime.now(UTC)
-    why = abridged(f"{outcome.reason}\n{outcome.told}")
+    why = abridged(outcome.why)
     return NewNote(f"not built:{_key(step)}", TaskNoteKind.BUILD, log_line(at, f"[BUILD] {why}", is_error=True), None, at)
 
 

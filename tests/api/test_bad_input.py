@@ -157,6 +157,7 @@ async def test_an_unknown_path_is_a_problem(house: House, path: str) -> None:
 async def test_a_wrong_method_is_a_problem_that_names_the_right_one(house: House) -> None:
     answer = await house.http.get("/run_tool")
     assert (answer.status_code, answer.json()["type"], answer.headers["allow"]) == (405, "method_not_allowed", "POST")
+    assert answer.json()["detail"] == "This path takes POST, not GET."
     assert (await house.http.request("BREW", "/health")).status_code == 405
     assert (await house.http.patch("/tools/echo")).headers["allow"] == "DELETE, GET"
 

@@ -114,6 +114,7 @@ async def test_bytes_that_are_gone_are_said_to_be(house: House, tmp_path: Path) 
 async def test_a_form_that_is_none_is_a_problem(house: House, content: bytes, kind: str, status: int) -> None:
     answer = await house.http.post("/files", content=content, headers={"Content-Type": kind})
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), answer.text
+    assert (status == 400) == ("curl -F file=@" in answer.json()["detail"])
 
 
 TEN = b"0123456789"

@@ -255,6 +255,8 @@ async def test_the_search_mode_finds_describes_and_calls(stocked: House, revisio
             ("echo", {}),
         ):
             assert (await client.error("tools/call", name=name, arguments=arguments))["code"] == -32602
+        unnamed = await client.error("tools/call", name="call_tool", arguments={"tool_id": "echo"})
+        assert unnamed["message"] == "arguments.name: the name of a tool is expected. find_tools has the names."
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])

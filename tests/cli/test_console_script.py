@@ -49,6 +49,15 @@ def test_a_batch_on_stdin_that_is_no_text_is_wrong_usage(service: "Service") -> 
     assert b"Traceback" not in refused.stderr
 
 
+def test_mcp_messages_may_come_from_a_file_and_nothing_at_all_is_the_end(tmp_path: Path) -> None:
+    (tmp_path / "messages").write_text('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n', "utf-8")
+    for given, answers in ((tmp_path / "messages", 1), (Path("/dev/null"), 0)):
+        with given.open("rb") as stdin:
+            command = [SCRIPT, "mcp", "stdio", "--url", "http://127.0.0.1:1"]
+            done = subprocess.run(command, stdin=stdin, capture_output=True, timeout=BOUND_S, check=False)
+        assert (done.returncode, len(done.stdout.splitlines())) == (0, answers), done.stderr
+
+
 def test_an_unreachable_service_ends_the_script_with_3(service: "Service") -> None:
     assert run(service, "status", "--url", "http://127.0.0.1:1").returncode == 3
 

@@ -84,6 +84,7 @@ def test_a_script_that_ran_and_failed_is_a_command_that_failed(toolagent: Invoke
     assert "ScriptError: It exited with code 3." in result.stderr
 
 
+LISTED = {"groups": "group", "hosts": "hosts", "external_tools": "external", "mcp_servers": "mcp"}
 ABSENT = "'/path/to/img.jpg' is a path out of the files root. Upload it with POST /files and give its id, or put it elsewhere."
 
 
@@ -99,6 +100,10 @@ ABSENT = "'/path/to/img.jpg' is a path out of the files root. Upload it with POS
             "(`toolagent repair x`), delete it (`toolagent remove x`)",
         ),
         ("task_spec.repo_url: It is missing.", "--repo: It is missing."),
+        ("no session 's'. GET /groups/g/sessions lists them.", "`toolagent group sessions g` lists them."),
+        ("There is no chat 'c'; GET /chats lists them, POST /chat opens one.", "`toolagent chat MESSAGE` opens one."),
+        ("There is no tool 'x'. POST /create_tool builds one.", "`toolagent create` builds one."),
+        *((f"GET /{path} lists", f"`toolagent {command} list` lists") for path, command in LISTED.items()),
     ],
 )
 def test_errors_are_told_in_the_words_of_the_terminal(said: str, told: str) -> None:

@@ -1,5 +1,7 @@
 """What the rules leave undecided is said to be so: a model decides it, where there is one."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 import pytest_asyncio
 
@@ -12,8 +14,12 @@ from engine.store.groups import GroupTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
 from tests.parts import tool_registry
+from toolagent.contracts.making import Stage
+from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import LocalSource
+from toolagent.contracts.task_specs import BuildTool
+from toolagent.contracts.tasks import TaskState
 from toolagent_service.contracts.concierge import Intent
 
 
@@ -46,3 +52,16 @@ def test_what_is_nearest_by_its_meaning_is_named_though_it_says_none_of_the_word
     ]
     reply = Answers(Intent.DISCOVER, "en").tools_found("photo file smaller mail", tools, "make my photo file smaller for a mail")
     assert reply.tool_ids == ("shrink", "pdf")
+
+
+def test_a_task_that_found_a_tool_says_nothing_of_how_long_one_takes() -> None:
+    begun = datetime(2026, 11, 27, tzinfo=UTC)
+    tasks = [
+        ListedTask(
+            task_id="create_00000000", status=TaskState.COMPLETED, type="build_tool", tool_id="x", description="", stage=stage, progress="",
+            reason="", cost_usd=0, tokens=0, created_at=begun, started_at=begun, ended_at=begun + timedelta(minutes=minutes),
+        )
+        for stage, minutes in ((Stage.INSPECT, 0), (Stage.INSPECT, 0), (Stage.ANNOUNCE, 6))
+    ]  # fmt: skip
+    reply = Answers(Intent.MAKE, "en").to_submit(BuildTool(tool_name="y", description="z"), "z", tasks)
+    assert reply.estimated_time == "6 minutes"

@@ -1,5 +1,6 @@
 """What the end of a task says besides how it ended."""
 
+from toolagent_service.contracts.making_steps import BuildOutcome
 from toolagent_service.making.task_reasons import abridged, of_the_agent, ready_reason, why_a_model
 
 
@@ -21,6 +22,11 @@ def test_of_what_was_told_the_reason_and_the_end_are_kept() -> None:
     ]
     assert len(abridged(f"No.\n{'x' * 100_000}")) < 2_000
     assert abridged("It does not start.\n") == "It does not start."
+
+
+def test_a_build_that_was_told_nothing_more_has_its_reason_alone() -> None:
+    assert BuildOutcome(reason="It needs a key.").why == "It needs a key."
+    assert BuildOutcome(reason="It needs a key.", told="Traceback …").why == "It needs a key.\nTraceback …"
 
 
 def test_of_very_many_tools_the_first_are_named() -> None:

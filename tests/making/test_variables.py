@@ -78,12 +78,16 @@ class Settings(BaseSettings):
 
 class Prefixed(BaseSettings, env_prefix="APP_"):
     name: str
+
+class Told(BaseSettings):
+    name: str
+    model_config = {"env_prefix": "TOLD_", "extra": "ignore"}
 """
 
 
 def test_settings_without_a_default_are_asked_for_before_anything_is_started(tmp_path: Path) -> None:
-    assert found(tmp_path, {"settings.py": SETTINGS}).required == ("API_URL", "THE_KEY", "APP_NAME")
-    assert found(tmp_path, {"settings.py": SETTINGS}, API_URL="x", THE_KEY="y", APP_NAME="z").required == ()
+    assert found(tmp_path, {"settings.py": SETTINGS}).required == ("API_URL", "THE_KEY", "APP_NAME", "TOLD_NAME")
+    assert found(tmp_path, {"settings.py": SETTINGS}, API_URL="x", THE_KEY="y", APP_NAME="z", TOLD_NAME="t").required == ()
 
 
 @pytest.mark.parametrize("env", [{"PATH": "/x"}, {"LD_PRELOAD": "/x"}, {"TOOL_AGENT_X": "1"}, {"API_KEY": "literal"}])

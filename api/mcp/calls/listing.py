@@ -122,9 +122,11 @@ class Listing:
 
     async def _named(self, visit: Visit, given: dict[str, JsonValue]) -> ToolEntry:
         name = given.get("name")
-        entry = await self._catalog.find(name) if isinstance(name, str) else None
+        if not isinstance(name, str):
+            raise MCPError(INVALID_PARAMS, f"arguments.name: the name of a tool is expected. {FIND} has the names.")
+        entry = await self._catalog.find(name)
         if entry is None or not await self._catalog.is_selected(visit.selection, entry):
-            raise MCPError(INVALID_PARAMS, f"arguments.name: there is no tool {str(name)[:128]!r}. {FIND} has the names.")
+            raise MCPError(INVALID_PARAMS, f"arguments.name: there is no tool {name[:128]!r}. {FIND} has the names.")
         return entry
 
 

@@ -20,6 +20,9 @@ _CHANGED = (
     re.compile(r"module '([A-Za-z_]\w*)[\w.]*' has no attribute"),
 )
 """A package that is there, and lacks something."""
+_PKG_RESOURCES = "No module named 'pkg_resources'"
+_WITH_PKG_RESOURCES = "setuptools<81"
+"""Environments had it unasked, until Python 3.12; a later one warns of its end, and then lacks the module."""
 _FRAME = re.compile(r'^ *File "([^"\n]+)", line \d+, in (\S+)', re.MULTILINE)
 _LAST = re.compile(r"^(AttributeError|ImportError|NameError|SyntaxError|TypeError|ValueError)\b", re.MULTILINE)
 _OF_THE_MACHINE = "cannot open shared object file"
@@ -41,7 +44,12 @@ def is_too_new(told: str) -> bool:
 
 
 def older_package(told: str, lock: str) -> str:
-    """The requirement that holds a package below the major version that the lock has, where it lacks what was asked of it; else empty."""
+    """The requirement that holds a package below the major version that the lock has, where it lacks what was asked of it; else empty.
+
+    Or the setuptools that projects take for granted.
+    """
+    if _PKG_RESOURCES in told:
+        return _WITH_PKG_RESOURCES
     for name in (found[1] for pattern in _CHANGED for found in pattern.finditer(told)):
         if name in sys.stdlib_module_names:
             continue

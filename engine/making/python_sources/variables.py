@@ -157,8 +157,15 @@ def _prefixes(node: ast.ClassDef) -> Iterator[str]:
                 yield prefix
             case ast.Assign(targets=[ast.Name(id="env_prefix")], value=ast.Constant(value=str(prefix))):
                 yield prefix
+            case ast.Dict(keys=keys, values=values):
+                named = zip(keys, values, strict=True)
+                yield from (str(value.value) for key, value in named if _is_prefix(key) and isinstance(value, ast.Constant))
             case _:
                 pass
+
+
+def _is_prefix(key: ast.expr | None) -> bool:
+    return isinstance(key, ast.Constant) and key.value == "env_prefix"
 
 
 def _name(base: ast.expr) -> str:

@@ -77,6 +77,7 @@ LOCK = "flask==3.0.0 \\\n    --hash=sha256:0\nmcp[cli]==2.3.0\nyoung==0.9.1\nmar
         ("ModuleNotFoundError: No module named 'app.settings'", ""),
         ("ModuleNotFoundError: No module named 'mcp'", ""),
         ("ImportError: cannot import name 'Mapping' from 'collections'", ""),
+        ("ModuleNotFoundError: No module named 'pkg_resources'", "setuptools<81"),
     ],
 )
 def test_a_package_that_lacks_what_was_asked_of_it_is_held_below_its_major_version(told: str, line: str) -> None:

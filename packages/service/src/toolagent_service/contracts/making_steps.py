@@ -115,6 +115,10 @@ class BuildOutcome(Contract):
     left_out: tuple[str, ...] = ()
     """What could have been a tool too, each with why it is none."""
 
+    @property
+    def why(self) -> str:
+        return f"{self.reason}\n{self.told or ''}".strip()
+
 
 class BriefStep(TaskStep):
     """What the coding agent is to know besides the task."""

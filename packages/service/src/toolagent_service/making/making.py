@@ -257,7 +257,7 @@ def after_ways(state: MakingState, *, is_every_way_tried: bool) -> MakingState:
 def _after_built(state: MakingState, outcome: BuildOutcome) -> MakingState:
     if outcome.candidate is not None:
         return replace(state, candidate=outcome.candidate)
-    return _with_failed_plan(state, f"{outcome.reason}\n{outcome.told}".strip())
+    return _with_failed_plan(state, outcome.why)
 
 
 def begun(state: MakingState, act: Act) -> MakingState:

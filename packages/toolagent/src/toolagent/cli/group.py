@@ -58,7 +58,7 @@ def open_session(
 ) -> None:
     """Launch a session. Exit code 1 when that failed; whatever happens to it, it is stopped.
 
-    `toolagent group open browser_session`
+    `toolagent group open browser_session allowed_hosts=example.com`
     """
     found = asked.service.group(group)
     step = found.step(GroupRole.LAUNCH)

@@ -1,6 +1,8 @@
 """`toolagent mcp stdio`: the service as an MCP server that a client starts."""
 
 import asyncio
+import os
+import stat
 import sys
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -44,6 +46,11 @@ async def _bridge(url: str, api_key: str | None, path: str) -> None:
 
 
 async def _lines() -> AsyncIterator[str]:
+    # A file, and /dev/null, can be read at once and cannot be waited for.
+    if not (stat.S_ISFIFO(mode := os.fstat(sys.stdin.fileno()).st_mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
+        for line in sys.stdin.buffer:
+            yield line.decode("utf-8", "replace")
+        return
     reader = asyncio.StreamReader(_LONGEST_LINE)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

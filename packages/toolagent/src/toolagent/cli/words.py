@@ -34,6 +34,13 @@ _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"\bGET /tasks/{_ID}", r"`toolagent task \1`"),
         (r"\bGET /tasks\b", "`toolagent tasks`"),
         (r"\bGET /tools\b", "`toolagent tools`"),
+        (rf"\bGET /groups/{_ID}/sessions", r"`toolagent group sessions \1`"),
+        (r"\bGET /groups\b", "`toolagent group list`"),
+        (r"\bGET /hosts\b", "`toolagent hosts list`"),
+        (r"\bGET /external_tools\b", "`toolagent external list`"),
+        (r"\bGET /mcp_servers\b", "`toolagent mcp list`"),
+        (r"\bGET /chats lists them, POST /chat opens one", "`toolagent chat MESSAGE` opens one"),
+        (r"\bPOST /create_tool builds one", "`toolagent create` builds one"),
         (r"\bunder the same Idempotency-Key\b", "with the same --key"),
         (r"\bwith this Idempotency-Key\b", "with this --key"),
     )

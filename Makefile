@@ -54,9 +54,7 @@ LANED = cli docs/test_blocks.py $(addprefix client/test_,conformance.py followin
 lanes: setup ## the tests that call a real service, with every call in a workflow of its own (off), then with all in lanes
 	@for mode in off all; do TEST_LANES=$$mode $(MAKE) --no-print-directory test ARGS="-q $(addprefix tests/,$(LANED))" || exit 1; done
 
-check: setup lint contracts ## what .ci/run runs: format, lint, types, import contracts, tests
-	@# Types take one processor for minutes: the tests do not wait for them, and lose little to what is nice.
-	@$(MAKE) --no-print-directory -j 2 types test
+check: setup lint types contracts test ## what .ci/run runs: format, lint, types, import contracts, tests
 
 lint: setup
 	@.venv/bin/ruff format --check .

@@ -61,7 +61,7 @@ lint: setup
 	@.venv/bin/ruff check .
 
 types: setup
-	@.venv/bin/basedpyright
+	@nice .venv/bin/basedpyright
 
 contracts: setup
 	@.venv/bin/lint-imports

@@ -1,8 +1,6 @@
 """Steps of calls whose process died or stood still in them."""
 
 import asyncio
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from engine.calls.steps import MOST_LOST, Steps, StepTrace
 from engine.store.database import Database
 from engine.store.lost_steps import LostStepTable
 from tests.calls.conftest import Desk
+from tests.copies import start_text
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
 from toolagent.core.calls.results import reason_of
 from toolagent_service.contracts.steps import AdmitRequest, Admitted, Finished, SettleRequest
@@ -45,8 +44,9 @@ async def lost(steps: Steps) -> int:
 async def test_what_a_killed_process_was_in_is_counted_by_the_next_one(database: Database, trace: Path) -> None:
     table = LostStepTable(database)
     for times in (1, 2):
-        killed = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", _DIES, str(trace), f"admit {CALL}"], check=False)
-        assert killed.returncode == -9
+        killed, said = start_text(_DIES, str(trace), f"admit {CALL}")
+        with said:
+            assert killed.wait() == -9
         assert await lost(Steps(StepTrace(trace), table)) == times
     assert await table.counts() == {f"admit {CALL}": 2}
     # A process that ended in peace leaves nothing, and other hosts see what is counted.

@@ -27,7 +27,6 @@ SHORT = {
     "tests/cli/test_terminal.py": "a command, waited for",
     "tests/making/inspection/ssh_server.py": "its log is a pipe of ours, at whose end it ends",
     "tests/programs.py": "here",
-    "tests/registry/test_two_importers.py": "a command, waited for",
     "tests/runtimes/test_environments.py": "a command, waited for",
     "tests/runtimes/test_worker_death.py": "a sleeper that the test itself is about",
     "tests/scripts/test_bun.py": "a command, waited for",

@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import pytest
 import structlog
@@ -15,15 +13,15 @@ from pydantic import JsonValue
 from engine.registry.catalog_watch import imported_catalog
 from engine.store.database import Database, migrate
 from engine.store.tools import ToolTable
+from tests.copies import start_text
 from tests.parts import tool_registry
 from tests.postgres import PostgresServer
 from tests.registry.importing import importer_of, write_catalog
+from tests.system.loaded import Process
 from tests.system.waiting import wait_until
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import CatalogFault
-from workers.settings.environment import environment
 
-_ROOT = Path(__file__).parents[2]
 _TIMES = 6
 _TOOLS = 120
 _BOUND_S = 120.0
@@ -72,30 +70,17 @@ def _catalog(folder: Path, ids: list[str]) -> Path:
 @pytest.mark.parametrize("same", [True, False], ids=["the same folder", "different folders"])
 def test_two_processes_that_import_at_once_lose_nothing(postgres_url: str, tmp_path: Path, same: bool) -> None:
     ids = {name: [f"{'both' if same or number % 2 else name}_{number}" for number in range(_TOOLS)] for name in ("h1", "h2")}
-    children = [
-        subprocess.Popen(
-            [
-                *(sys.executable, "-c", _IMPORTER, postgres_url, str(tmp_path / name)),
-                *(str(_catalog(tmp_path / f"data-{name}", ids[name])), name, str(tmp_path / other), str(_TIMES)),
-            ],
-            env={**environment(), "PYTHONPATH": str(_ROOT)},
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for name, other in (("h1", "h2"), ("h2", "h1"))
-        if (tmp_path / name).mkdir() is None
-    ]
-    with ThreadPoolExecutor(2) as waiting:
-        said = [*waiting.map(_said, children)]
-    assert [child.returncode for child in children] == [0, 0], said
+    children: list[tuple[Process, IO[bytes]]] = []
+    for name, other in (("h1", "h2"), ("h2", "h1")):
+        (tmp_path / name).mkdir()
+        data = _catalog(tmp_path / f"data-{name}", ids[name])
+        children.append(start_text(_IMPORTER, postgres_url, str(tmp_path / name), str(data), name, str(tmp_path / other), str(_TIMES)))
+    for child, said in children:
+        with said:
+            assert child.wait(_BOUND_S) == 0
     stored = asyncio.run(_stored(postgres_url))
     assert {entry.manifest.tool_id for entry in stored} == {*ids["h1"], *ids["h2"]}
     assert all(len(entry.sources) == 1 for entry in stored)
-
-
-def _said(child: subprocess.Popen[str]) -> str:
-    return child.communicate(timeout=_BOUND_S)[1]
 
 
 async def _stored(url: str) -> tuple[ToolEntry, ...]:

@@ -102,7 +102,7 @@ async def test_two_workers_that_need_it_at_once_install_it_once(tmp_path: Path, 
     workers = await asyncio.gather(*[start_worker(tmp_path / name, environments, None) for name in ("one", "other")])
     for worker, _ in workers:
         worker.kill()
-        await worker.wait()
+        worker.wait()
     # The second may also have come when all was done; never do both install.
     assert sum(one.installed for _, one in workers) == 1
     assert len(made(environments)) == 1

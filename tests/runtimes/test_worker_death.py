@@ -37,7 +37,7 @@ async def test_nothing_outlives_a_killed_worker(state: Path, environments_folder
     assert len(told.pids) >= 6  # the guardian, two of the sandbox, the tool, its child, its daemon
     assert leftovers(state, owner)
     worker.kill()
-    await worker.wait()
+    worker.wait()
     await eventually(lambda: all(map(is_gone, told.pids.values())))
     await removed_by_a_start(state)
     assert leftovers(state, owner) == []
@@ -52,7 +52,7 @@ async def test_nothing_outlives_a_worker_whose_guardian_was_killed_before(state:
     os.kill(told.pids["guardian"], signal.SIGKILL)
     await eventually(lambda: is_gone(told.pids["guardian"]))
     worker.kill()
-    await worker.wait()
+    worker.wait()
     await eventually(lambda: all(map(is_gone, told.pids.values())))
     await removed_by_a_start(state)
     assert leftovers(state, owner) == []

@@ -6,7 +6,6 @@ import secrets
 import shutil
 import signal
 import stat
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,12 +24,11 @@ from engine.runtimes.sandbox.egress import Egress, Opening
 from engine.runtimes.sandbox.identities import DEFAULT_UIDS
 from engine.runtimes.sandbox.package_indexes import PackageIndexes
 from engine.runtimes.sandbox.socket_folder import SocketFolders
+from tests.copies import start_text
 from tests.machine import lacking
-from tests.programs import Program
 from tests.sandbox.networked import Resolver, boxes
 from tests.sandbox.upstream import site
 
-ROOT = Path(__file__).parents[2]
 HERE = ("127.0.0.1",)
 CURL = ("/usr/bin/curl", "-sS", "-m", "20")
 SERVER = """
@@ -190,7 +188,10 @@ def test_sockets_elsewhere_go_when_their_state_directory_and_its_worker_are_gone
     # pytest is the worker that lives; the other ends at once.
     make = "import sys, pathlib; from engine.runtimes.sandbox.socket_folder import SocketFolders"
     make += "; print(SocketFolders(pathlib.Path(sys.argv[1]), None).make('run').path.parent)"
-    made = subprocess.run([sys.executable, "-c", make, str(state)], check=True, capture_output=True, text=True, cwd=ROOT).stdout.strip()
+    worker, said = start_text(make, str(state))
+    with said:
+        made = said.read().decode().strip()
+    assert worker.wait() == 0
     if not is_dead:
         assert str(SocketFolders(state, None).root) == made
     if is_gone:
@@ -255,12 +256,11 @@ asyncio.run(main())
 
 
 def test_after_kill_9_of_the_worker_the_sweep_removes_what_is_left(tmp_path: Path) -> None:
-    worker = Program([sys.executable, "-c", WORKER, str(tmp_path)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
-    assert worker.stdout is not None
-    pid = int(worker.stdout.readline())
-    worker.send_signal(signal.SIGKILL)
-    worker.wait()
-    worker.stdout.close()
+    worker, said = start_text(WORKER, str(tmp_path))
+    with said:
+        pid = int(said.readline())
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
     until = time.monotonic() + 20
     while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
         time.sleep(0.02)

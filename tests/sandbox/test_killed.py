@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,10 +16,9 @@ from engine.runtimes.sandbox.levels import confine
 from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
 from engine.runtimes.sandbox.levels.rlimits import RLimits
-from tests.programs import Program
+from tests.copies import start_text
 from workers.host.sandbox import identities
 
-ROOT = Path(__file__).parents[2]
 READ = pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, "read")
 WORKER = """
 import asyncio, os, shutil, sys
@@ -95,17 +92,14 @@ def gone(text: str) -> list[str]:
 @pytest.mark.parametrize("kind", ["bubblewrap", "rlimits"])
 def test_a_killed_worker_leaves_nothing_that_runs(folder: Path, kind: str, when: str, guarded: str) -> None:
     name = token()
-    worker = Program([sys.executable, "-c", WORKER, kind, str(folder), when, guarded, name], stdout=subprocess.PIPE, cwd=ROOT)
-    assert worker.stdout is not None
-    try:
-        assert worker.stdout.readline()
+    worker, said = start_text(WORKER, kind, str(folder), when, guarded, name)
+    with said:
+        assert said.readline()
         if when == "before":
             # It has come as far as it can when it waits for its leave.
             assert _waits_at_its_gate(worker.pid)
         worker.send_signal(signal.SIGKILL)
         worker.wait()
-    finally:
-        worker.stdout.close()
     assert gone(name) == []
     assert (folder / "data" / "begun").exists() is (when == "after")
     # What the kernel does not take along goes when the next worker starts.

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 import time
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
@@ -19,22 +18,21 @@ from engine.runtimes.folders import entries, seal
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.scripts.commands import ScriptCall
+from tests.copies import start_copy, start_text
 from tests.parts import installer_of
-from tests.programs import start_program
 from tests.scripts.harness import IDENTITY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sources import ScriptLanguage
 
 HOLDS = """
-import sys
+import signal, sys
 from pathlib import Path
 from engine.runtimes.environments.cache import held
 with held(Path(sys.argv[1])):
     print("held", flush=True)
-    sys.stdin.read()
+    signal.pause()
 """
-REPOSITORY = Path(__file__).parents[2]
 OLD_S = 3600.0
 
 
@@ -71,15 +69,12 @@ def test_over_the_size_the_longest_unused_goes_first_and_what_was_used_lately_st
 
 async def test_what_another_process_uses_stays_until_that_ends(tmp_path: Path) -> None:
     root = made(tmp_path, "a")
-    holder = await start_program(
-        sys.executable, "-c", HOLDS, str(root),
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, cwd=REPOSITORY, env={"PYTHONPATH": str(REPOSITORY)},
-    )  # fmt: skip
-    assert holder.stdout is not None
-    assert await holder.stdout.readline() == b"held\n"
+    holder, said = start_text(HOLDS, str(root))
+    assert said.readline() == b"held\n"
     assert await asyncio.to_thread(tidy, tmp_path, CacheLimits(max_bytes=0, idle_s=1)) == ()
     holder.send_signal(signal.SIGKILL)
-    await holder.wait()
+    holder.wait()
+    said.close()
     assert await asyncio.to_thread(tidy, tmp_path, CacheLimits(max_bytes=0, idle_s=1)) == (root.name,)
 
 
@@ -198,10 +193,8 @@ async def test_a_worker_killed_while_it_installs_leaves_what_the_next_makes_good
     scripts.write("a/requirements.txt", "slow\n")
     scripts.write("a/main.py", "import slow\nprint(slow.value)")
     environments = scripts.state / "environments"
-    worker = await start_program(
-        sys.executable, "-m", "tests.scripts.programs.installer", str(tmp_path / "other"), str(root), str(environments), str(index.port),
-        cwd=REPOSITORY, env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(REPOSITORY)},
-    )  # fmt: skip
+    places = (str(tmp_path / "other"), str(root), str(environments))
+    worker, said = start_copy("tests.scripts.programs.installer", *places, str(index.port))
     async with asyncio.timeout(120):
         while not index.count(".tar.gz"):  # noqa: ASYNC110 - another thread serves it
             await asyncio.sleep(0.05)
@@ -210,7 +203,8 @@ async def test_a_worker_killed_while_it_installs_leaves_what_the_next_makes_good
     # Somebody makes it: it is left alone.
     assert await asyncio.to_thread(tidy, environments, CacheLimits()) == ()
     worker.send_signal(signal.SIGKILL)
-    await worker.wait()
+    worker.wait()
+    said.close()
     assert half[0].is_dir()
     assert not is_marked(half[0])
     assert (await scripts.run("a/main.py")).output == 1

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 from pathlib import Path
 
 import psutil
@@ -10,11 +9,10 @@ import pytest
 
 from engine.runtimes.process.ownership import MARK, Owner
 from engine.runtimes.process.sweep import sweep
+from tests.copies import start_copy
 from tests.parts import bubblewrap
-from tests.programs import start_program
 from tests.scripts.harness import Scripts, groups_of
 
-REPOSITORY = Path(__file__).parents[2]
 QUICK = """
 import json, subprocess, sys
 open('/tmp/x', 'w').write('x')
@@ -54,20 +52,16 @@ async def test_a_hundred_calls_at_sixteen_at_once_leave_nothing(scripts: Scripts
 async def test_a_worker_killed_in_the_middle_leaves_nothing(tmp_path: Path, root: Path, environments_folder: Path) -> None:
     state = tmp_path / "state"
     (root / "busy.py").write_text(DAEMONS + BUSY)
-    worker = await start_program(
-        sys.executable, "-m", "tests.scripts.programs.worker", str(state), str(root), str(environments_folder),
-        cwd=REPOSITORY, stdout=asyncio.subprocess.PIPE, env={**_environment(), "PYTHONPATH": str(REPOSITORY)},
-    )  # fmt: skip
-    assert worker.stdout is not None
-    async with asyncio.timeout(120):
-        for _ in range(5):
-            assert await worker.stdout.readline()
+    worker, said = start_copy("tests.scripts.programs.worker", str(state), str(root), str(environments_folder))
+    for _ in range(5):
+        assert said.readline()
     mark = _mark_of(worker.pid, state)
     running = _marked(mark)
     inside = {child.pid for pid in running for child in _children(pid)}
     assert inside - running, "some scripts should be at work"
     worker.send_signal(signal.SIGKILL)
-    await worker.wait()
+    worker.wait()
+    said.close()
     async with asyncio.timeout(30):
         # Also those that were being launched at that moment.
         while any(map(_lives, running | inside)) or _marked(mark):  # noqa: ASYNC110 - the kernel tells nobody
@@ -78,10 +72,6 @@ async def test_a_worker_killed_in_the_middle_leaves_nothing(tmp_path: Path, root
     assert groups_of(mark) == []
     assert [path for path in state.rglob("*") if path.is_socket()] == []
     assert {path.name for path in (state / "tools").rglob("*") if path.is_file()} <= {"last_run.log"}
-
-
-def _environment() -> dict[str, str]:
-    return {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
 
 
 def _mark_of(pid: int, state: Path) -> str:

@@ -19,9 +19,6 @@ from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 from toolagent_service.lane_workflow import LaneWorkflow
 from workflows.calls.call_lane import CallLane
 
-_MORE_THAN_A_RUN = 601
-"""Batches."""
-
 _REFUSED_S = 1.5
 """Which Temporal takes to say so, while a batch is made."""
 
@@ -29,12 +26,14 @@ _ALMOST_A_RUN = 19
 """Batches of 256 calls; one more, and it takes no other."""
 
 
-async def test_a_lane_goes_on_when_its_history_is_long(temporal: Client) -> None:
+@pytest.mark.parametrize("most", [12, pytest.param(600, marks=pytest.mark.long)])
+async def test_a_lane_goes_on_when_its_history_is_long(temporal: Client, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workflows.calls.call_lane._MOST_UPDATES", most)
     door = uuid.uuid4().hex
     async with Worker(temporal, task_queue=door_queue(door), workflows=[CallLane], activities=[make], debug_mode=True):
         lane = LaneWorkflow(temporal, door)
-        said = [await lane.send(batch_of("quick")) for _ in range(_MORE_THAN_A_RUN)]
-        assert said.index(True) == _MORE_THAN_A_RUN - 4, "before two more, its door hears that the run is about to end"
+        said = [await lane.send(batch_of("quick")) for _ in range(most + 1)]
+        assert said.index(True) == most - 3, "before two more, its door hears that the run is about to end"
         description = await temporal.get_workflow_handle(lane_id(door)).describe()
         await lane.close()
     assert description.run_id != description.raw_description.workflow_execution_info.first_run_id

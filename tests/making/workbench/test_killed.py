@@ -2,10 +2,8 @@
 
 import asyncio
 import contextlib
-import os
 import random
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,20 +13,13 @@ import pytest
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.files import BenchFiles
 from engine.making.workbench.places import place_of
+from tests.copies import start_copy
 from tests.making.workbench.conftest import TASK, bench_parts
-from tests.programs import start_program
 from toolagent_service.contracts.dependency_policy import DependencyVerdict
 
-PROGRAMS = Path(__file__).parent / "programs"
-ROOT = Path(__file__).parents[3]
+PROGRAMS = "tests.making.workbench.programs"
 FASTAPI = DependencyVerdict(requirement="fastapi", name="fastapi")
 BOUND_S = 60.0
-
-
-async def started(program: str, *arguments: str) -> asyncio.subprocess.Process:
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}"}  # noqa: TID251 - the tests' own process
-    command = (sys.executable, str(PROGRAMS / program), *arguments)
-    return await start_program(*command, env=environment, stdout=asyncio.subprocess.PIPE)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -45,15 +36,14 @@ async def test_an_append_is_there_once_whenever_the_worker_was_killed(tmp_path: 
     chance = random.Random(7)  # noqa: S311 - moments to kill at
     following = 0
     for _ in range(5):
-        worker = await started("appender.py", str(tmp_path), str(following))
-        assert worker.stdout is not None
-        for _line in range(chance.randrange(3, 40)):
-            await worker.stdout.readline()
-        await asyncio.sleep(chance.random() * 0.002)
-        worker.send_signal(signal.SIGKILL)
-        rest = await worker.stdout.read()
-        await worker.wait()
-        assert worker.returncode == -signal.SIGKILL
+        worker, said = start_copy(f"{PROGRAMS}.appender", str(tmp_path), str(following))
+        with said:
+            for _line in range(chance.randrange(3, 40)):
+                said.readline()
+            await asyncio.sleep(chance.random() * 0.002)
+            worker.send_signal(signal.SIGKILL)
+            rest = said.read()
+        assert worker.wait() == -signal.SIGKILL
         begun = [int(line) for line in rest.split()]
         # The use it was at is tried again, as Temporal does; so is one that was done, whose end nobody heard of.
         last = begun[-1] if begun else int(files.text(place_of("log.txt")).split()[-1])
@@ -66,10 +56,11 @@ async def test_an_append_is_there_once_whenever_the_worker_was_killed(tmp_path: 
 async def test_an_installation_that_was_killed_leaves_the_last_good_one_and_is_done_again(tmp_path: Path) -> None:
     state = tmp_path / "state"
     environments = state / "making" / TASK / "bench" / "environments" / "words"
-    worker = await started("installer.py", str(state), "fastapi")
-    await until(lambda: any(environments.glob("part/lib/python*/site-packages/pydantic*")))
-    worker.send_signal(signal.SIGKILL)
-    await worker.wait()
+    worker, said = start_copy(f"{PROGRAMS}.installer", str(state), "fastapi")
+    with said:
+        await until(lambda: any(environments.glob("part/lib/python*/site-packages/pydantic*")))
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
     await until(lambda: not _processes_about(environments))
     assert [path.name for path in environments.iterdir() if path.name.isdecimal()] == ["1"]
     assert (environments / "part").is_dir()

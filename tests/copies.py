@@ -1,0 +1,30 @@
+"""Other processes of a test that begin as copies of one that has loaded the program, as services do: importing takes a second or two."""
+
+import os
+import sys
+from pathlib import Path
+from typing import IO
+
+from tests.system.loaded import Process, start_workers
+from workers.settings.environment import environment
+
+__all__ = ["start_copy", "start_text"]
+
+_ROOT = Path(__file__).parents[1]
+
+
+def start_copy(program: str, *arguments: str) -> tuple[Process, IO[bytes]]:
+    """`python -m PROGRAM ARGUMENTS` at our root, and what it prints. It ends with this run."""
+    read, write = os.pipe()
+    with os.fdopen(write, "wb") as out, os.fdopen(os.dup(2), "wb") as err:
+        ours = {**environment(), "PYTHONPATH": str(_ROOT)}
+        return start_workers(arguments, _ROOT, ours, out, err, program=program), os.fdopen(read, "rb")
+
+
+def start_text(text: str, *arguments: str) -> tuple[Process, IO[bytes]]:
+    """`python -c TEXT ARGUMENTS`."""
+    return start_copy("tests.copies", text, *arguments)
+
+
+if __name__ == "__main__":
+    exec(compile(sys.argv.pop(1), "text of a test", "exec"), {"__name__": "__main__"})  # noqa: S102 - a test has written it

@@ -88,6 +88,8 @@ def killed_build(service: ServiceProcess, model: ModelServer, tool_id: str, kill
     made = ended(service, task_id)
     outcome.status, outcome.seconds = made.status, time.monotonic() - began
     outcome.require("status", (made.status, made.reason), (TaskState.COMPLETED, f"{tool_id} can be called."))
+    if outcome.faults:
+        return outcome
     _require_one(service, outcome, task_id)
     served = _served(model, tool_id)
     for recorded, then in paid:

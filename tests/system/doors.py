@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import httpx
 import psutil
@@ -14,6 +15,7 @@ from toolagent.contracts.lanes import Lane, LaneListing
 __all__ = ["PROCESSES", "House"]
 
 PROCESSES = 2
+_LOOK_S = 0.25
 
 
 class House:
@@ -25,9 +27,9 @@ class House:
 
     def doors(self) -> list[int]:
         """Their processes."""
-        parent = psutil.Process(self.parent.pid)
-        children = [child for child in parent.children() if "spawn_main" in " ".join(child.cmdline())]
-        return sorted(child.pid for child in children if child.status() != psutil.STATUS_ZOMBIE)
+        # To have psutil look through all processes of the machine again and again takes seconds of processor.
+        children = Path(f"/proc/{self.parent.pid}/task/{self.parent.pid}/children").read_text("ascii").split()
+        return sorted(pid for pid in map(int, children) if _is_door(pid))
 
     def acting(self) -> str:
         """A tool that was not called yet."""
@@ -60,8 +62,8 @@ class House:
         return one, other
 
     def wait_until_whole(self) -> None:
-        wait_until(lambda: len(self.doors()) == PROCESSES, "there are as many doors as there should be")
-        wait_until(lambda: len(self.lanes()) == PROCESSES, "the lanes of the living are listed, and no others")
+        wait_until(lambda: len(self.doors()) == PROCESSES, "there are as many doors as there should be", look_s=_LOOK_S)
+        wait_until(lambda: len(self.lanes()) == PROCESSES, "the lanes of the living are listed, and no others", look_s=_LOOK_S)
 
     def close(self) -> None:
         self._clients.close()
@@ -78,3 +80,11 @@ class House:
                 if any(one.raddr and one.raddr.port == port for one in psutil.Process(pid).net_connections("tcp")):
                     return pid
         return None
+
+
+def _is_door(pid: int) -> bool:
+    """Not the tracker that a parent has beside them."""
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return "spawn_main" in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE
+    return False

@@ -44,6 +44,9 @@ STEPS = 24
 """So often, at least, what is told of a task changes from when it is asked for until its tool is registered."""
 
 _TURN_S = 0.2
+_TURNS = 5
+"""Of the scenario."""
+
 _BETWEEN_S = 0.3
 _REACHED_S = 180.0
 _TOO_LATE = (Stage.REGISTER, Stage.ANNOUNCE)
@@ -85,6 +88,8 @@ def killed_build(service: ServiceProcess, model: ModelServer, tool_id: str, kill
     made = ended(service, task_id)
     outcome.status, outcome.seconds = made.status, time.monotonic() - began
     outcome.require("status", (made.status, made.reason), (TaskState.COMPLETED, f"{tool_id} can be called."))
+    if outcome.faults:
+        return outcome
     _require_one(service, outcome, task_id)
     served = _served(model, tool_id)
     for recorded, then in paid:
@@ -92,6 +97,9 @@ def killed_build(service: ServiceProcess, model: ModelServer, tool_id: str, kill
     outcome.require("turns in the ledger", _recorded(service, task_id), {*served})
     outcome.require("cost", round(made.cost_usd, 9), cost_of_turns(len(served)))
     outcome.require("more than one environment", len(_environments(service) - made_before) > 1, False)
+    _require_proof(service, outcome, made)
+    # The scenario says which words may be nowhere in what the model is asked.
+    outcome.require("what the model was to be asked", [fault for fault in model.unmet() if tool_id in fault], [])
     result = run_tool(service.http, tool_id, {"text": "b a b c"})[1].result
     outcome.require("its answer", result, {"words": 4, "most_common": "b"})
     service.http.delete(f"/tools/{tool_id}").raise_for_status()
@@ -137,6 +145,20 @@ def _require_one(service: ServiceProcess, outcome: Outcome, task_id: str) -> Non
         outcome.require(table, found[0][0], 1)
     found = rows(service, "SELECT count(*) FROM task_notes WHERE task_id = ? AND kind = 'tool_ready'", task_id)
     outcome.require("announcements", found[0][0], 1)
+
+
+def _require_proof(service: ServiceProcess, outcome: Outcome, made: MakingTask) -> None:
+    """What the version says of how it came about."""
+    proof = evidence(service, outcome.tool_id).versions[0].evidence
+    if proof is None:
+        outcome.faults.append("It has no evidence.")
+        return
+    outcome.require("behaviour", proof.behaviour, "verified")
+    outcome.require("its model", (proof.provider, proof.model), ("anthropic", "claude-sonnet-5"))
+    outcome.require("its prompts", [prompt.partition("@")[0] for prompt in proof.prompts], ["coding"])
+    outcome.require("turns, cost and tokens", (proof.turns, proof.cost_usd, proof.tokens), (_TURNS, made.cost_usd, made.tokens))
+    outcome.require("a lock", proof.lock is not None, True)
+    outcome.require("checks that failed", [check.check for check in proof.checks if not check.passed], [])
 
 
 def _wait(service: ServiceProcess, task_id: str, steps: int, more_s: float) -> MakingTask:

@@ -34,8 +34,15 @@ _LONGEST_ORDER = 1 << 17
 _STARTED_WITH = ("LD_PRELOAD", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that only a program sees that is started with them."""
 
-_LOADED = ("workers.commands.up", "workers.commands.doors", "httpcore", "anyio._backends._asyncio")
-"""Not what is run: that is not to have been imported before."""
+_LOADED = (
+    "workers.commands.up",
+    "workers.commands.doors",
+    "httpcore",
+    "anyio._backends._asyncio",
+    "engine.roles.providers.anthropic_client",
+    "engine.registry.matching.vectors",
+)
+"""Not what is run: that is not to have been imported before. The last two are what a service imports when it needs them."""
 
 _BUILD_ID = "temporalio.worker._worker:load_default_build_id"
 """What Temporal's workers read all modules for; it is remembered."""

@@ -31,6 +31,7 @@ POISONED = ("total = sum(numbers)", "total = os._exit(3) if numbers == [0] else 
 
 _OPENED_S = 60.0
 _REPAIRED_S = 240.0
+_CALLED_S = 0.2
 
 Say = Callable[[str], None]
 
@@ -58,7 +59,7 @@ class Traffic:
             status, result = self.call()
             return result if is_so(status, result) else None
 
-        return wait_until(asked, what, bound_s)
+        return wait_until(asked, what, bound_s, _CALLED_S)
 
 
 def _told(result: ToolResult) -> str:

@@ -1,4 +1,7 @@
-"""Sessions of a group through a real service that is killed: what was rented is given back, once."""
+"""Sessions of a group through a real service that is killed: what was rented is given back, once.
+
+All use one service; the newest session is that of the test.
+"""
 
 import json
 import subprocess
@@ -13,7 +16,7 @@ import httpx
 import pytest
 from pydantic import JsonValue
 
-from tests.system.conftest import MakeService
+from engine.network.ports import free_port
 from tests.system.making_tasks import rows
 from tests.system.service_process import ServiceProcess
 from tests.system.waiting import wait_until
@@ -22,6 +25,7 @@ from toolagent.contracts.hosts import HostDrain, HostListing
 from toolagent.contracts.http import SessionListing
 from toolagent.contracts.records import EventType
 from toolagent.contracts.sessions import SessionEnd, SessionState, SessionView
+from toolagent.testing.servers.runcomfy_app import Account
 from toolagent.testing.servers.runcomfy_ledger import Fault
 from toolagent.testing.servers.runcomfy_server import RunComfyServer
 from workers.temporal.dev_server import temporal_binary
@@ -40,18 +44,35 @@ def node_s() -> float:
     return 0.05
 
 
+@pytest.fixture(scope="module")
+def port() -> int:
+    """Where the provider is, for the service."""
+    return free_port()
+
+
 @pytest.fixture
-def runcomfy(node_s: float) -> Generator[RunComfyServer]:
-    with RunComfyServer(start_s=_LAUNCH_S, node_s=node_s) as server:
+def runcomfy(port: int, node_s: float) -> Generator[RunComfyServer]:
+    """Each test has a provider that has rented nothing yet."""
+    with RunComfyServer(port, start_s=_LAUNCH_S, node_s=node_s) as server:
         yield server
 
 
-@pytest.fixture
-def service(make_service: MakeService, runcomfy: RunComfyServer) -> ServiceProcess:
-    account = runcomfy.account
-    service = make_service(RUNCOMFY_URL=runcomfy.api_url, SECRET_RUNCOMFY_USER_ID=account.user_id, SECRET_RUNCOMFY_API_KEY=account.key)
+@pytest.fixture(scope="module")
+def shared(catalog: Path, port: int, tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
+    account, url = Account(), f"http://127.0.0.1:{port}/prod/api"
+    settings = {"SECRET_RUNCOMFY_USER_ID": account.user_id, "SECRET_RUNCOMFY_API_KEY": account.key}
+    service = ServiceProcess(tmp_path_factory.mktemp("sessions"), catalog, RUNCOMFY_URL=url, **settings)
     service.start()
-    return service
+    yield service
+    service.end()
+    service.wait_until_nothing_is_left()
+
+
+@pytest.fixture
+def service(shared: ServiceProcess, runcomfy: RunComfyServer) -> ServiceProcess:
+    """It runs when a test begins, and when it ends; sessions of the tests before have ended."""
+    del runcomfy
+    return shared
 
 
 def _opened(service: ServiceProcess, key: str) -> SessionView:
@@ -170,7 +191,7 @@ def test_a_server_that_never_becomes_ready_is_stopped_though_the_service_died_in
     wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
     service.kill()
     service.start()
-    (view,) = _sessions(service)
+    view = _sessions(service)[0]
     ended = wait_until(lambda: stopped if (stopped := _stopped(service, view)).ended_at else None, "it is stopped")
     assert (ended.state, ended.end) == (SessionState.STOPPED, SessionEnd.ASKED)
     assert _counts(runcomfy) == (1, 1, [])
@@ -189,7 +210,7 @@ def test_a_session_whose_service_dies_in_a_run_is_stopped_though_nobody_asks_and
     others = _rented_by_others(runcomfy)
     service.kill()
     service.start()
-    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended", 90)
+    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended", 90, 0.25)
     assert (ended.session_id, ended.state, ended.end) == (view.session_id, SessionState.STOPPED, SessionEnd.LEASE_EXPIRED)
     wait_until(lambda: _told_of(service) == [{"server_id": others}], "the server of others is told of")
     assert _counts(runcomfy) == (2, 1, [others])
@@ -201,7 +222,7 @@ def test_a_launch_that_somebody_makes_alone_is_adopted_and_its_stop_is_the_sessi
     launched = _call(service, _LAUNCH, "call-launched1")
     assert isinstance(launched.result, dict), launched.error
     server_id = launched.result["server_id"]
-    (view,) = _sessions(service)
+    view = _sessions(service)[0]
     assert launched.metadata["session_id"] == view.session_id
     ran = _call(service, _RUN, "call-ran-alone", server_id=server_id, workflow=_NOTHING)
     assert ran.metadata["session_id"] == view.session_id
@@ -264,13 +285,13 @@ def test_a_lease_that_nobody_renews_is_over(service: ServiceProcess, runcomfy: R
 def test_an_adopted_launch_whose_workflows_are_terminated_is_stopped_once(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
     call_id = service.begin(_LAUNCH, {})
     wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
-    (view,) = _sessions(service)
+    view = _sessions(service)[0]
     for workflow_id in (call_id, f"group/{view.group_id}/{view.session_id}"):
         where = ["--workflow-id", workflow_id, "--address", service.temporal_address]
         subprocess.run([temporal_binary(), "workflow", "terminate", *where], capture_output=True, check=True, timeout=60)
     service.kill()
     service.start()
-    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended", 90)
+    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended", 90, 0.25)
     assert (ended.end, ended.launch_call_id) == (SessionEnd.CANCELLED, call_id)
     assert _counts(runcomfy) == (1, 1, [])
 
@@ -306,3 +327,4 @@ def test_while_the_only_host_drains_nothing_is_launched_and_what_was_is_stopped(
     )
     assert _stopped(service, view).state is SessionState.STOPPED
     assert _counts(runcomfy) == (1, 1, [])
+    service.http.delete(f"/hosts/{host.host}/drain").raise_for_status()

@@ -12,16 +12,13 @@ from tests.system.killed_builds import cancelled_build, killed_build
 from tests.system.making_tasks import (
     asked,
     conversation,
-    cost_of_turns,
     ended,
-    evidence,
     key_that_withholds,
     left_of,
-    rows,
     serving,
     word_counter,
 )
-from tests.system.service_process import ServiceProcess, run_tool
+from tests.system.service_process import ServiceProcess
 from toolagent.contracts.tasks import TaskState
 from toolagent.testing.servers.model_server import ModelServer
 from toolagent.testing.servers.scenario import Scenario
@@ -40,7 +37,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def made(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[ServiceProcess, ModelServer]]:
     """One service for all tasks that a model works on, and its model; each test has tools of its own."""
-    tools = ("tally", "killed", "cancelled_1", "cancelled_2", "cancelled_3")
+    tools = ("killed", "cancelled_1", "cancelled_2", "cancelled_3")
     conversations = (*(conversation("word_counter", tool) for tool in tools), conversation("looked_up", "looked_up"))
     scenario = Scenario(seconds=_TURN_S, conversations=conversations)
     with serving(tmp_path_factory.mktemp("made"), data, scenario, CODING_ROUNDS="1") as both:
@@ -50,30 +47,6 @@ def made(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[tupl
 @pytest.fixture
 def chance() -> random.Random:
     return random.Random(5)  # noqa: S311 - moments
-
-
-def test_what_a_model_writes_is_judged_by_examples_that_it_never_saw(made: tuple[ServiceProcess, ModelServer]) -> None:
-    service, model = made
-    spec = word_counter("tally")
-    # The scenario says which words may be nowhere in what the model is asked.
-    task_id = asked(service, spec, key_that_withholds(spec, 2))
-    task = ended(service, task_id)
-    assert task.status is TaskState.COMPLETED, task.reason
-    assert run_tool(service.http, "tally", {"text": "b a b c"})[1].result == {"words": 4, "most_common": "b"}
-    (version,) = evidence(service, "tally").versions
-    assert version.evidence is not None
-    assert version.evidence.behaviour == "verified"
-    assert (version.evidence.provider, version.evidence.model) == ("anthropic", "claude-sonnet-5")
-    assert [prompt.partition("@")[0] for prompt in version.evidence.prompts] == ["coding"]
-    assert (version.evidence.turns, version.evidence.cost_usd, version.evidence.tokens) == (5, task.cost_usd, task.tokens)
-    assert version.evidence.lock is not None
-    assert [check.check for check in version.evidence.checks if not check.passed] == []
-    assert [fault for fault in model.unmet() if "tally" in fault] == []
-    assert round(task.cost_usd, 9) == cost_of_turns(5)
-    assert rows(service, "SELECT count(*) FROM model_turns WHERE conversation_id = ?", task_id) == [(5,)]
-    # It would answer what the others ask for.
-    service.http.delete("/tools/tally").raise_for_status()
-    assert left_of(service, task_id, "tally").keys() <= {"tools", "calls/"}
 
 
 @pytest.mark.long
@@ -92,7 +65,7 @@ def test_a_tool_that_looks_its_answers_up_is_refused_and_leaves_nothing(made: tu
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
-def test_a_build_whose_service_is_killed_is_done_once_and_paid_once(
+def test_a_build_whose_service_is_killed_is_done_once_paid_once_and_judged_by_examples_that_the_model_never_saw(
     made: tuple[ServiceProcess, ModelServer], chance: random.Random, kills: int
 ) -> None:
     service, model = made

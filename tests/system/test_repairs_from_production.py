@@ -60,7 +60,7 @@ def test_an_input_that_ends_the_process_is_quarantined_and_is_the_first_that_its
         tasks = service.http.get("/tasks", params={"tool_id": "abacus"}).json()["tasks"]
         return tasks[0]["task_id"] if tasks else None
 
-    made = ended(service, wait_until(repair, "a repair is opened", 60))
+    made = ended(service, wait_until(repair, "a repair is opened", 60, 0.2))
     assert made.status is TaskState.COMPLETED, made.reason
     proof = evidence(service, "abacus").versions[0].evidence
     assert proof is not None
@@ -88,7 +88,7 @@ def test_without_a_model_there_is_an_alert_and_calls_go_on_and_an_input_that_end
         assert abacus.call()[0] == httpx.codes.OK
         for tool_id, traffic in (("reckoner", reckoner), ("abacus", abacus)):
             alerts = "SELECT details FROM events WHERE event_id LIKE 'repair:%' AND tool_id = ?"
-            wait_until(lambda: traffic.call() and rows(service, alerts, tool_id), f"an alert of {tool_id}", 60)  # noqa: B023
+            wait_until(lambda: traffic.call() and rows(service, alerts, tool_id), f"an alert of {tool_id}", 60, 0.2)  # noqa: B023
             ((told,),) = rows(service, alerts, tool_id)
             assert "TOOL_AGENT_MODEL" in str(told)
         assert set(reckoner.seen) == {"502 execution_error"}, "calls go on"

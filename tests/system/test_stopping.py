@@ -31,6 +31,7 @@ def test_calls_end_within_the_grace_or_go_on_after_the_restart_and_nothing_is_le
     assert service.wait() == 0
     service.wait_until_nothing_is_left()
 
+    service.is_copied = True
     service.start()
     assert service.ended_task(ending).status is TaskState.COMPLETED
     assert count_of(effects, "ending") == 1

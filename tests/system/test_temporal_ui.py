@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Generator
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.machine import lacking
 from tests.system.service_process import ServiceProcess, run_tool
@@ -12,21 +12,22 @@ from tests.system.service_process import ServiceProcess, run_tool
 _SHOWN_MS = 60_000
 
 
-@pytest.fixture
-def chromium() -> str:
-    """The browser's path; where the machine checks, it has to be there."""
+@pytest.fixture(scope="module")
+def browser() -> Generator[Browser]:
+    """Where the machine checks, it has to be there."""
     found = shutil.which("chromium")
     if found is None:
         lacking("chromium is not installed (Debian: apt-get install --no-install-recommends chromium)")
-    return found
+    with sync_playwright() as browsers:
+        browser = browsers.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture
-def page(chromium: str) -> Generator[Page]:
-    with sync_playwright() as browsers:
-        browser = browsers.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"])
-        yield browser.new_page(viewport={"width": 1400, "height": 900})
-        browser.close()
+def page(browser: Browser) -> Generator[Page]:
+    with browser.new_page(viewport={"width": 1400, "height": 900}) as page:
+        yield page
 
 
 def test_the_list_of_workflows_shows_the_calls(service: ServiceProcess, page: Page) -> None:

@@ -1,11 +1,13 @@
 """What several kinds of test stand on."""
 
 import gc
+import json
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,16 @@ def no_image_left(own_states: None, tmp_path_factory: pytest.TempPathFactory) ->
     """On the machine's Docker engine, of services whose state directories were the tests'."""
     yield
     remove_images_of(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_socket_folder_left(own_states: None, tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """In the machine's temporary directory, of sandboxes whose state directories were the tests': each start of a service reads all."""
+    yield
+    for folder in Path(tempfile.gettempdir()).glob("tool-agent-*"):
+        with suppress(OSError, ValueError, KeyError):
+            if Path(json.loads((folder / "of.json").read_text())["state"]).is_relative_to(tmp_path_factory.getbasetemp()):
+                shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

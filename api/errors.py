@@ -219,8 +219,8 @@ async def _http_problem(request: Request, refused: Exception) -> Response:
         # A path may have several routes, and the error names the methods of the first.
         allowed = ", ".join(_methods(request))
         detail, headers = f"This path takes {allowed}, not {request.method}.", {"Allow": allowed}
-    elif kind is ProblemKind.MALFORMED_BODY:
-        detail = f"{detail} {_FORM}"
+    elif status == HTTPStatus.BAD_REQUEST:
+        detail = f"{detail.rstrip('.')}. {_FORM}"
     return refusal_response(Refusal(kind, detail, headers=headers), status)
 
 

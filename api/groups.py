@@ -30,6 +30,7 @@ from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError,
 IsGone: TypeAlias = Callable[[], Awaitable[bool]]
 
 _MAX_SHOWN = 128
+_AGAIN = "Ask again with the same key: it is the same request. Without one it may be done twice."
 
 
 async def found_group(dependencies: Dependencies, group_id: str) -> ToolGroup:
@@ -209,7 +210,7 @@ def _refused(error: SessionRefusedError) -> Refusal:
 
 
 def _away(error: SessionUnreachableError) -> Refusal:
-    return Refusal(ErrorType.UNAVAILABLE, f"{error} Ask again; with the same key it is the same request.", headers={"Retry-After": "1"})
+    return Refusal(ErrorType.UNAVAILABLE, f"{error} {_AGAIN}", headers={"Retry-After": "1"})
 
 
 def _session_for_key(group_id: str, caller_id: str | None, key: str) -> str:

@@ -54,8 +54,8 @@ class LackingError(NotReadyError):
     """A part is not there that only some tools need; everything else is ready."""
 
 
-class Versions(Registry, Protocol):
-    """Of tools too."""
+class VersionedRegistry(Registry, Protocol):
+    """`engine.registry.registry.ToolRegistry` is one."""
 
     async def versions(self, tool_id: str) -> ToolVersions | None: ...
 
@@ -347,7 +347,7 @@ class Dependencies:
     """
 
     client: Calls
-    registry: Versions
+    registry: VersionedRegistry
     matching: Search
     concierge: Concierge
     routes: Routes
@@ -386,10 +386,14 @@ class Dependencies:
     allowed_hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")
 
 
-async def _injected(request: Request) -> Dependencies:
-    # Async, though it waits for nothing: FastAPI runs other dependencies in a thread, which costs more than all they do.
+def dependencies_of(request: Request) -> Dependencies:
     dependencies: Dependencies = request.app.state.dependencies
     return dependencies
+
+
+async def _injected(request: Request) -> Dependencies:
+    # Async, though it waits for nothing: FastAPI runs other dependencies in a thread, which costs more than all they do.
+    return dependencies_of(request)
 
 
 Injected = Annotated[Dependencies, Depends(_injected)]

@@ -1,4 +1,4 @@
-"""Who may knock, the bearer key, and without one only this machine's own programs; and that a request says one thing, and not too much."""
+"""What is refused before a route is looked for: callers without the key, foreign pages, contradictions, large bodies."""
 
 import asyncio
 import secrets

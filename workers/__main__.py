@@ -19,7 +19,7 @@ from workers.settings.whole import Settings, unread, unusable
 
 Command: TypeAlias = Callable[[Settings], Awaitable[int]]
 
-_MOST_PROCESSES = 64
+_MOST_PROCESSES, _LONGEST = 64, 9
 
 _COMMANDS = {
     "up": "workers.commands.up:up",
@@ -90,10 +90,11 @@ def _settings(console: Console) -> Settings | None:
 def command_of(arguments: list[str]) -> Command | None:
     """None where it takes no such arguments."""
     match arguments:
-        case ["api"] | ["api", "--processes", "1"]:
+        case ["api"]:
             command: Command = pkgutil.resolve_name("workers.commands.up:api")
-        case ["api", "--processes", number] if number.isdecimal() and 1 < int(number) <= _MOST_PROCESSES:
-            command = partial(pkgutil.resolve_name("workers.commands.doors:doors"), processes=int(number))
+        case ["api", "--processes", number] if number.isdecimal() and len(number) < _LONGEST and 1 <= int(number) <= _MOST_PROCESSES:
+            several: Callable[..., Awaitable[int]] = pkgutil.resolve_name("workers.commands.doors:doors")
+            command = command_of(["api"]) if int(number) == 1 else partial(several, processes=int(number))
         case ["api", *_]:
             return None
         case ["export", *rest]:

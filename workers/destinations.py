@@ -7,6 +7,7 @@ from workers.settings.whole import Settings
 
 
 def own_ports(settings: Settings) -> frozenset[int]:
+    """Those of this service: no registered server may be there."""
     return frozenset(port for port in (settings.front.fastapi_port, settings.mcp.mcp_port) if port is not None)
 
 

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from temporalio.client import Client
 
 from api.client.recording import Recording, UnrecordableError
+from toolagent.client.call_ids import new_call_id
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.temporal import ToolAgentClient
@@ -17,7 +18,7 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.calls.batches import keyed_batch_id
-from toolagent.core.calls.idempotency import keyed_call_id, new_call_id
+from toolagent.core.calls.idempotency import keyed_call_id
 from toolagent.core.calls.results import failed
 
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from api.client.guarded_calls import GuardedCalls
 from api.ports import LaneDoor
+from toolagent.client.call_ids import new_call_id
 from toolagent.client.chats import Chats
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.client.handles import BatchHandle, CallHandle
@@ -16,7 +17,7 @@ from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.core.calls.idempotency import keyed_call_id, new_call_id
+from toolagent.core.calls.idempotency import keyed_call_id
 from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
 
 _STARTED_S, _LOOK_S = 2.0, 0.05

@@ -8,9 +8,10 @@ from temporalio.client import Client
 from api.client.guarded_calls import GuardedCalls
 from api.client.recording import Recording
 from api.ports import Settled
+from toolagent.client.call_ids import new_call_id
 from toolagent.client.failures import AnswerPendingError
 from toolagent.contracts.calls import ToolCall, ToolResult
-from toolagent.core.calls.idempotency import keyed_call_id, new_call_id
+from toolagent.core.calls.idempotency import keyed_call_id
 
 _LOGGER = logging.getLogger(__name__)
 

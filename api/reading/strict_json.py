@@ -42,12 +42,13 @@ class StrictRoute(APIRoute):
     call would wait as long as for its tool. Where something is wrong FastAPI reads it again, and says what.
     """
 
+    is_plain = False
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
         handle = super().get_route_handler()
         if self.body_field is None:
             return handle
-        endpoint, dependant = self.endpoint, self.dependant
-        is_plain = _is_plain(dependant) and inspect.signature(endpoint, eval_str=True).return_annotation is Response
+        endpoint, dependant, self.is_plain = self.endpoint, self.dependant, _is_plain(self.endpoint, self.dependant)
         is_form = isinstance(self.body_field.field_info, params.Form)
 
         async def handle_form(request: Request) -> Response:
@@ -57,7 +58,7 @@ class StrictRoute(APIRoute):
         async def handle_json(request: Request) -> Response:
             strict = _JsonRequest(request.scope, request.receive)
             await strict.load()
-            given = _given(strict, dependant) if is_plain else None
+            given = _given(strict, dependant) if self.is_plain else None
             return await handle(strict) if given is None else await endpoint(**given)
 
         return handle_form if is_form else handle_json
@@ -76,12 +77,14 @@ class _JsonRequest(Request):
         return self.value
 
 
-def _is_plain(dependant: Dependant) -> bool:
-    """Whether it takes a body, headers, parts of the path and the request alone."""
-    others = (dependant.dependencies, dependant.query_params, dependant.cookie_params, dependant.response_param_name)
-    others += (dependant.background_tasks_param_name, dependant.http_connection_param_name, dependant.security_scopes_param_name)
+def _is_plain(endpoint: Callable[..., object], dependant: Dependant) -> bool:
+    """Whether it takes a body, headers, parts of the path and the request alone, and answers with a Response."""
+    signature = inspect.signature(endpoint, eval_str=True)
+    known = {field.name for field in (*dependant.body_params, *dependant.path_params, *dependant.header_params)}
     bodies = [field.field_info for field in dependant.body_params]
-    return not any(others) and len(bodies) == 1 and isinstance(bodies[0], params.Body) and not bodies[0].embed
+    takes = signature.parameters.keys() == known | {dependant.request_param_name} - {None}
+    answers = inspect.iscoroutinefunction(endpoint) and signature.return_annotation is Response
+    return takes and answers and len(bodies) == 1 and isinstance(bodies[0], params.Body) and not bodies[0].embed
 
 
 def _given(request: _JsonRequest, dependant: Dependant) -> Mapping[str, object] | None:

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from api.calls import ChosenId, IdHeader, KeyHeader, RunToolBody, Selected, answer, selection, selection_of, take
 from api.documentation import JSON_BODY, SUCCESS, call_responses
-from api.ports import Dependencies, Injected
+from api.ports import Injected, dependencies_of
 from api.reading.strict_json import StrictRoute
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.http import Selection, TaskAccepted
@@ -30,8 +30,7 @@ _ACCEPTED = {"task_id": SUCCESS.call_id, "status": "pending"}
 )
 async def run_tool(body: RunToolBody, request: Request, idempotency_key: KeyHeader = None, x_call_id: IdHeader = None) -> Response:
     """The tool is started if it does not run. The call's id is in the header `X-Call-Id` of every answer."""
-    # Nothing injected: for FastAPI's dependencies a short call would wait as long as for its tool.
-    dependencies: Dependencies = request.app.state.dependencies
+    dependencies = dependencies_of(request)  # nothing is injected: see `StrictRoute`
     return await answer(dependencies.client, await take(body, dependencies, ChosenId(idempotency_key, x_call_id)))
 
 

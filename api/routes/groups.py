@@ -10,7 +10,7 @@ from starlette.responses import Response
 from api.documentation import JSON_BODY, problem_responses
 from api.errors import result_response
 from api.groups import found_group, opened, ran, renewed, sessions_of, shown_session, stopped
-from api.ports import Injected
+from api.ports import Injected, dependencies_of
 from api.problems import ProblemKind
 from api.reading.session_bodies import OpenSessionBody, SessionRunBody
 from api.reading.strict_json import StrictRoute
@@ -87,7 +87,8 @@ async def get_session(group_id: str, session_id: str, dependencies: Injected) ->
 )
 async def run_in_session(group_id: str, session_id: str, body: SessionRunBody, request: Request) -> Response:
     """Status and body as of `/run_tool`. A session that is not launched yet is waited for."""
-    return result_response(await ran(request.app.state.dependencies, group_id, session_id, body))
+    # Nothing is injected: see `StrictRoute`.
+    return result_response(await ran(dependencies_of(request), group_id, session_id, body))
 
 
 @router.post(

@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from engine.runtimes.runtime import Asked, declined
+from engine.runtimes.runtime import Asked, Silence, declined
 from engine.store.call_messages import CallMessages
 from toolagent.contracts.call_messages import Listener, LogLevel, MessageKind
 from toolagent.core.failures import StoreUnavailableError
@@ -32,12 +32,16 @@ class Dialogues:
     """Without `sampling` no model answers for a caller that does not."""
 
     def __init__(self, messages: CallMessages, sampling: Sampling | None = None) -> None:
-        self._messages, self._sampling, self.has_model = messages, sampling, sampling is not None
+        self._messages, self._sampling = messages, sampling
+
+    def of(self, call_id: str, listens: Listener | None, timeout_s: float) -> AbstractAsyncContextManager["CallDialogue | Silence"]:
+        """Of one call, which may take so many seconds. All that was said is in the database when the block has ended."""
+        if listens is None and self._sampling is None:
+            return nullcontext(Silence())
+        return self._heard(CallDialogue(self._messages, call_id, listens or Listener(), timeout_s, self._sampling))
 
     @asynccontextmanager
-    async def of(self, call_id: str, listens: Listener | None, timeout_s: float) -> AsyncGenerator["CallDialogue"]:
-        """Of one call, which may take so many seconds. All that was said is in the database when the block has ended."""
-        dialogue = CallDialogue(self._messages, call_id, listens or Listener(), timeout_s, self._sampling)
+    async def _heard(self, dialogue: "CallDialogue") -> AsyncGenerator["CallDialogue"]:
         try:
             yield dialogue
         finally:

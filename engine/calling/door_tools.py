@@ -4,15 +4,14 @@ from collections.abc import Container
 
 from engine.runtimes.http.remote_keys import Secrets
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.manifest import SideEffectScope
 from toolagent.contracts.sources import ToolSource
+from toolagent_service.calls.ways import has_effects
 from toolagent_service.contracts.lanes import LaneMode
 
 
 def is_served(lanes: LaneMode, builtin: Container[str], secrets: Secrets, entry: ToolEntry) -> bool:
     """Whether all of its sources can be reached from here, and its calls may take the lane at all."""
-    is_harmless = entry.manifest.side_effect_scope is SideEffectScope.NONE
-    may = lanes is LaneMode.ALL or (lanes is LaneMode.HARMLESS and is_harmless)
+    may = lanes is LaneMode.ALL or (lanes is LaneMode.HARMLESS and not has_effects(entry))
     return may and bool(entry.sources) and all(_is_reached(source, builtin, secrets) for source in entry.sources)
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 from pydantic import JsonValue
 
@@ -18,7 +18,7 @@ from engine.calls.large_results import FittedOutput, LargeResults
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Aftermath, Reply, Supervisor
-from engine.runtimes.runtime import NO_FOLDER, Silence, ToolRequest
+from engine.runtimes.runtime import NO_FOLDER, ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
@@ -41,6 +41,11 @@ async def ask(send: Send, files: FileParameters | None, dispatch: Dispatch, fold
         return await send(dispatch)
     params = await files.resolve(dispatch.entry.manifest.input_schema, dispatch.request.params, folder)
     return await send(replace(dispatch, request=replace(dispatch.request, params=params)))
+
+
+def outputs_of(folder: CallFolder | None) -> Path:
+    """Where the tool may leave files."""
+    return folder.outputs if folder is not None else NO_FOLDER
 
 
 class Exchange:
@@ -75,10 +80,10 @@ class Exchange:
 
     async def _made(self, send: Send, attempt: Attempt, folder: CallFolder | None, turn: Turn) -> Finished:
         plan, entry = attempt.plan, attempt.entry
-        left_s, is_heard = attempt.left_s, plan.listens is not None or self._dialogues.has_model
+        left_s = attempt.left_s
         try:
-            async with self._dialogues.of(plan.call_id, plan.listens, left_s) if is_heard else nullcontext(Silence()) as dialogue:
-                place = folder.outputs if folder is not None else NO_FOLDER
+            async with self._dialogues.of(plan.call_id, plan.listens, left_s) as dialogue:
+                place = outputs_of(folder)
                 request = ToolRequest(plan.call_id, plan.params, left_s, place, turn.say, entry.manifest, plan.caller, dialogue)
                 reply = await ask(send, self._files, Dispatch(entry, request, attempt, self._slot_wait_s, plan.start_timeout_s), folder)
             fitted = await self._kept(plan, entry.manifest.output_schema, reply.output, folder)

@@ -27,7 +27,6 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentDamagedError, ContentMissingError, FileTooLargeError
 from toolagent.core.schemas import FILE_PATH, map_values, mentions_format, values_of_format
-from toolagent_service.calls.ways import names_files
 
 _LINKS = (errno.ELOOP, errno.ENOTDIR)
 """What opening answers to a link, or to a link where a folder should be."""
@@ -45,7 +44,7 @@ class FileRefused(Refused):
 class CallFolder:
     """Where the files of one call are while it runs: `in` for the tool to read, `out` for it to write.
 
-    It is only made for tools whose schemas speak of files. A sandboxed tool sees the folders of its own calls and no others, and may
+    Tools whose schemas speak of no files need none. A sandboxed tool sees the folders of its own calls and no others, and may
     do what it likes with them meanwhile: nothing here follows a link below `root`, which no tool sees. `place` is the folder of all that
     the process sees, which is the tool's own unless it shares one. `opened` has the folders of the calls that run.
     """
@@ -60,16 +59,13 @@ class CallFolder:
         *,
         patience_s: float = PROMPT_S,
     ) -> None:
-        self._needed = names_files(manifest)
-        # Most tools have no files, and following links looks at each folder on the way.
-        self._root = root.resolve() if self._needed else root
+        self._root = root.resolve()
         self._folder = self._root.joinpath(place or manifest.tool_id, call_id)
         self.outputs = self._folder / "out"
         self._opened, self._patience_s = set[Path]() if opened is None else opened, patience_s
         self.left: NotRemoved | None = None
         """After closing: what could not be removed. It is tried again later."""
 
-    # Of calls with files alone: most have none.
     @cached_property
     def staged(self) -> Path:
         return self._root / f".in-{secrets.token_hex(8)}"
@@ -79,21 +75,19 @@ class CallFolder:
         return self._folder / "in"
 
     async def __aenter__(self) -> Self:
-        if self._needed:
-            self._opened |= {self.staged, self._folder}
-            try:
-                await asyncio.to_thread(self._make)
-            except BaseException:
-                self._opened -= {self.staged, self._folder}
-                raise
+        self._opened |= {self.staged, self._folder}
+        try:
+            await asyncio.to_thread(self._make)
+        except BaseException:
+            self._opened -= {self.staged, self._folder}
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._needed:
-            try:
-                self.left = await asyncio.to_thread(self._remove)
-            finally:
-                self._opened -= {self.staged, self._folder}
+        try:
+            self.left = await asyncio.to_thread(self._remove)
+        finally:
+            self._opened -= {self.staged, self._folder}
 
     async def hand_over(self, put: Callable[[Path], Awaitable[Path]]) -> Path:
         """The path by which the tool finds what `put` writes. The tool does not see the folder meanwhile. Raises OSError."""

@@ -10,11 +10,11 @@ from pydantic import JsonValue
 from api.mcp.calls.underway import Underway
 from tests.api.conftest import ECHO, House
 from tests.api.mcp_client import NEW, OLD, TASKS, Caller, calling, messages_of, said_by
+from toolagent.client.call_ids import new_call_id
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.manifest import TaskSupport
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.sources import BuiltinSource, McpSource
-from toolagent.core.calls.idempotency import new_call_id
 from toolagent.core.calls.results import failed, succeeded
 
 DECLARED: dict[str, JsonValue] = {"elicitation": {}, "extensions": {TASKS: {}}}

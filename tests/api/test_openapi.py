@@ -12,6 +12,7 @@ from api.app import create_app
 from api.errors import REASON_STATUS, STATUS
 from api.forms import FORMS
 from api.problems import ProblemKind
+from api.reading.strict_json import StrictRoute
 from api.routes import ROUTERS
 from tests.api.conftest import House
 from toolagent.contracts.calls import ErrorType, ToolResult
@@ -31,6 +32,11 @@ async def test_the_document_is_the_one_that_was_agreed_on(house: House, request:
     if request.config.getoption("--update-snapshots", default=False):
         SNAPSHOT.write_text(json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
     assert document == json.loads(SNAPSHOT.read_text())
+
+
+def test_what_may_be_short_waits_for_no_dependencies() -> None:
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, StrictRoute)]
+    assert {route.path for route in routes if route.is_plain} == {"/run_tool", "/groups/{group_id}/sessions/{session_id}/run"}
 
 
 def patterns_in(part: JsonValue, schemas: dict[str, JsonValue], seen: frozenset[str] = frozenset()) -> set[str]:

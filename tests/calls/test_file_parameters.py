@@ -68,11 +68,6 @@ async def test_a_tool_may_only_hand_out_what_it_made(desk: "Desk", tmp_path: Pat
     assert refusal.value.error.type is error_type
 
 
-async def test_a_tool_that_has_nothing_to_do_with_files_gets_no_folder(tmp_path: Path) -> None:
-    async with CallFolder(tmp_path / "calls", "call-1", ToolManifest(tool_id="t", name="T")) as folder:
-        assert not folder.outputs.exists()
-
-
 async def test_two_branches_that_name_one_place_name_one_file(desk: "Desk", tmp_path: Path) -> None:
     either: JsonSchema = {"properties": {"file": {"anyOf": [{"format": "file-path"}, {"type": "string", "format": "file-path"}]}}}
     (desk.root / "b.txt").write_bytes(b"b")

@@ -122,6 +122,14 @@ async def test_a_call_that_takes_a_slot_with_a_workflow_takes_one_in_a_lane(benc
     assert [result is not None for result in results] == [True, is_made]
 
 
+async def test_a_call_of_a_tool_whose_schemas_speak_of_no_files_makes_no_folder(bench: Bench, tmp_path: Path) -> None:
+    call = asyncio.create_task(bench.make(flight("fast")))
+    await asyncio.wait_for(bench.tool.is_asked.wait(), 10)
+    assert not (tmp_path / "calls").exists()
+    bench.tool.may_answer.set()
+    assert await call is not None
+
+
 async def test_a_call_of_a_tool_that_has_side_effects_since_its_door_looked_gets_a_workflow(bench: Bench) -> None:
     bench.tool.may_answer.set()
     assert await bench.harmless.make(flight("acts"), "lane-1", "run-1", _work) is None

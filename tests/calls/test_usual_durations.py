@@ -1,6 +1,6 @@
 """What is remembered of how long calls took."""
 
-from engine.calls.effects.ended import UsualDurations
+from engine.calls.usual_durations import UsualDurations
 
 
 def test_the_quickest_tenth_counts() -> None:

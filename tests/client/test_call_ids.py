@@ -3,8 +3,8 @@
 import re
 import time
 
+from toolagent.client.call_ids import new_call_id
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
-from toolagent.core.calls.idempotency import new_call_id
 
 
 def test_new_ids_are_ids_of_calls_differ_and_sort_by_time() -> None:

@@ -10,6 +10,7 @@ import pytest
 from pydantic import JsonValue, ValidationError
 
 from engine.runtimes.builtin.runcomfy.execute import Arguments
+from engine.runtimes.runtime import NO_FOLDER
 from tests.runcomfy.conftest import PICTURE, SAVED, Tools, failure_of, tools_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.testing.servers.runcomfy_ledger import Fault
@@ -28,6 +29,13 @@ async def test_a_picture_goes_through_a_workflow(tools: Tools) -> None:
     assert "node 1 (LoadImage)" in tools.told
     # It is looked at now and then: how far the last node is may be over before.
     assert any(told.startswith("node 2 (SaveImage)") for told in tools.told)
+
+
+async def test_a_tool_whose_schemas_speak_of_no_files_runs_nothing(tools: Tools) -> None:
+    arguments = Arguments.model_validate({"server_id": (await tools.launch()).server_id, "workflow": SAVED, "images": IN_BASE64})
+    told = [*tools.told]
+    failure = await failure_of(tools.executing(arguments, "call-execute", NO_FOLDER))
+    assert (failure.error_type, "file-path" in failure.message, tools.told) == (ErrorType.REJECTED, True, told)
 
 
 async def test_a_server_that_was_found_before_it_is_ready_is_waited_for(tmp_path: Path) -> None:

@@ -12,14 +12,23 @@ from workers.settings.whole import Settings
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--processes"], ["--processes", "0"], ["--processes", "-1"], ["--processes", "65"], ["--processes", "2", "3"], ["2"]]
+    "arguments",
+    [
+        ["--processes"],
+        ["--processes", "0"],
+        ["--processes", "-1"],
+        ["--processes", "65"],
+        ["--processes", "9" * 5000],
+        ["--processes", "2", "3"],
+        ["2"],
+    ],
 )
 def test_other_arguments_are_wrong_usage(arguments: list[str]) -> None:
     assert command_of(["api", *arguments]) is None
 
 
 def test_one_process_needs_no_parent() -> None:
-    assert [command_of(["api"]), command_of(["api", "--processes", "1"])] == [api, api]
+    assert [command_of(["api", *told]) for told in ([], ["--processes", "1"], ["--processes", "01"])] == [api, api, api]
     assert command_of(["api", "--processes", "2"]) not in (None, api)
 
 

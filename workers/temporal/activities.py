@@ -39,5 +39,5 @@ class MakingActivities:
     """Steps of workflows that take milliseconds."""
     chats: Sequence[Callable[..., object]]
     asked: Sequence[Callable[..., object]]
-    """By any host: for leave to begin."""
+    """On the queue of all hosts: whether a task may begin."""
     steps: Sequence[Callable[..., object]]

@@ -28,11 +28,12 @@ from api.mcp.catalog import ToolCatalog
 from api.mcp.clients import IDEMPOTENCY_KEY, TASKS, caller_of, has_tasks, is_modern, listener_of, own_key, responses_of, token_of
 from api.mcp.visit import Ctx, Visit, visit_of
 from api.ports import Limits
+from toolagent.client.call_ids import new_call_id
 from toolagent.client.failures import CallRefusedError
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import TaskSupport
-from toolagent.core.calls.idempotency import is_generated, keyed_call_id, new_call_id
+from toolagent.core.calls.idempotency import is_generated, keyed_call_id
 
 _LOOK_AGAIN_S = 0.5
 _MOMENT_S = 0.5

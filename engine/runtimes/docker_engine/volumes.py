@@ -17,8 +17,8 @@ from engine.runtimes.failures import StartFailed
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
-from toolagent.core.schemas import FILE_PATH, mentions_format
 from toolagent_service.calls.shared_processes import place_of, place_of_volumes
+from toolagent_service.calls.ways import names_files
 
 _OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _OURS = ("/.tool-agent", "/run/tool-agent", "/proc", "/sys", "/dev")
@@ -31,8 +31,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 def calls_of(tool: ToolManifest, source: DockerSource, settings: DockerSettings) -> Path | None:
     """The folder of the files of this tool's calls, if its schemas mention files. Tools that share a container see each other's."""
-    speaks = any(mentions_format(schema, FILE_PATH) for schema in (tool.input_schema, tool.output_schema))
-    if settings.calls is None or not (speaks or source.process):
+    if settings.calls is None or not (names_files(tool) or source.process):
         return None
     return settings.calls.resolve() / place_of(tool.tool_id, source)
 

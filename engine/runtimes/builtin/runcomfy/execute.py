@@ -17,6 +17,7 @@ from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, S
 from engine.runtimes.builtin.runcomfy.workflow import NotAWorkflow, Prompt, api_format, renamed
 from engine.runtimes.builtin.tool import BuiltinTool, ToolContext, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
+from engine.runtimes.runtime import NO_FOLDER
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
@@ -24,6 +25,7 @@ from toolagent.core.schemas import FILE_PATH
 
 _MOST_FILES = 64
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_NO_FILES = "A workflow makes files: give the tool the `output_schema` of runcomfy_workflow_executor, with the format file-path."
 
 Files = Annotated[tuple[InputFile, ...], Field(max_length=_MOST_FILES, strict=False)]
 
@@ -109,6 +111,8 @@ class Execute:
 
     async def run(self, arguments: Arguments, context: ToolContext) -> Result:
         """Raises CallFailed."""
+        if context.files == NO_FOLDER:
+            raise CallFailed(ErrorType.REJECTED, _NO_FILES)
         async with self._service.cloud() as cloud:
             url = await self._address(cloud, arguments.server, context)
             async with Comfy(url, self._service.peer) as comfy:

@@ -1,4 +1,4 @@
-"""Which way a call takes, by a lane, with others, or by a workflow of its own; and what of it and its tool decides that."""
+"""Which way a call takes, by a lane, with others, or by a workflow of its own; and what follows from its tool for each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

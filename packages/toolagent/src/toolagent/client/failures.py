@@ -7,9 +7,9 @@ ToolAgentError
 
 ControlFailedError        a tool could not be started or stopped; `error` says why
 MakingUnreachableError    Temporal cannot be asked now about a task that makes or repairs a tool
-SessionUnreachableError   Temporal cannot be asked now about a session of a group
+SessionUnreachableError   neither Temporal nor a worker answers now for a session of a group
 SessionRefusedError       a session does not do what it is asked; `type` says why
-ChatUnreachableError      Temporal cannot be asked now about a conversation
+ChatUnreachableError      neither Temporal nor a worker answers now for a conversation
 ChatRefusedError          a conversation does not take a message; `type` says why
 """
 

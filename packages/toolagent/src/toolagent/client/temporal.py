@@ -12,6 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from toolagent.client.batches import Batches
+from toolagent.client.call_ids import new_call_id
 from toolagent.client.chats import Chats
 from toolagent.client.child import found_by, memo_of
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
@@ -26,7 +27,7 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.calls.callbacks import delivery_id
-from toolagent.core.calls.idempotency import call_id_of_workflow, fingerprint, keyed_call_id, new_call_id
+from toolagent.core.calls.idempotency import call_id_of_workflow, fingerprint, keyed_call_id
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, NOT_ADMITTED, failed, key_conflict, reason_of, task_state_of
 
 __all__ = ["ToolAgentClient", "is_away"]

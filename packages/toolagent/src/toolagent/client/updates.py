@@ -8,18 +8,18 @@ from typing import Any, TypeVar
 from temporalio.client import WorkflowHandle, WorkflowQueryFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
-__all__ = ["LOOK_S", "attended"]
+__all__ = ["attended"]
 
 T = TypeVar("T")
 
 LOOK_S = 15.0
-"""Between looks; one takes half of it at most, and two in a row without an answer are the end: within a minute."""
+"""Between looks; one takes half of it at most, and two in a row without an answer are the end: within 45 s."""
 
 _LOOKS = 2
 
 
 async def attended(update: Awaitable[T], workflow: WorkflowHandle[Any, Any], query: str, failure: Callable[[str], Exception]) -> T:
-    """The outcome of an update. Raises `failure` of the beginning of a sentence, when the workflow answers neither it nor the query.
+    """The outcome of an update. Where the workflow answers neither it nor the query, raises `failure`, which is given the reason.
 
     The SDK by itself asks for ever while the server says in time that nothing has happened yet.
     """
@@ -31,12 +31,12 @@ async def attended(update: Awaitable[T], workflow: WorkflowHandle[Any, Any], que
                 return await update
             finally:
                 looks.cancel()
-    except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+    except (WorkflowUpdateRPCTimeoutOrCancelledError, TimeoutError) as error:
         # The SDK says the same of a time-out and of both who may have cancelled it.
         if (task := asyncio.current_task()) is not None and task.cancelling():
             raise asyncio.CancelledError from error
         if bound.expired():
-            raise failure("Temporal answers, but no worker does; what was asked may yet be done when one is back") from error
+            raise failure("Nothing answers for it: no worker has it, or Temporal stands still. What was asked may yet be done") from error
         raise failure("Temporal did not answer in time") from error
 
 
@@ -56,4 +56,6 @@ async def _is_attended(workflow: WorkflowHandle[Any, Any], query: str) -> bool:
         return True
     except RPCError as error:
         return error.status is RPCStatusCode.NOT_FOUND
+    except Exception:  # noqa: BLE001 - whatever it is, who waits must not do so for ever
+        return False
     return True

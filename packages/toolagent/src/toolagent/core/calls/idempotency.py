@@ -1,10 +1,8 @@
-"""Ids of calls, generated or derived from keys, and fingerprints of calls."""
+"""Call ids derived from keys, and fingerprints of calls."""
 
 import hashlib
 import json
 import re
-import secrets
-import time
 
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
@@ -16,7 +14,6 @@ __all__ = [
     "fingerprint",
     "is_generated",
     "keyed_call_id",
-    "new_call_id",
 ]
 
 
@@ -41,14 +38,6 @@ def call_id_of_workflow(workflow_id: str, first_run_id: str) -> str:
     A workflow id of our form is the call id. Any other may be used again for another call, so the run decides.
     """
     return workflow_id if re.fullmatch(CALL_ID_PATTERN, workflow_id) else f"call-{first_run_id}"
-
-
-def new_call_id() -> str:
-    """Of a call that nobody has named; not for workflows. `call-` and 32 hex digits: the time in milliseconds, then 80 random bits.
-
-    Calls of one time stand side by side in the index of a database, which so writes few pages, however many calls it has.
-    """
-    return f"call-{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
 
 
 def is_generated(call_id: str) -> bool:

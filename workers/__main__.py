@@ -93,8 +93,9 @@ def command_of(arguments: list[str]) -> Command | None:
         case ["api"]:
             command: Command = pkgutil.resolve_name("workers.commands.up:api")
         case ["api", "--processes", number] if number.isdecimal() and len(number) < _LONGEST and 1 <= int(number) <= _MOST_PROCESSES:
-            several: Callable[..., Awaitable[int]] = pkgutil.resolve_name("workers.commands.doors:doors")
-            command = command_of(["api"]) if int(number) == 1 else partial(several, processes=int(number))
+            if int(number) == 1:
+                return command_of(["api"])
+            command = partial(pkgutil.resolve_name("workers.commands.doors:doors"), processes=int(number))
         case ["api", *_]:
             return None
         case ["export", *rest]:

@@ -82,7 +82,7 @@ def _is_plain(endpoint: Callable[..., object], dependant: Dependant) -> bool:
     signature = inspect.signature(endpoint, eval_str=True)
     known = {field.name for field in (*dependant.body_params, *dependant.path_params, *dependant.header_params)}
     bodies = [field.field_info for field in dependant.body_params]
-    takes = signature.parameters.keys() == known | {dependant.request_param_name} - {None}
+    takes = {*signature.parameters} == known | ({dependant.request_param_name} if dependant.request_param_name else set[str]())
     answers = inspect.iscoroutinefunction(endpoint) and signature.return_annotation is Response
     return takes and answers and len(bodies) == 1 and isinstance(bodies[0], params.Body) and not bodies[0].embed
 

@@ -1,7 +1,9 @@
 """Other processes of a test that begin as copies of one that has loaded the program, as services do: importing takes a second or two."""
 
 import os
+import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
@@ -11,14 +13,19 @@ from workers.settings.environment import environment
 __all__ = ["start_copy", "start_text"]
 
 _ROOT = Path(__file__).parents[1]
+_BOUND_S = 60.0
 
 
-def start_copy(program: str, *arguments: str) -> tuple[Process, IO[bytes]]:
-    """`python -m PROGRAM ARGUMENTS` at our root, and what it prints. It ends with this run."""
-    read, write = os.pipe()
-    with os.fdopen(write, "wb") as out, os.fdopen(os.dup(2), "wb") as err:
-        ours = {**environment(), "PYTHONPATH": str(_ROOT)}
-        return start_workers(arguments, _ROOT, ours, out, err, program=program), os.fdopen(read, "rb")
+def start_copy(program: str, *arguments: str, variables: Mapping[str, str] | None = None) -> tuple[Process, IO[bytes]]:
+    """`python -m PROGRAM ARGUMENTS` at our root, and what it prints. It ends with this run.
+
+    Reading raises TimeoutError when it prints nothing for a minute. `variables` are all that it has, instead of ours.
+    """
+    said, prints = socket.socketpair()
+    said.settimeout(_BOUND_S)
+    with said, os.fdopen(prints.detach(), "wb") as out, os.fdopen(os.dup(2), "wb") as err:
+        own = {**(environment() if variables is None else variables), "PYTHONPATH": str(_ROOT)}
+        return start_workers(arguments, _ROOT, own, out, err, program=program), said.makefile("rb")
 
 
 def start_text(text: str, *arguments: str) -> tuple[Process, IO[bytes]]:

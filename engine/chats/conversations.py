@@ -70,6 +70,7 @@ class Conversations:
         said = await self._chats.say(message.chat_id, message.message_id, message.message)
         if said.reply is not None:
             return AnsweredTurn(number=said.turn.number, reply=said.reply)
+        # None: the chat was deleted meanwhile. The step that asks the model sees that too, and refuses.
         told = await told_in(self._chats, said.conversation_id)
         return AskedTurn(number=said.turn.number, request=await self._requested(said.conversation_id, told or ""))
 

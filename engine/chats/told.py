@@ -9,8 +9,8 @@ _READ = 100
 
 async def told_in(chats: ChatTable, conversation_id: str) -> str | None:
     """What was said before, and the message that the conversation is about; None where its chat was deleted."""
-    said = await chats.said_until(conversation_id, _READ)
-    if not said:
+    turns = await chats.said_until(conversation_id, _READ)
+    if not turns:
         return None
-    asked = said[-1]
-    return service.opening(asked.text, [one for one in said[:-1] if one.text], older=max(asked.number - 1 - _READ, 0))
+    asked = turns[-1]
+    return service.opening(asked.text, [turn for turn in turns[:-1] if turn.text], older=max(asked.number - 1 - _READ, 0))

@@ -20,7 +20,6 @@ from toolagent.contracts.agent_chat import (
     SuggestedTool,
 )
 from toolagent.contracts.groups import ToolGroup
-from toolagent.contracts.making import Stage
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import RepairTool, TaskSpec, is_making
@@ -169,7 +168,7 @@ class Answers:
         )
 
     def to_submit(self, task: TaskSpec, description: str, earlier: Sequence[ListedTask], near: Sequence[ToolManifest] = ()) -> Reply:
-        """`earlier`: tasks of the kind that ended well, by which the time is estimated. `near` may do it already."""
+        """`earlier`: tasks of the kind that made something, by which the time is estimated. `near` may do it already."""
         time = self._time(earlier)
         text, told = wording.SUBMITTED, {"time": time}
         if isinstance(task, RepairTool):
@@ -201,9 +200,7 @@ class Answers:
         return reply.model_copy(update={"reply": whole})
 
     def _time(self, earlier: Sequence[ListedTask]) -> str:
-        # One that ended at `inspect` has found a tool that was there already, and says nothing of how long it takes to make one.
-        made = [task for task in earlier if task.stage is not Stage.INSPECT]
-        took = [(task.ended_at - task.started_at).total_seconds() for task in made if task.ended_at and task.started_at]
+        took = [(task.ended_at - task.started_at).total_seconds() for task in earlier if task.ended_at and task.started_at]
         if not took:
             return wording.DEFAULT_TIME.said(self.language)
         minutes = round(median(took) / 60)

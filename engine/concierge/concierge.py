@@ -20,6 +20,7 @@ from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.agent_chat import CompositeWorkflow, Proposal
 from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.making import Stage
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.matching import MatchKind
@@ -205,7 +206,8 @@ class Concierge:
         return answers.refused(why_not) if why_not else answers.to_submit(task, message, await self._earlier(task.type))
 
     async def _earlier(self, spec_type: str) -> tuple[ListedTask, ...]:
-        return await self._tasks.page(status=TaskState.COMPLETED, spec_type=spec_type, limit=_TIMED)
+        # One that ended while it was looked into, a build or a repair, has made nothing, and does not say how long that takes.
+        return await self._tasks.page(status=TaskState.COMPLETED, spec_type=spec_type, not_at=Stage.INSPECT, limit=_TIMED)
 
     async def _named(self, name: str, ids: Sequence[str]) -> ToolManifest | None:
         """The tool of that name, or the first of these ids that is one."""

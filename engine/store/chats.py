@@ -61,15 +61,15 @@ _NEW_TURN, _NEW_EVENTS = insert(chat_turns), insert(chat_events)
 OF_A_CONVERSATION = (task_notes.c.task_id, messages.c.conversation_id, tool_outcomes.c.conversation_id, model_turns.c.conversation_id)
 
 
-class Saying(NamedTuple):
-    """Who said what, as the turn with which number."""
+class Spoken(NamedTuple):
+    """A turn as a model is told it."""
 
     number: int
     role: ChatRole
     text: str
 
 
-class Said(NamedTuple):
+class SaidMessage(NamedTuple):
     """A message, its answer if it has one, and the conversation with a model that is about it."""
 
     turn: ChatTurn
@@ -83,14 +83,14 @@ class ChatTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def say(self, chat_id: str, message_id: str, text: str) -> Said:
+    async def say(self, chat_id: str, message_id: str, text: str) -> SaidMessage:
         """Opens the chat."""
         async with self._database.write(alone=_lock(chat_id)) as connection:
             key = await _open(connection, chat_id)
             said, answer = await _exchanged(connection, chat_id, message_id)
             if said is None:
                 (said,) = await _append(connection, chat_id, _saying(message_id, text, now()))
-        return Said(said, reply_of(chat_id, answer) if answer else None, conversation_of(key, said.number))
+        return SaidMessage(said, reply_of(chat_id, answer) if answer else None, conversation_of(key, said.number))
 
     async def exchange(self, chat_id: str, text: str, answer: ChatTurn) -> tuple[ChatTurn, ChatReply]:
         """A message that is answered as it is said: the turn of it, and the answer that stands for it. Opens the chat."""
@@ -159,11 +159,11 @@ class ChatTable:
         rows = await self._database.mappings(query.order_by(chat_turns.c.number.desc()).limit(limit))
         return tuple(turn_of(row) for row in reversed(rows))
 
-    async def said_until(self, conversation_id: str, most: int) -> list[Saying]:
+    async def said_until(self, conversation_id: str, most: int) -> list[Spoken]:
         """The last turns before the message that a conversation with a model is about, and it; empty where its chat was deleted."""
         key, number = _parts_of(conversation_id)
         rows = await self._database.rows(_UNTIL, {"of_key": key, "at": number, "most": most + 1})
-        return [Saying(at, ChatRole(role), text) for at, role, text in reversed(rows)]
+        return [Spoken(at, ChatRole(role), text) for at, role, text in reversed(rows)]
 
     async def of_message(self, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]:
         """The message and its answer, as far as they are there."""

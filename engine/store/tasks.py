@@ -69,12 +69,18 @@ class TaskTable:
         status: TaskState | None = None,
         spec_type: str | None = None,
         tool_id: str | None = None,
+        not_at: Stage | None = None,
         limit: int = 50,
         before: str | None = None,
     ) -> tuple[ListedTask, ...]:
-        """The newest first; `before` is the id of a task, which they are older than. Empty for one that is not there."""
+        """The newest first; `before` is the id of a task, which they are older than. Empty for one that is not there.
+
+        `not_at`: without those that are, or ended, at this stage, or before the first one.
+        """
         wanted = ((tasks.c.status, status.value if status else None), (tasks.c.type, spec_type), (tasks.c.tool_id, tool_id))
         query = select(*LISTED).where(*(column == value for column, value in wanted if value is not None))
+        if not_at is not None:
+            query = query.where(tasks.c.stage != not_at.value)
         if before is not None:
             at = select(tasks.c.created_at).where(tasks.c.task_id == before).scalar_subquery()
             query = query.where(or_(tasks.c.created_at < at, and_(tasks.c.created_at == at, tasks.c.task_id < before)))

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Service
 
@@ -56,6 +58,15 @@ def test_mcp_messages_may_come_from_a_file_and_nothing_at_all_is_the_end(tmp_pat
             command = [SCRIPT, "mcp", "stdio", "--url", "http://127.0.0.1:1"]
             done = subprocess.run(command, stdin=stdin, capture_output=True, timeout=BOUND_S, check=False)
         assert (done.returncode, len(done.stdout.splitlines())) == (0, answers), done.stderr
+
+
+@pytest.mark.parametrize("way", ["a file", "a pipe"])
+def test_a_line_of_mcp_without_end_is_wrong_usage(way: str) -> None:
+    command = [SCRIPT, "mcp", "stdio", "--url", "http://127.0.0.1:1"]
+    with Path("/dev/zero").open("rb") as stdin, subprocess.Popen(["/bin/cat"], stdin=stdin, stdout=subprocess.PIPE) as piped:
+        done = subprocess.run(command, stdin=stdin if way == "a file" else piped.stdout, capture_output=True, timeout=BOUND_S, check=False)
+        piped.kill()
+    assert (done.returncode, b"64 MiB" in done.stderr) == (2, True), done.stderr
 
 
 def test_an_unreachable_service_ends_the_script_with_3(service: "Service") -> None:

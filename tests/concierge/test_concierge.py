@@ -14,11 +14,10 @@ from engine.store.groups import GroupTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
 from tests.parts import tool_registry
+from tests.store.making import task
 from toolagent.contracts.making import Stage
-from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import LocalSource
-from toolagent.contracts.task_specs import BuildTool
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.contracts.concierge import Intent
 
@@ -54,14 +53,15 @@ def test_what_is_nearest_by_its_meaning_is_named_though_it_says_none_of_the_word
     assert reply.tool_ids == ("shrink", "pdf")
 
 
-def test_a_task_that_found_a_tool_says_nothing_of_how_long_one_takes() -> None:
+async def test_tasks_that_found_a_tool_say_nothing_of_how_long_one_takes_however_many_they_are(
+    concierge: Concierge, database: Database
+) -> None:
     begun = datetime(2026, 11, 27, tzinfo=UTC)
-    tasks = [
-        ListedTask(
-            task_id="create_00000000", status=TaskState.COMPLETED, type="build_tool", tool_id="x", description="", stage=stage, progress="",
-            reason="", cost_usd=0, tokens=0, created_at=begun, started_at=begun, ended_at=begun + timedelta(minutes=minutes),
+    ended = [(Stage.ANNOUNCE, 6), *[(Stage.INSPECT, 0)] * 25]
+    for number, (stage, minutes) in enumerate(ended):
+        one = task(number, later_s=number + 1).model_copy(
+            update={"status": TaskState.COMPLETED, "stage": stage, "started_at": begun, "ended_at": begun + timedelta(minutes=minutes)}
         )
-        for stage, minutes in ((Stage.INSPECT, 0), (Stage.INSPECT, 0), (Stage.ANNOUNCE, 6))
-    ]  # fmt: skip
-    reply = Answers(Intent.MAKE, "en").to_submit(BuildTool(tool_name="y", description="z"), "z", tasks)
+        await TaskTable(database).create(one)
+    reply = await concierge.answer("Build a tool that counts the words of a text")
     assert reply.estimated_time == "6 minutes"

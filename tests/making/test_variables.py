@@ -82,12 +82,16 @@ class Prefixed(BaseSettings, env_prefix="APP_"):
 class Told(BaseSettings):
     name: str
     model_config = {"env_prefix": "TOLD_", "extra": "ignore"}
+
+class Untold(BaseSettings):
+    bare: str
+    model_config = {"env_prefix": None}
 """
 
 
 def test_settings_without_a_default_are_asked_for_before_anything_is_started(tmp_path: Path) -> None:
-    assert found(tmp_path, {"settings.py": SETTINGS}).required == ("API_URL", "THE_KEY", "APP_NAME", "TOLD_NAME")
-    assert found(tmp_path, {"settings.py": SETTINGS}, API_URL="x", THE_KEY="y", APP_NAME="z", TOLD_NAME="t").required == ()
+    assert found(tmp_path, {"settings.py": SETTINGS}).required == ("API_URL", "THE_KEY", "APP_NAME", "TOLD_NAME", "BARE")
+    assert found(tmp_path, {"settings.py": SETTINGS}, API_URL="x", THE_KEY="y", APP_NAME="z", TOLD_NAME="t", BARE="b").required == ()
 
 
 @pytest.mark.parametrize("env", [{"PATH": "/x"}, {"LD_PRELOAD": "/x"}, {"TOOL_AGENT_X": "1"}, {"API_KEY": "literal"}])

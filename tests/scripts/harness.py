@@ -36,6 +36,9 @@ from toolagent.contracts.sources import ScriptLanguage
 
 MIB = 1024 * 1024
 IDENTITY = PAYLOAD if os.geteuid() == 0 else None
+BARE = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+"""What a worker has at least: scripts need no more."""
+
 POLICY = SandboxPolicy(
     defaults=SandboxLimits(
         memory_bytes=256 * MIB,

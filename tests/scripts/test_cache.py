@@ -20,7 +20,7 @@ from engine.runtimes.sandbox.identity import PAYLOAD
 from engine.runtimes.scripts.commands import ScriptCall
 from tests.copies import start_copy, start_text
 from tests.parts import installer_of
-from tests.scripts.harness import IDENTITY, Scripts, script_service
+from tests.scripts.harness import BARE, IDENTITY, Scripts, script_service
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sources import ScriptLanguage
@@ -70,7 +70,7 @@ def test_over_the_size_the_longest_unused_goes_first_and_what_was_used_lately_st
 async def test_what_another_process_uses_stays_until_that_ends(tmp_path: Path) -> None:
     root = made(tmp_path, "a")
     holder, said = start_text(HOLDS, str(root))
-    assert said.readline() == b"held\n"
+    assert await asyncio.to_thread(said.readline) == b"held\n"
     assert await asyncio.to_thread(tidy, tmp_path, CacheLimits(max_bytes=0, idle_s=1)) == ()
     holder.send_signal(signal.SIGKILL)
     holder.wait()
@@ -194,7 +194,7 @@ async def test_a_worker_killed_while_it_installs_leaves_what_the_next_makes_good
     scripts.write("a/main.py", "import slow\nprint(slow.value)")
     environments = scripts.state / "environments"
     places = (str(tmp_path / "other"), str(root), str(environments))
-    worker, said = start_copy("tests.scripts.programs.installer", *places, str(index.port))
+    worker, said = start_copy("tests.scripts.programs.installer", *places, str(index.port), variables=BARE)
     async with asyncio.timeout(120):
         while not index.count(".tar.gz"):  # noqa: ASYNC110 - another thread serves it
             await asyncio.sleep(0.05)

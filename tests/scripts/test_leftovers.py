@@ -11,7 +11,7 @@ from engine.runtimes.process.ownership import MARK, Owner
 from engine.runtimes.process.sweep import sweep
 from tests.copies import start_copy
 from tests.parts import bubblewrap
-from tests.scripts.harness import Scripts, groups_of
+from tests.scripts.harness import BARE, Scripts, groups_of
 
 QUICK = """
 import json, subprocess, sys
@@ -52,9 +52,9 @@ async def test_a_hundred_calls_at_sixteen_at_once_leave_nothing(scripts: Scripts
 async def test_a_worker_killed_in_the_middle_leaves_nothing(tmp_path: Path, root: Path, environments_folder: Path) -> None:
     state = tmp_path / "state"
     (root / "busy.py").write_text(DAEMONS + BUSY)
-    worker, said = start_copy("tests.scripts.programs.worker", str(state), str(root), str(environments_folder))
+    worker, said = start_copy("tests.scripts.programs.worker", str(state), str(root), str(environments_folder), variables=BARE)
     for _ in range(5):
-        assert said.readline()
+        assert await asyncio.to_thread(said.readline)
     mark = _mark_of(worker.pid, state)
     running = _marked(mark)
     inside = {child.pid for pid in running for child in _children(pid)}

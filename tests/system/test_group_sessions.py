@@ -1,6 +1,6 @@
 """Sessions of a group through a real service that is killed: what was rented is given back, once.
 
-All use one service; the newest session is that of the test.
+All use one service, with a provider for each test; what was there before a test is not looked at.
 """
 
 import json
@@ -57,11 +57,17 @@ def runcomfy(port: int, node_s: float) -> Generator[RunComfyServer]:
         yield server
 
 
+class Shared(ServiceProcess):
+    """`before`: the ids of sessions, and the alerts, that were there when the test began."""
+
+    before: tuple[frozenset[str], int] = (frozenset(), 0)
+
+
 @pytest.fixture(scope="module")
-def shared(catalog: Path, port: int, tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
+def shared(catalog: Path, port: int, tmp_path_factory: pytest.TempPathFactory) -> Generator[Shared]:
     account, url = Account(), f"http://127.0.0.1:{port}/prod/api"
     settings = {"SECRET_RUNCOMFY_USER_ID": account.user_id, "SECRET_RUNCOMFY_API_KEY": account.key}
-    service = ServiceProcess(tmp_path_factory.mktemp("sessions"), catalog, RUNCOMFY_URL=url, **settings)
+    service = Shared(tmp_path_factory.mktemp("sessions"), catalog, RUNCOMFY_URL=url, **settings)
     service.start()
     yield service
     service.end()
@@ -69,9 +75,13 @@ def shared(catalog: Path, port: int, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture
-def service(shared: ServiceProcess, runcomfy: RunComfyServer) -> ServiceProcess:
-    """It runs when a test begins, and when it ends; sessions of the tests before have ended."""
+def service(shared: Shared, runcomfy: RunComfyServer) -> Shared:
+    """It runs when a test begins, however the one before has ended."""
     del runcomfy
+    if not shared.is_running:
+        shared.end()
+        shared.start()
+    shared.before = (frozenset(view.session_id for view in _listed(shared)), len(_alerts(shared)))
     return shared
 
 
@@ -139,14 +149,23 @@ def _rented_by_others(runcomfy: RunComfyServer) -> JsonValue:
     )
 
 
-def _told_of(service: ServiceProcess) -> list[JsonValue]:
-    """What the provider runs that operators were told of."""
-    found = rows(service, "SELECT details FROM events WHERE event_type = ?", EventType.SESSION_ALERT.value)
-    alerts = [json.loads(str(details)) for (details,) in found]
-    return [alert["item"] for alert in alerts if "item" in alert]
+def _told_of(service: Shared) -> list[JsonValue]:
+    """What the provider runs that operators were told of in this test."""
+    return [alert["item"] for alert in _alerts(service)[service.before[1] :] if "item" in alert]
 
 
-def _sessions(service: ServiceProcess) -> tuple[SessionView, ...]:
+def _alerts(service: ServiceProcess) -> list[dict[str, JsonValue]]:
+    found = rows(service, "SELECT details FROM events WHERE event_type = ? ORDER BY rowid", EventType.SESSION_ALERT.value)
+    return [json.loads(str(details)) for (details,) in found]
+
+
+def _session(service: Shared) -> SessionView:
+    """The one that the test has opened, by whatever way."""
+    (view,) = [view for view in _listed(service) if view.session_id not in service.before[0]]
+    return view
+
+
+def _listed(service: ServiceProcess) -> tuple[SessionView, ...]:
     return SessionListing.model_validate_json(service.http.get(_PATH).raise_for_status().content).sessions
 
 
@@ -156,7 +175,7 @@ def _counts(runcomfy: RunComfyServer) -> tuple[JsonValue, JsonValue, JsonValue]:
 
 
 @pytest.mark.long
-def test_a_session_that_is_ready_outlives_its_service_and_is_stopped_once(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+def test_a_session_that_is_ready_outlives_its_service_and_is_stopped_once(service: Shared, runcomfy: RunComfyServer) -> None:
     view = _opened(service, "ready")
     assert view.state is SessionState.READY
     service.kill()
@@ -171,7 +190,7 @@ def test_a_session_that_is_ready_outlives_its_service_and_is_stopped_once(servic
     assert _counts(runcomfy) == (1, 1, [])
 
 
-def test_a_service_that_dies_while_it_launches_launches_nothing_twice(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+def test_a_service_that_dies_while_it_launches_launches_nothing_twice(service: Shared, runcomfy: RunComfyServer) -> None:
     _opened_meanwhile(service, "launching")
     wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
     service.kill()
@@ -184,14 +203,14 @@ def test_a_service_that_dies_while_it_launches_launches_nothing_twice(service: S
 
 @pytest.mark.long
 def test_a_server_that_never_becomes_ready_is_stopped_though_the_service_died_in_its_launch(
-    service: ServiceProcess, runcomfy: RunComfyServer
+    service: Shared, runcomfy: RunComfyServer
 ) -> None:
     runcomfy.fail(Fault(kind="never_ready"))
     _opened_meanwhile(service, "never ready")
     wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
     service.kill()
     service.start()
-    view = _sessions(service)[0]
+    view = _session(service)
     ended = wait_until(lambda: stopped if (stopped := _stopped(service, view)).ended_at else None, "it is stopped")
     assert (ended.state, ended.end) == (SessionState.STOPPED, SessionEnd.ASKED)
     assert _counts(runcomfy) == (1, 1, [])
@@ -199,7 +218,7 @@ def test_a_server_that_never_becomes_ready_is_stopped_though_the_service_died_in
 
 @pytest.mark.parametrize("node_s", [5.0])
 def test_a_session_whose_service_dies_in_a_run_is_stopped_though_nobody_asks_and_servers_of_others_are_told_of(
-    service: ServiceProcess, runcomfy: RunComfyServer
+    service: Shared, runcomfy: RunComfyServer
 ) -> None:
     answer = service.http.post(_PATH, json={"params": {}, "lease_s": 5}, timeout=90)
     view = SessionView.model_validate_json(answer.raise_for_status().content)
@@ -210,19 +229,17 @@ def test_a_session_whose_service_dies_in_a_run_is_stopped_though_nobody_asks_and
     others = _rented_by_others(runcomfy)
     service.kill()
     service.start()
-    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended", 90, 0.25)
+    ended = wait_until(lambda: one if (one := _session(service)).ended_at else None, "the session has ended", 90, 0.25)
     assert (ended.session_id, ended.state, ended.end) == (view.session_id, SessionState.STOPPED, SessionEnd.LEASE_EXPIRED)
     wait_until(lambda: _told_of(service) == [{"server_id": others}], "the server of others is told of")
     assert _counts(runcomfy) == (2, 1, [others])
 
 
-def test_a_launch_that_somebody_makes_alone_is_adopted_and_its_stop_is_the_sessions(
-    service: ServiceProcess, runcomfy: RunComfyServer
-) -> None:
+def test_a_launch_that_somebody_makes_alone_is_adopted_and_its_stop_is_the_sessions(service: Shared, runcomfy: RunComfyServer) -> None:
     launched = _call(service, _LAUNCH, "call-launched1")
     assert isinstance(launched.result, dict), launched.error
     server_id = launched.result["server_id"]
-    view = _sessions(service)[0]
+    view = _session(service)
     assert launched.metadata["session_id"] == view.session_id
     ran = _call(service, _RUN, "call-ran-alone", server_id=server_id, workflow=_NOTHING)
     assert ran.metadata["session_id"] == view.session_id
@@ -230,38 +247,38 @@ def test_a_launch_that_somebody_makes_alone_is_adopted_and_its_stop_is_the_sessi
     wait_until(lambda: SessionView.model_validate_json(service.http.get(shown).content).runs == 1, "the session knows of the run")
     stopped = _call(service, _STOP, "call-stopped1", container_id=server_id)
     assert (stopped.status, stopped.metadata["session_id"]) == ("success", view.session_id)
-    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has stopped")
+    ended = wait_until(lambda: one if (one := _session(service)).ended_at else None, "the session has stopped")
     assert (ended.state, ended.end, ended.launch_call_id) == (SessionState.STOPPED, SessionEnd.ASKED, "call-launched1")
     assert _counts(runcomfy) == (1, 1, [])
     assert _call(service, _LAUNCH, "call-launched1").result == launched.result
     assert _counts(runcomfy) == (1, 1, [])
 
 
-def test_an_adopted_launch_whose_service_dies_is_made_and_stopped_once(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+def test_an_adopted_launch_whose_service_dies_is_made_and_stopped_once(service: Shared, runcomfy: RunComfyServer) -> None:
     _called_meanwhile(service, _LAUNCH, "call-launching")
     wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
     service.kill()
     service.start()
     launched = _call(service, _LAUNCH, "call-launching")
-    view = wait_until(lambda: one if (one := _sessions(service)[0]).state is SessionState.READY else None, "the session is ready")
+    view = wait_until(lambda: one if (one := _session(service)).state is SessionState.READY else None, "the session is ready")
     assert launched.metadata["session_id"] == view.session_id
     assert isinstance(view.launched, dict)
     _called_meanwhile(service, _STOP, "call-stopping", server_id=view.launched["server_id"])
     service.kill()
     service.start()
     _call(service, _STOP, "call-stopping", server_id=view.launched["server_id"])
-    wait_until(lambda: _sessions(service)[0].ended_at, "the session has stopped")
+    wait_until(lambda: _session(service).ended_at, "the session has stopped")
     assert _counts(runcomfy) == (1, 1, [])
 
 
 @pytest.mark.long
-def test_an_adopted_launch_is_a_task_that_can_be_cancelled(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+def test_an_adopted_launch_is_a_task_that_can_be_cancelled(service: Shared, runcomfy: RunComfyServer) -> None:
     body: JsonValue = {"tool_id": _LAUNCH, "params": {}, "mode": "async"}
     task_id = service.http.post("/run_tool", json=body, headers={"X-Call-Id": "call-cancelled"}).raise_for_status().json()["task_id"]
     wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
     assert service.http.get(f"/tasks/{task_id}").json()["status"] in {"pending", "running"}
     assert service.http.post(f"/tasks/{task_id}/cancel").status_code == HTTPStatus.ACCEPTED
-    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended", 120)
+    ended = wait_until(lambda: one if (one := _session(service)).ended_at else None, "the session has ended", 120)
     assert ended.launch_call_id == task_id
     told = wait_until(lambda: one if (one := service.http.get(f"/tasks/{task_id}").json())["result"] else None, "the call has ended")
     assert told["result"]["metadata"]["session_id"] == ended.session_id
@@ -269,35 +286,35 @@ def test_an_adopted_launch_is_a_task_that_can_be_cancelled(service: ServiceProce
 
 
 @pytest.mark.long
-def test_a_lease_that_nobody_renews_is_over(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+def test_a_lease_that_nobody_renews_is_over(service: Shared, runcomfy: RunComfyServer) -> None:
     answer = service.http.post(_PATH, json={"params": {}, "lease_s": 3}, timeout=90)
     view = SessionView.model_validate_json(answer.raise_for_status().content)
     assert view.lease_ends_at is not None
     renewed = SessionView.model_validate_json(service.http.post(f"{_PATH}/{view.session_id}/renew").raise_for_status().content)
     assert renewed.lease_ends_at is not None
     assert renewed.lease_ends_at >= view.lease_ends_at
-    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended")
+    ended = wait_until(lambda: one if (one := _session(service)).ended_at else None, "the session has ended")
     assert (ended.state, ended.end) == (SessionState.STOPPED, SessionEnd.LEASE_EXPIRED)
     assert service.http.post(f"{_PATH}/{view.session_id}/renew").status_code == HTTPStatus.CONFLICT
     assert _counts(runcomfy) == (1, 1, [])
 
 
-def test_an_adopted_launch_whose_workflows_are_terminated_is_stopped_once(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+def test_an_adopted_launch_whose_workflows_are_terminated_is_stopped_once(service: Shared, runcomfy: RunComfyServer) -> None:
     call_id = service.begin(_LAUNCH, {})
     wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
-    view = _sessions(service)[0]
+    view = _session(service)
     for workflow_id in (call_id, f"group/{view.group_id}/{view.session_id}"):
         where = ["--workflow-id", workflow_id, "--address", service.temporal_address]
         subprocess.run([temporal_binary(), "workflow", "terminate", *where], capture_output=True, check=True, timeout=60)
     service.kill()
     service.start()
-    ended = wait_until(lambda: one if (one := _sessions(service)[0]).ended_at else None, "the session has ended", 90, 0.25)
+    ended = wait_until(lambda: one if (one := _session(service)).ended_at else None, "the session has ended", 90, 0.25)
     assert (ended.end, ended.launch_call_id) == (SessionEnd.CANCELLED, call_id)
     assert _counts(runcomfy) == (1, 1, [])
 
 
 @pytest.mark.long
-def test_the_command_line_opens_a_session_with_a_lease_and_renews_it(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+def test_the_command_line_opens_a_session_with_a_lease_and_renews_it(service: Shared, runcomfy: RunComfyServer) -> None:
     def toolagent(*words: str) -> SessionView:
         script = str(Path(sys.executable).with_name("toolagent"))
         command = [script, "group", *words, "--json"]
@@ -312,19 +329,22 @@ def test_the_command_line_opens_a_session_with_a_lease_and_renews_it(service: Se
     assert toolagent("stop", "runcomfy_lifecycle", opened.session_id).state is SessionState.STOPPED
 
 
-def test_while_the_only_host_drains_nothing_is_launched_and_what_was_is_stopped(service: ServiceProcess, runcomfy: RunComfyServer) -> None:
+def test_while_the_only_host_drains_nothing_is_launched_and_what_was_is_stopped(service: Shared, runcomfy: RunComfyServer) -> None:
     view = _opened(service, "before the drain")
     [host] = HostListing.model_validate_json(service.http.get("/hosts").content).hosts
     drain = HostDrain.model_validate_json(service.http.post(f"/hosts/{host.host}/drain").content)
+    try:
+        wait_until(lambda: service.http.get(f"/hosts/{host.host}/drain").json()["is_drained"], "nothing is left on it")
+        refused = _opened(service, "after the drain")
+        stopped = _stopped(service, view)
+    finally:
+        service.http.delete(f"/hosts/{host.host}/drain").raise_for_status()
     assert (view.host, len(drain.warnings), drain.sessions) == (host.host, 1, 0), "its machine is not on the host"
-    wait_until(lambda: service.http.get(f"/hosts/{host.host}/drain").json()["is_drained"], "nothing is left on it")
-    refused = _opened(service, "after the drain")
     assert refused.error is not None
     assert (refused.state, refused.error.type, refused.error.details) == (
         SessionState.FAILED,
         ErrorType.UNAVAILABLE,
         {"sent": False, "draining": [host.host]},
     )
-    assert _stopped(service, view).state is SessionState.STOPPED
+    assert stopped.state is SessionState.STOPPED
     assert _counts(runcomfy) == (1, 1, [])
-    service.http.delete(f"/hosts/{host.host}/drain").raise_for_status()

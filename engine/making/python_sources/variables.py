@@ -159,7 +159,8 @@ def _prefixes(node: ast.ClassDef) -> Iterator[str]:
                 yield prefix
             case ast.Dict(keys=keys, values=values):
                 named = zip(keys, values, strict=True)
-                yield from (str(value.value) for key, value in named if _is_prefix(key) and isinstance(value, ast.Constant))
+                texts = (value.value for key, value in named if _is_prefix(key) and isinstance(value, ast.Constant))
+                yield from (text for text in texts if isinstance(text, str))
             case _:
                 pass
 

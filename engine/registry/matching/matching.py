@@ -19,7 +19,8 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.matching import CompositeTool, MatchKind, ToolMatch
 
 _CANDIDATES = 10
-_DONE_TO = re.compile("[把将]")
+_DONE_TO = re.compile(r"[把将]([^,。;、!?,;!?]+)\W*$")
+"""把 in the last clause, and what follows it: what something is done to, then what is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +94,32 @@ class Matching:
         return await self._composites.covering(query)
 
     async def _better(self, composite: CompositeTool, query: str, need: str, found: Sequence[ToolManifest]) -> Sequence[ToolManifest]:
-        """Tools that are none of the group's, and say a word of the need that none of these does: what is to be done, or as many words
-        as any of these.
+        """Tools that are none of the group's, and say a word of the need that none of these does: what is to be done, and enough
+        besides, or as many words as any of these.
         """
         members = await self.get_base_tools(composite.group_id)
         said = [words_in_common(need, tool) for tool in members]
         most, known = max(map(len, said), default=0), {word for words in said for word in words}
         others = [(tool, words_in_common(need, tool)) for tool in found if tool not in members]
-        # "Summarize the text of a page", and 把 with what it is done to before it.
-        action = next(iter(telling_words(need)[-1 if _DONE_TO.search(query) else 0 :]), "")
+        action, enough = _to_be_done(need, query)
         return [
             tool
             for tool, words in others
-            if (action in words and action not in known) or (len(words) >= most and not known.issuperset(words))
+            if (action in words and action not in known and len(words) >= enough) or (len(words) >= most and not known.issuperset(words))
         ]
 
     async def get_base_tools(self, composite_type: str) -> tuple[ToolManifest, ...]:
         """The tools of the group with this id, in the order of their use; empty when there is none."""
         return await self._composites.base_tools(composite_type)
+
+
+def _to_be_done(need: str, query: str) -> tuple[str, int]:
+    """The word for it, and how many words of the need a tool must say with it.
+
+    “Summarize the text of a page” begins with it. So does “start a browser”, and many tools start something: one word is not enough.
+    After 把 and its object the last word says it, and that is enough.
+    """
+    clause = _DONE_TO.search(query)
+    if clause is not None and len(words := telling_words(clause[1])) > 1:
+        return words[-1], 1
+    return next(iter(telling_words(need)), ""), 2

@@ -39,10 +39,10 @@ async def test_an_append_is_there_once_whenever_the_worker_was_killed(tmp_path: 
         worker, said = start_copy(f"{PROGRAMS}.appender", str(tmp_path), str(following))
         with said:
             for _line in range(chance.randrange(3, 40)):
-                said.readline()
+                assert await asyncio.to_thread(said.readline)
             await asyncio.sleep(chance.random() * 0.002)
             worker.send_signal(signal.SIGKILL)
-            rest = said.read()
+            rest = await asyncio.to_thread(said.read)
         assert worker.wait() == -signal.SIGKILL
         begun = [int(line) for line in rest.split()]
         # The use it was at is tried again, as Temporal does; so is one that was done, whose end nobody heard of.

@@ -112,6 +112,24 @@ async def test_a_trigger_that_is_named_besides_is_not_what_is_needed(
     assert (match.composite.group_id if match.composite else match.tools[0].tool_id) == found
 
 
+async def test_a_verb_that_some_shipped_tool_says_too_takes_nothing_from_the_group_that_is_named(
+    matching: Matching, registry: ToolRegistry
+) -> None:
+    for entry in entries(builtin_tools(BuiltinOptions())):
+        await registry.register(entry.manifest, entry.sources)
+    for tool in json.loads((ROOT / "data/registry.json").read_text("utf-8"))["tools"]:
+        await registry.register(ToolManifest.model_validate(tool), (LOCAL,))
+    for query in (
+        "start a browser session",
+        "run a headless browser",
+        "Start Chromium and take a screenshot of example.com",
+        "start the browser and open a page",
+        "截图这个网页,将图片发给我",
+    ):
+        match = await matching.match(query)
+        assert (query, match.composite and match.composite.group_id) == (query, "browser_session")
+
+
 async def test_a_trigger_within_another_word_is_not_named(matching: Matching) -> None:
     assert await matching.detect_composite_tool("a comfyuish chair") is None
     assert await matching.detect_composite_tool("LoadImage") is None, "none of its tools is there"

@@ -12,6 +12,7 @@ import typer
 
 from toolagent.cli.failures import reported
 from toolagent.cli.options import ApiKey, Url
+from toolagent.cli.parameters import ParameterError
 from toolagent.client.http import DEFAULT_URL
 from toolagent.client.http_paths import query
 from toolagent.client.mcp_bridge import McpBridge
@@ -19,6 +20,7 @@ from toolagent.client.mcp_bridge import McpBridge
 __all__ = ["stdio"]
 
 _LONGEST_LINE = 64 * 1024 * 1024
+_TOO_LONG = "A line on stdin has more than 64 MiB. Send one JSON-RPC message a line."
 
 
 def stdio(
@@ -48,14 +50,23 @@ async def _bridge(url: str, api_key: str | None, path: str) -> None:
 async def _lines() -> AsyncIterator[str]:
     # A file, and /dev/null, can be read at once and cannot be waited for.
     if not (stat.S_ISFIFO(mode := os.fstat(sys.stdin.fileno()).st_mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
-        for line in sys.stdin.buffer:
+        while line := sys.stdin.buffer.readline(_LONGEST_LINE + 1):
+            if len(line) > _LONGEST_LINE:
+                raise ParameterError(_TOO_LONG)
             yield line.decode("utf-8", "replace")
         return
     reader = asyncio.StreamReader(_LONGEST_LINE)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    while line := await reader.readline():
+    while line := await _read(reader):
         yield line.decode("utf-8", "replace")
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readline()
+    except ValueError as error:
+        raise ParameterError(_TOO_LONG) from error
 
 
 async def _write(line: str) -> None:

@@ -4,66 +4,23 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Header
-from pydantic import BeforeValidator, Field, JsonValue
-from pydantic.json_schema import SkipJsonSchema
 from starlette.responses import Response
 
 from api.errors import Refusal, bad_field, result_response
-from api.forms import NO_CONTROLS
 from api.ports import Calls, Dependencies, Injected, Limits
 from api.problems import ProblemKind
-from api.reading.bodies import CallerBody, strict
+from api.reading.bodies import RunToolBody, SelectToolBody
 from api.security import BODY_SLACK
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import Caller, CallMode, IdempotencyKey, ToolCall, ToolResult
-from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import Selection, TaskAccepted
-from toolagent.contracts.identifiers import CallId, ToolId
+from toolagent.contracts.identifiers import CallId
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.idempotency import call_id_for_key
 
 _DERIVED = "With an idempotency key the call id follows from the key; leave out X-Call-Id."
 _SYNC = "A callback belongs to `mode: async`; a synchronous call is answered with its result."
 TWO_KEYS = "The header and `idempotency_key` in the body differ; give one of them."
-_PARAMS: JsonValue = {"text": "春天来了。花开了,燕子也从南方飞回来了。", "max_length": 20}
-
-
-def _in_small_letters(given: object) -> object:
-    return given.lower() if isinstance(given, str) else given
-
-
-AskedTool = Annotated[ToolId, BeforeValidator(_in_small_letters)]
-"""Others write names with capitals, as `LoadImage`: they are looked for like any id, and a group may answer for them."""
-
-
-class RunToolBody(ToolCall):
-    """A call. The header `Idempotency-Key` may stand for `idempotency_key`."""
-
-    model_config = strict(
-        {"tool_id": "text_summarizer_api", "params": _PARAMS},
-        {"tool_id": "echo", "params": {"message": "hello"}, "mode": "async", "idempotency_key": "order-17", "timeout_s": 10},
-    )
-
-    tool_id: AskedTool
-    version: Annotated[
-        str | None,
-        Field(max_length=64, description="An exact version or a range (`^1.2`, `~1.2.3`, `>=1.2 <2`); unset: the active one."),
-        Field(pattern=NO_CONTROLS),
-    ] = None
-    mode: Annotated[CallMode, Field(strict=False)] = CallMode.SYNC
-    caller: CallerBody = CallerBody()  # pyright: ignore[reportIncompatibleVariableOverride] - frozen, so narrowing is sound
-    # Who calls over HTTP only waits.
-    listens: SkipJsonSchema[None] = None  # pyright: ignore[reportIncompatibleVariableOverride] - as above
-
-
-class SelectToolBody(Contract):
-    """A call."""
-
-    model_config = strict({"tool_id": "text_summarizer_api", "params": _PARAMS})
-
-    tool_id: AskedTool
-    params: dict[str, JsonValue] = {}
-    stream: bool = False
 
 
 @dataclass(frozen=True, slots=True)

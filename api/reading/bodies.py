@@ -2,14 +2,16 @@
 
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic.json_schema import SkipJsonSchema
 
 from api.forms import NO_CONTROLS, SOMETHING
 from toolagent.contracts.backend_runtimes import BackendRuntime
-from toolagent.contracts.calls import Caller
+from toolagent.contracts.calls import Caller, CallMode, ToolCall
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.external_tables import TableSource
 from toolagent.contracts.http import SearchDetail
+from toolagent.contracts.identifiers import ToolId
 from toolagent.contracts.knowhub import SyncRequest
 from toolagent.contracts.mcp_oauth import McpOAuth
 from toolagent.contracts.mcp_servers import McpServerName, McpServerSpec
@@ -20,6 +22,7 @@ LONGEST_MESSAGE = 8_000
 STRICT = ConfigDict(extra="forbid", strict=True)
 # A control character is of no use in a name, and NUL is one that databases refuse.
 _Plain = Field(pattern=NO_CONTROLS)
+_PARAMS: JsonValue = {"text": "春天来了。花开了,燕子也从南方飞回来了。", "max_length": 20}
 
 
 def strict(*examples: JsonValue) -> ConfigDict:
@@ -36,6 +39,44 @@ class CallerBody(Caller):
         "unknown"
     )
     conversation_id: Annotated[str | None, Field(max_length=200), _Plain] = None
+
+
+def _in_small_letters(given: object) -> object:
+    return given.lower() if isinstance(given, str) else given
+
+
+AskedTool = Annotated[ToolId, BeforeValidator(_in_small_letters)]
+"""Others write names with capitals, as `LoadImage`: they are looked for like any id, and a group may answer for them."""
+
+
+class RunToolBody(ToolCall):
+    """A call. The header `Idempotency-Key` may stand for `idempotency_key`."""
+
+    model_config = strict(
+        {"tool_id": "text_summarizer_api", "params": _PARAMS},
+        {"tool_id": "echo", "params": {"message": "hello"}, "mode": "async", "idempotency_key": "order-17", "timeout_s": 10},
+    )
+
+    tool_id: AskedTool
+    version: Annotated[
+        str | None,
+        Field(max_length=64, description="An exact version or a range (`^1.2`, `~1.2.3`, `>=1.2 <2`); unset: the active one."),
+        _Plain,
+    ] = None
+    mode: Annotated[CallMode, Field(strict=False)] = CallMode.SYNC
+    caller: CallerBody = CallerBody()  # pyright: ignore[reportIncompatibleVariableOverride] - frozen, so narrowing is sound
+    # Who calls over HTTP only waits.
+    listens: SkipJsonSchema[None] = None  # pyright: ignore[reportIncompatibleVariableOverride] - as above
+
+
+class SelectToolBody(Contract):
+    """A call."""
+
+    model_config = strict({"tool_id": "text_summarizer_api", "params": _PARAMS})
+
+    tool_id: AskedTool
+    params: dict[str, JsonValue] = {}
+    stream: bool = False
 
 
 class AgentChatBody(Contract):

@@ -3,9 +3,10 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from api.calls import ChosenId, IdHeader, KeyHeader, RunToolBody, Selected, answer, selection, selection_of, take
+from api.calls import ChosenId, IdHeader, KeyHeader, Selected, answer, selection, selection_of, take
 from api.documentation import JSON_BODY, SUCCESS, call_responses
 from api.ports import Injected, dependencies_of
+from api.reading.bodies import RunToolBody
 from api.reading.strict_json import StrictRoute
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.http import Selection, TaskAccepted

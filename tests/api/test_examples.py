@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue, TypeAdapter
 
-from api.calls import RunToolBody, SelectToolBody
+from api.reading.bodies import RunToolBody, SelectToolBody
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.options import BuiltinOptions
 from toolagent.contracts.calls import ToolCall

@@ -7,14 +7,7 @@ import re
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 
-__all__ = [
-    "call_id_for_key",
-    "call_id_for_request",
-    "call_id_of_workflow",
-    "fingerprint",
-    "is_generated",
-    "keyed_call_id",
-]
+__all__ = ["call_id_for_key", "call_id_for_request", "call_id_of_workflow", "fingerprint", "is_generated", "keyed_call_id"]
 
 
 def call_id_for_key(caller_id: str | None, key: str) -> str:

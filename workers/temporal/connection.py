@@ -63,7 +63,8 @@ async def _lacks_only_outcome(client: Client) -> bool:
 
 
 async def _missing(client: Client) -> set[str]:
-    present = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=client.namespace))
+    request = ListSearchAttributesRequest(namespace=client.namespace)
+    present = await client.operator_service.list_search_attributes(request, retry=True)
     return {key.name for key in names.SEARCH_ATTRIBUTES if key.name not in present.custom_attributes}
 
 
@@ -73,10 +74,10 @@ async def _add_missing(client: Client) -> None:
         for key in names.SEARCH_ATTRIBUTES:
             if key.name in missing:
                 request.search_attributes[key.name] = IndexedValueType.ValueType(key.indexed_value_type.value)
-        await client.operator_service.add_search_attributes(request)
+        await client.operator_service.add_search_attributes(request, retry=True)
 
 
 async def set_retention(client: Client, hours: int) -> None:
     """How long the embedded server keeps ended workflows: its file grows by about 20 KB for each."""
     config = NamespaceConfig(workflow_execution_retention_ttl=Duration(seconds=hours * 3600))
-    await client.workflow_service.update_namespace(UpdateNamespaceRequest(namespace=client.namespace, config=config))
+    await client.workflow_service.update_namespace(UpdateNamespaceRequest(namespace=client.namespace, config=config), retry=True)

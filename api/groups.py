@@ -30,7 +30,7 @@ from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError,
 IsGone: TypeAlias = Callable[[], Awaitable[bool]]
 
 _MAX_SHOWN = 128
-_AGAIN = "Ask again with the same key: it is the same request. Without one it may be done twice."
+_KEYED = "Ask again with the same key: it is the same request. Without one it may be done twice."
 
 
 async def found_group(dependencies: Dependencies, group_id: str) -> ToolGroup:
@@ -86,7 +86,7 @@ async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBod
     try:
         view = await _begun(dependencies, request, is_gone)
     except SessionUnreachableError as error:
-        raise _away(error) from error
+        raise _away(error, _KEYED) from error
     except SessionRefusedError as error:
         raise _refused(error) from error
     if view.end is SessionEnd.REFUSED and view.error is not None:
@@ -132,7 +132,7 @@ async def ran(dependencies: Dependencies, group_id: str, session_id: str, body: 
     try:
         return await dependencies.client.sessions.run(group_id, session_id, SessionRun(**dict(body)))
     except SessionUnreachableError as error:
-        raise _away(error) from error
+        raise _away(error, _KEYED) from error
     except SessionRefusedError as error:
         await found_session(dependencies, group_id, session_id)
         if error.type == names.SESSION_OVER and (earlier := await _ran_before(dependencies, session_id, body)) is not None:
@@ -209,8 +209,8 @@ def _refused(error: SessionRefusedError) -> Refusal:
     return Refusal(ErrorType.EXECUTION_ERROR, str(error))
 
 
-def _away(error: SessionUnreachableError) -> Refusal:
-    return Refusal(ErrorType.UNAVAILABLE, f"{error} {_AGAIN}", headers={"Retry-After": "1"})
+def _away(error: SessionUnreachableError, advice: str = "Ask again.") -> Refusal:
+    return Refusal(ErrorType.UNAVAILABLE, f"{error} {advice}", headers={"Retry-After": "1"})
 
 
 def _session_for_key(group_id: str, caller_id: str | None, key: str) -> str:

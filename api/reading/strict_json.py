@@ -38,7 +38,7 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 class StrictRoute(APIRoute):
     """Reads bodies before FastAPI does, which takes NaN, duplicate names and half surrogates for JSON.
 
-    A handler that has nothing injected and answers with a Response is called with what was read here: for FastAPI's dependencies a short
+    A handler without dependencies that answers with a Response is called with what was read here: for FastAPI's dependencies a short
     call would wait as long as for its tool. Where something is wrong FastAPI reads it again, and says what.
     """
 
@@ -84,6 +84,8 @@ def _is_plain(endpoint: Callable[..., object], dependant: Dependant) -> bool:
     bodies = [field.field_info for field in dependant.body_params]
     takes = {*signature.parameters} == known | ({dependant.request_param_name} if dependant.request_param_name else set[str]())
     answers = inspect.iscoroutinefunction(endpoint) and signature.return_annotation is Response
+    # Dependencies of a route or router stand in no signature.
+    takes = takes and not dependant.dependencies
     return takes and answers and len(bodies) == 1 and isinstance(bodies[0], params.Body) and not bodies[0].embed
 
 

@@ -31,7 +31,7 @@ _ACCEPTED = {"task_id": SUCCESS.call_id, "status": "pending"}
 )
 async def run_tool(body: RunToolBody, request: Request, idempotency_key: KeyHeader = None, x_call_id: IdHeader = None) -> Response:
     """The tool is started if it does not run. The call's id is in the header `X-Call-Id` of every answer."""
-    dependencies = dependencies_of(request)  # nothing is injected: see `StrictRoute`
+    dependencies = dependencies_of(request)  # without `Depends`: see `StrictRoute`
     return await answer(dependencies.client, await take(body, dependencies, ChosenId(idempotency_key, x_call_id)))
 
 

@@ -87,7 +87,7 @@ async def get_session(group_id: str, session_id: str, dependencies: Injected) ->
 )
 async def run_in_session(group_id: str, session_id: str, body: SessionRunBody, request: Request) -> Response:
     """Status and body as of `/run_tool`. A session that is not launched yet is waited for."""
-    # Nothing is injected: see `StrictRoute`.
+    # Without `Depends`: see `StrictRoute`.
     return result_response(await ran(dependencies_of(request), group_id, session_id, body))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from engine.runtimes.runtime import NO_FOLDER, ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.failures import StoreFullError, StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.shared_processes import place_of_calls
@@ -41,6 +43,11 @@ async def ask(send: Send, files: FileParameters | None, dispatch: Dispatch, fold
         return await send(dispatch)
     params = await files.resolve(dispatch.entry.manifest.input_schema, dispatch.request.params, folder)
     return await send(replace(dispatch, request=replace(dispatch.request, params=params)))
+
+
+def folder_for(manifest: ToolManifest, make: Callable[[], CallFolder]) -> AbstractAsyncContextManager[CallFolder | None]:
+    """The folder of a call of a tool whose schemas speak of files."""
+    return make() if names_files(manifest) else nullcontext()
 
 
 def outputs_of(folder: CallFolder | None) -> Path:
@@ -70,11 +77,10 @@ class Exchange:
         """How it ended. Raises Interrupted, and what the attempt raises."""
         entry = attempt.entry
         with self._intake.held(entry.manifest):
-            if not names_files(entry.manifest):
-                return await self._made(send, attempt, None, turn)
-            async with self._folders.of(attempt.plan.call_id, entry.manifest, place_of_calls(entry)) as folder:
+            place = place_of_calls(entry)
+            async with folder_for(entry.manifest, lambda: self._folders.of(attempt.plan.call_id, entry.manifest, place)) as folder:
                 outcome = await self._made(send, attempt, folder, turn)
-        if folder.left is None:
+        if folder is None or folder.left is None:
             return outcome
         return outcome.model_copy(update={"left_behind": f"The tool left files that cannot be removed: {folder.left.reason}."})
 

@@ -14,6 +14,7 @@ from engine.store.sessions import SessionTable
 from engine.store.tools import ToolTable
 from tests.api.conftest import House, browse
 from tests.workflows.session_paths import group_of
+from toolagent.client.failures import SessionUnreachableError
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
 from toolagent.contracts.groups import VerifyProbe
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
@@ -90,6 +91,23 @@ async def test_the_stop_of_a_session_that_has_lost_its_workflow_begins_at_once(g
     stopped = (await grouped.http.post(f"{answer.headers['Location']}/stop")).json()
     assert (stopped["session_id"], stopped["state"], stopped["end"]) == (answer.json()["session_id"], "stopped", "asked")
     assert stopped["launched"] == {"size": 1}
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "may_be_twice"), [("", "open", True), ("/run", "run", True), ("/renew", "renew", False), ("/stop", "stop", False)]
+)
+async def test_where_nothing_answers_it_is_said_what_asking_again_does(
+    grouped: House, database: Database, monkeypatch: pytest.MonkeyPatch, path: str, method: str, *, may_be_twice: bool
+) -> None:
+    where = (await _opened(grouped, database)).headers["Location"] if path else _PATH
+
+    async def unanswered(*_: object, **_options: object) -> None:
+        raise SessionUnreachableError("Nothing answers for it.")
+
+    monkeypatch.setattr(grouped.client.sessions, method, unanswered)
+    answer = await grouped.http.post(f"{where}{path}", json={"params": {"size": 1}} if may_be_twice else None)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert ("Without one it may be done twice." in answer.json()["detail"]) is may_be_twice
 
 
 async def test_the_same_key_is_the_same_session(grouped: House, database: Database) -> None:

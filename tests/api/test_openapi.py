@@ -1,12 +1,16 @@
 """The OpenAPI document, compared whole."""
 
 import json
+from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+from fastapi import Depends
 from fastapi.routing import APIRoute
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
+from starlette.responses import Response
 
 from api.app import create_app
 from api.errors import REASON_STATUS, STATUS
@@ -37,6 +41,36 @@ async def test_the_document_is_the_one_that_was_agreed_on(house: House, request:
 def test_what_may_be_short_waits_for_no_dependencies() -> None:
     routes = [route for router in ROUTERS for route in router.routes if isinstance(route, StrictRoute)]
     assert {route.path for route in routes if route.is_plain} == {"/run_tool", "/groups/{group_id}/sessions/{session_id}/run"}
+
+
+class Body(BaseModel):
+    a: int
+
+
+def somebody() -> str:
+    return "x"
+
+
+async def plain(body: Body) -> Response:
+    return Response(str(body.a))
+
+
+async def untold(body: Body):
+    return body
+
+
+def in_a_thread(body: Body) -> Response:
+    return Response(str(body.a))
+
+
+async def injected(body: Body, who: Annotated[str, Depends(somebody)]) -> Response:
+    return Response(who * body.a)
+
+
+@pytest.mark.parametrize(("endpoint", "is_plain"), [(plain, True), (untold, False), (in_a_thread, False), (injected, False)])
+def test_only_what_needs_nothing_of_fastapi_is_read_directly(endpoint: Callable[..., object], *, is_plain: bool) -> None:
+    assert StrictRoute("/x", endpoint, methods=["POST"]).is_plain is is_plain
+    assert not StrictRoute("/x", endpoint, methods=["POST"], dependencies=[Depends(somebody)]).is_plain
 
 
 def patterns_in(part: JsonValue, schemas: dict[str, JsonValue], seen: frozenset[str] = frozenset()) -> set[str]:

@@ -99,6 +99,8 @@ async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerato
             ("acts", SideEffectScope.LOCAL_STATE, 2),
         ):
             await registry.register(ToolManifest(tool_id=tool_id, name="T", side_effect_scope=scope, timeout_s=timeout_s), (source,))
+        schema: dict[str, JsonValue] = {"type": "object", "properties": {"file": {"type": "string", "format": "file-path"}}}
+        await registry.register(ToolManifest(tool_id="files", name="T", output_schema=schema, timeout_s=2), (source,))
         nowhere = RemoteSource(remote_url=f"http://127.0.0.1:{free_port()}")
         await registry.register(ToolManifest(tool_id="far", name="T", side_effect_scope=SideEffectScope.LOCAL_STATE), (nowhere,))
         harmless = LaneMaking(
@@ -122,10 +124,13 @@ async def test_a_call_that_takes_a_slot_with_a_workflow_takes_one_in_a_lane(benc
     assert [result is not None for result in results] == [True, is_made]
 
 
-async def test_a_call_of_a_tool_whose_schemas_speak_of_no_files_makes_no_folder(bench: Bench, tmp_path: Path) -> None:
-    call = asyncio.create_task(bench.make(flight("fast")))
+@pytest.mark.parametrize(("tool_id", "has_folder"), [("fast", False), ("files", True)])
+async def test_a_call_has_a_folder_where_its_schemas_speak_of_files(
+    bench: Bench, tmp_path: Path, tool_id: str, *, has_folder: bool
+) -> None:
+    call = asyncio.create_task(bench.make(flight(tool_id)))
     await asyncio.wait_for(bench.tool.is_asked.wait(), 10)
-    assert not (tmp_path / "calls").exists()
+    assert (tmp_path / "calls").exists() is has_folder
     bench.tool.may_answer.set()
     assert await call is not None
 

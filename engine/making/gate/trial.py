@@ -3,14 +3,14 @@
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
 import psutil
 
-from engine.calling.exchange import ask, outputs_of
+from engine.calling.exchange import ask, folder_for, outputs_of
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.disk.leftovers import discard
 from engine.making.gate.replies import answered, failed, misfitting, of_status
@@ -39,7 +39,6 @@ from toolagent.contracts.sources import HttpSource
 from toolagent.core.schemas import with_defaults
 from toolagent.validation.schemas import find_issues
 from toolagent_service.calls.shared_processes import place_of_calls
-from toolagent_service.calls.ways import names_files
 
 _FOLDER = "trials"
 _TOOLS, _CALLS, _VOLUMES = "tools", "calls", "volumes"
@@ -157,9 +156,8 @@ class Trial:
         # Its id is like any call's: that must not tell a tool that it is on trial.
         call_id = f"call-{secrets.token_hex(16)}"
         try:
-            needed = names_files(entry.manifest)
-            own = CallFolder(self._calls, call_id, entry.manifest, place_of_calls(entry)) if needed else nullcontext()
-            async with own as folder:
+            place = place_of_calls(entry)
+            async with folder_for(entry.manifest, lambda: CallFolder(self._calls, call_id, entry.manifest, place)) as folder:
                 timeout_s = min(entry.manifest.timeout_s, self._limits.call_s)
                 request = ToolRequest(
                     call_id, params, timeout_s, outputs_of(folder), progress, manifest=entry.manifest, caller=self._caller

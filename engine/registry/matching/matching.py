@@ -19,8 +19,8 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.matching import CompositeTool, MatchKind, ToolMatch
 
 _CANDIDATES = 10
-_DONE_TO = re.compile(r"[把将]([^,。;、!?,;!?]+)\W*$")
-"""把 in the last clause, and what follows it: what something is done to, then what is done."""
+_DONE_TO = re.compile("[把将](.+)")
+"""What something is done to, then what is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Matching:
 
     async def _better(self, composite: CompositeTool, query: str, need: str, found: Sequence[ToolManifest]) -> Sequence[ToolManifest]:
         """Tools that are none of the group's, and say a word of the need that none of these does: what is to be done, and enough
-        besides, or as many words as any of these.
+        besides or best of all, or as many words as any of these.
         """
         members = await self.get_base_tools(composite.group_id)
         said = [words_in_common(need, tool) for tool in members]
@@ -105,7 +105,8 @@ class Matching:
         return [
             tool
             for tool, words in others
-            if (action in words and action not in known and len(words) >= enough) or (len(words) >= most and not known.issuperset(words))
+            if (action in words and action not in known and (len(words) >= enough or tool is found[0]))
+            or (len(words) >= most and not known.issuperset(words))
         ]
 
     async def get_base_tools(self, composite_type: str) -> tuple[ToolManifest, ...]:
@@ -117,9 +118,9 @@ def _to_be_done(need: str, query: str) -> tuple[str, int]:
     """The word for it, and how many words of the need a tool must say with it.
 
     “Summarize the text of a page” begins with it. So does “start a browser”, and many tools start something: one word is not enough.
-    After 把 and its object the last word says it, and that is enough.
+    After 把 or 将 the last word says it, and that is enough.
     """
-    clause = _DONE_TO.search(query)
-    if clause is not None and len(words := telling_words(clause[1])) > 1:
+    done = _DONE_TO.search(query)
+    if done is not None and (words := telling_words(done[1])):
         return words[-1], 1
     return next(iter(telling_words(need)), ""), 2

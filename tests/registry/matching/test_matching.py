@@ -125,9 +125,18 @@ async def test_a_verb_that_some_shipped_tool_says_too_takes_nothing_from_the_gro
         "Start Chromium and take a screenshot of example.com",
         "start the browser and open a page",
         "截图这个网页,将图片发给我",
+        "把网页打开\uff0c截图",
+        "把浏览器启动",
     ):
         match = await matching.match(query)
         assert (query, match.composite and match.composite.group_id) == (query, "browser_session")
+    for query, tool_id in (
+        ("summarize a web page", "text_summarizer_api"),
+        ("Please summarize the web page", "text_summarizer_api"),
+        ("把网页截图、图片压缩一下", "image_compress_api"),
+    ):
+        match = await matching.match(query)
+        assert (query, match.composite is None and match.tools[0].tool_id) == (query, tool_id)
 
 
 async def test_a_trigger_within_another_word_is_not_named(matching: Matching) -> None:

@@ -50,8 +50,8 @@ async def _bridge(url: str, api_key: str | None, path: str) -> None:
 async def _lines() -> AsyncIterator[str]:
     # A file, and /dev/null, can be read at once and cannot be waited for.
     if not (stat.S_ISFIFO(mode := os.fstat(sys.stdin.fileno()).st_mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
-        while line := sys.stdin.buffer.readline(_LONGEST_LINE + 1):
-            if len(line) > _LONGEST_LINE:
+        while line := sys.stdin.buffer.readline(_LONGEST_LINE + 2):
+            if len(line.rstrip(b"\n")) > _LONGEST_LINE:
                 raise ParameterError(_TOO_LONG)
             yield line.decode("utf-8", "replace")
         return

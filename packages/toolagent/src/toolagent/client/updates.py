@@ -23,7 +23,8 @@ async def attended(update: Awaitable[T], workflow: WorkflowHandle[Any, Any], que
 
     The SDK by itself asks for ever while the server says in time that nothing has happened yet.
     """
-    bound = asyncio.timeout(None)
+    bound, task = asyncio.timeout(None), asyncio.current_task()
+    cancels = task.cancelling() if task is not None else 0
     try:
         async with bound:
             looks = asyncio.create_task(_end_when_deserted(bound, workflow, query))
@@ -33,7 +34,7 @@ async def attended(update: Awaitable[T], workflow: WorkflowHandle[Any, Any], que
                 looks.cancel()
     except (WorkflowUpdateRPCTimeoutOrCancelledError, TimeoutError) as error:
         # The SDK says the same of a time-out and of both who may have cancelled it.
-        if (task := asyncio.current_task()) is not None and task.cancelling():
+        if task is not None and task.cancelling() > cancels:
             raise asyncio.CancelledError from error
         if bound.expired():
             raise failure("Nothing answers for it: no worker has it, or Temporal stands still. What was asked may yet be done") from error

@@ -4,8 +4,11 @@ import asyncio
 import gc
 import uuid
 from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from temporalio import workflow
 from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
@@ -16,6 +19,7 @@ from toolagent.client.chats import Chats
 from toolagent.client.failures import ChatRefusedError
 from toolagent.contracts.chats import ChatMessage
 from toolagent_service.contracts.chats import ChatLife
+from workflows.chats.service_agent import ServiceAgent
 
 _CALLERS, _MESSAGES = 3, 24
 _WAITING = 8
@@ -108,6 +112,17 @@ async def test_the_same_message_twice_at_once_is_answered_once_and_anew_when_it_
         await handle.cancel()
         await handle.result()
     assert (first, told_once, archive.order) == (second, ["Hello."], ["Hello.", "Bye."])
+
+
+async def test_a_run_that_a_worker_let_go_of_in_an_answer_is_closed_without_a_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(workflow, "now", lambda: datetime.now(UTC))
+        agent: Any = ServiceAgent()
+    await agent._turn.acquire()  # by an answer before it
+    saying = agent.say(ChatMessage(chat_id="chat", message="Hello.", message_id="msg-1").model_dump(mode="json"))
+    saying.send(None)
+    saying.close()
+    assert agent._waiting == 0
 
 
 async def test_a_chat_whose_id_is_as_long_as_may_be_is_answered(temporal: Client) -> None:

@@ -202,6 +202,8 @@ class ServiceAgent:
 
     def _rest(self) -> None:
         """After a turn. Not where messages are refused: refusals alone do not wake the run that would go on as a new one."""
+        if not workflow.in_workflow():
+            return  # a worker that has ended let go of this run: its coroutines are closed by Python, outside of Temporal's loop
         info = workflow.info()
         is_long = info.get_current_history_length() >= self._life.events or info.get_current_history_size() >= _MOST_BYTES
         self._is_full = self._is_full or is_long or self._updates >= _MOST_UPDATES or info.is_continue_as_new_suggested()

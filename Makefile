@@ -8,6 +8,8 @@ UV_VERSION := 0.13.8
 # Many tests wait for processes, so one more than this machine's two cores is busy.
 TEST_PROCESSES ?= 3
 export PYTHONPATH := $(CURDIR)
+# Where it is set, each process would compile anew what it loads.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup bootstrap demo up test quick check lint types contracts bench chaos attack long lanes repositories lock clean histories golden docs sandbox-image mcp-conformance
 
@@ -38,7 +40,7 @@ up: setup ## run everything in one process until Ctrl-C
 	@exec $(PY) -m workers up
 
 test: setup ## all tests, several at a time; TEST_PROCESSES=0 one after the other, ARGS="tests/api" some
-	@# Hundreds of processes load the same modules, and where PYTHONDONTWRITEBYTECODE is set none keeps what it has compiled.
+	@# Hundreds of processes load the same modules: those that begin together would each compile them.
 	@$(PY) -m compileall -q activities api engine packages workers workflows
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 

@@ -180,7 +180,10 @@ ROOT = Path(__file__).parent.parent
 def temporal_server(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
     """A real Temporal server, as `make up` starts it: its address and its process."""
     port = free_port()
-    command = server_command(temporal_binary(), read_config(ROOT / "temporal-dev.yaml"), folder, port, free_port())
+    # What was written outlives a kill all the same; only a power cut would take it.
+    pragmas = {"journal_mode": "wal", "synchronous": "off"}
+    config = read_config(ROOT / "temporal-dev.yaml").model_copy(update={"sqlite_pragmas": pragmas})
+    command = server_command(temporal_binary(), config, folder, port, free_port())
     with (folder / "server.log").open("wb") as log, Program(command, stdout=log, stderr=log) as server:
         yield f"127.0.0.1:{port}", server
         server.terminate()
@@ -207,7 +210,14 @@ async def impatient(address: str) -> Client:
     return await Client.connect(address, plugins=[service_plugin(UnsandboxedWorkflowRunner())], retry_config=retries)
 
 
+@pytest.fixture(scope="module")
+def own_garbage() -> Generator[None]:
+    """What is left of workflows is collected where their file ends: a complaint of Python's about it would fail the test of another."""
+    yield
+    gc.collect()
+
+
 @pytest_asyncio.fixture
-async def temporal(temporal_address: str) -> Client:
+async def temporal(temporal_address: str, own_garbage: None) -> Client:
     """Its workers run workflows as the service does, outside Temporal's sandbox: `test_replay.py` replays every path in that."""
     return await connect(temporal_address, "default", sandbox=False, patience_s=120)

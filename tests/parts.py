@@ -19,7 +19,7 @@ from engine.runtimes.docker_engine.engine import Engine
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.environments.environments import ScriptEnvironments
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.environments.indexes import Indexes, Installer
+from engine.runtimes.environments.indexes import Index, Indexes, Installer
 from engine.runtimes.environments.network import through
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.local.boxed_runs import Sandboxing
@@ -36,13 +36,27 @@ from engine.store.lost_steps import LostStepTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.sandbox import SandboxPolicy
+from toolagent.contracts.sources import ScriptLanguage
 from workers.host.sandbox import identities
 from workers.host.scripts import indexes_of
 from workers.settings.environment import environment
 
-__all__ = ["bubblewrap", "container_parts", "installer_of", "launching", "prompt_settlement", "sandboxing", "tool_registry"]
+__all__ = [
+    "bubblewrap",
+    "container_parts",
+    "installer_of",
+    "launching",
+    "machine_indexes",
+    "prompt_settlement",
+    "sandboxing",
+    "tool_registry",
+]
 
 _VARIABLES = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC"}
+_OF_INSTALLERS = ("HOME", "UV_", "NPM_", "npm_")
+"""What variables begin with that say where packages come from."""
+
+_TOLD: dict[object, Index] = {}
 
 
 def tool_registry(database: Database) -> ToolRegistry:
@@ -75,6 +89,20 @@ def installer_of(indexes: Indexes, egress: Egress, timeout_s: float = 300.0) -> 
     return Installer(indexes, through(egress, trusted=True), timeout_s)
 
 
+def machine_indexes(programs: Programs) -> Indexes:
+    """As uv and npm are set up on this machine; they are asked once for all tests, as npm takes a second of processor to say it."""
+    ask = indexes_of(programs, environment())
+    variables = tuple((name, value) for name, value in sorted(environment().items()) if name.startswith(_OF_INSTALLERS))
+
+    async def told(language: ScriptLanguage) -> Index:
+        key = (language, programs.uv, programs.npm, programs.bun, variables)
+        if key not in _TOLD:
+            _TOLD[key] = await ask(language)
+        return _TOLD[key]
+
+    return told
+
+
 def sandboxing(
     state: Path,
     launcher: Launcher,
@@ -89,6 +117,6 @@ def sandboxing(
     sandbox = Sandbox(bubblewrap(state), policy)
     egress = Egress(state, policy.private_hosts)
     programs = Programs.found(Path(uv_binary or uv.find_uv_bin()))
-    installer = installer_of(indexes_of(programs, environment()), egress)
+    installer = installer_of(machine_indexes(programs), egress)
     kept = ScriptEnvironments(environments, Executor(launcher, sandbox), programs, installer)
     return Sandboxing(sandbox, egress, kept, _VARIABLES, audit or NoAudit())

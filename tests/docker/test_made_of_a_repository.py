@@ -26,13 +26,11 @@ from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.processes import Launcher
 from tests.docker.conftest import containers_of, request_of, silent
-from tests.parts import sandboxing
+from tests.parts import machine_indexes, sandboxing
 from toolagent.contracts.sources import DockerSource
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import DockerBuild
 from toolagent_service.making.planning import ways
-from workers.host.scripts import indexes_of
-from workers.settings.environment import environment
 
 FILES = {
     "Dockerfile": 'FROM agent-sandbox:latest\nARG PORT=8080\nCOPY serve.py /serve.py\nEXPOSE ${PORT}\nCMD ["python3", "/serve.py"]\n',
@@ -76,7 +74,7 @@ async def test_a_dockerfile_becomes_a_tool_that_answers(
         launcher = Launcher(settings.owner, guardian, {"PATH": "/usr/bin:/bin"})
         sandbox = sandboxing(settings.state, launcher, tmp_path / "environments")
         programs = Programs.found(Path(uv.find_uv_bin()))
-        runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, Installer(indexes_of(programs, environment())))
+        runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, Installer(machine_indexes(programs)))
         local = LocalRuntime(LocalSettings(data, settings.state, settings.state / "calls"), launcher, sandbox, http)
         built = await ModellessBuilder(PythonProjects(runs, ProjectLocks(runs), sandbox.environments), local, runtime).docker(
             way, Job(repository, Described("doubler"), place, silent)

@@ -20,12 +20,10 @@ from engine.runtimes.projects import Projects
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
-from tests.parts import installer_of, launching, sandboxing
+from tests.parts import installer_of, launching, machine_indexes, sandboxing
 from toolagent.contracts.mcp_servers import McpServerSpec
 from toolagent.core.failures import McpServerNotReachedError, McpServerRefusedError
 from toolagent.core.mcp_specs import settled_spec
-from workers.host.scripts import indexes_of
-from workers.settings.environment import environment
 
 LISTS = """
 import json, sys
@@ -53,7 +51,7 @@ def looks(database: Database, tmp_path: Path, start_timeout_s: float) -> Generat
     with launching(state) as launcher:
         sandbox = sandboxing(state, launcher, tmp_path / "environments")
         programs = sandbox.environments.programs
-        executor, installer = Executor(launcher, sandbox.sandbox), installer_of(indexes_of(programs, environment()), sandbox.egress)
+        executor, installer = Executor(launcher, sandbox.sandbox), installer_of(machine_indexes(programs), sandbox.egress)
         files = FileStore(database, FolderContent(tmp_path / "files"), tmp_path / "files", 64 * 1_048_576)
         archives = ProjectArchives(files)
         settings = LocalSettings(data=tmp_path, state=state, calls=state / "calls", start_timeout_s=start_timeout_s, stop_grace_s=2.0)

@@ -12,10 +12,9 @@ import uv
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.sandbox.egress import Egress
-from tests.parts import installer_of
+from tests.parts import installer_of, machine_indexes
 from tests.scripts.harness import IDENTITY, POLICY, Scripts, script_service
 from toolagent.contracts.sources import ScriptLanguage
-from workers.host.scripts import indexes_of
 from workers.settings.environment import environment
 
 BOUNDS = POLICY.defaults.model_copy(update={"memory_bytes": 1024 * 1024 * 1024})
@@ -32,7 +31,7 @@ async def scripts(tmp_path: Path, root: Path, environments_folder: Path) -> Asyn
     programs = Programs.found(Path(uv.find_uv_bin()))
     assert programs.npm is not None, "`make setup` brings Node.js with npm"
     state = tmp_path / "state"
-    installer = installer_of(indexes_of(programs, environment()), Egress(state, (), IDENTITY))
+    installer = installer_of(machine_indexes(programs), Egress(state, (), IDENTITY))
     policy = POLICY.model_copy(update={"defaults": BOUNDS})
     async with script_service(state, root, environments_folder, installer=installer, programs=programs, policy=policy) as scripts:
         yield scripts

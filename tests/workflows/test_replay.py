@@ -5,6 +5,7 @@ import json
 import re
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,14 @@ from toolagent_service.plugin import service_plugin
 from workers.temporal.host_workers import WORKFLOWS
 from workflows.outcome import OutcomeInterceptor
 
-HISTORIES = stored()
+NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
 REMEDY = "If the change is meant: calls that are under way during an update need `workflow.patched`; then run `make histories`."
+
+
+@cache
+def histories() -> Mapping[str, WorkflowHistory]:
+    """By their names. Read when a test asks for them: each process that collects tests would take a second to do it."""
+    return stored()
 
 
 def names_of(kinds: tuple[type, ...]) -> set[str]:
@@ -50,7 +57,7 @@ async def failures_of(workflows: Sequence[type], histories: Mapping[str, Workflo
 
 
 async def test_every_recorded_history_is_replayed() -> None:
-    assert await failures_of(WORKFLOWS, HISTORIES) == {}, REMEDY
+    assert await failures_of(WORKFLOWS, histories()) == {}, REMEDY
 
 
 async def test_what_began_before_a_patch_is_replayed() -> None:
@@ -60,24 +67,24 @@ async def test_what_began_before_a_patch_is_replayed() -> None:
 
 
 async def test_a_workflow_that_does_something_else_fails_replay() -> None:
-    failures = await failures_of([Changed], HISTORIES)
-    assert {name: type(failures.get(name)) for name in HISTORIES} == dict.fromkeys(HISTORIES, NondeterminismError)
+    failures = await failures_of([Changed], histories())
+    assert {name: type(failures.get(name)) for name in histories()} == dict.fromkeys(histories(), NondeterminismError)
 
 
 def test_every_workflow_and_every_path_is_recorded() -> None:
-    recorded = {history.events[0].workflow_execution_started_event_attributes.workflow_type.name for history in HISTORIES.values()}
+    recorded = {history.events[0].workflow_execution_started_event_attributes.workflow_type.name for history in histories().values()}
     assert recorded == names_of(WORKFLOWS)
-    assert sorted(HISTORIES) == sorted(scenario.name for scenario in SCENARIOS), "Run `make histories`."
+    assert sorted(histories()) == sorted(scenario.name for scenario in SCENARIOS), "Run `make histories`."
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_a_path_ends_as_is_said_beside_it(scenario: Scenario) -> None:
-    assert end_of(HISTORIES[scenario.name]).startswith(scenario.walk.ends)
+    assert end_of(histories()[scenario.name]).startswith(scenario.walk.ends)
 
 
-@pytest.mark.parametrize("name", sorted(HISTORIES))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_history_carries_the_flags_without_which_replay_does_not_look(name: str) -> None:
-    assert any(event.workflow_task_completed_event_attributes.sdk_metadata.core_used_flags for event in HISTORIES[name].events)
+    assert any(event.workflow_task_completed_event_attributes.sdk_metadata.core_used_flags for event in histories()[name].events)
 
 
 def _identities(history: WorkflowHistory) -> set[str]:
@@ -90,11 +97,11 @@ def test_a_history_names_no_machine(path: Path) -> None:
     text = path.read_text("utf-8")
     places = [str(ROOT), str(Path.home()), socket.gethostname(), f"{getpass.getuser()}@"]
     assert [place for place in places if len(place) > 3 and place in text] == []
-    assert _identities(HISTORIES[path.stem]) <= {IDENTITY, "history-service"}
+    assert _identities(histories()[path.stem]) <= {IDENTITY, "history-service"}
 
 
 def test_the_recorded_histories_have_the_committed_fingerprints() -> None:
-    found = {name: fingerprint(history) for name, history in HISTORIES.items()}
+    found = {name: fingerprint(history) for name, history in histories().items()}
     assert not (changes := difference(committed(), found)), f"Run `make histories`:\n{changes}"
 
 
@@ -115,9 +122,9 @@ def test_a_difference_of_fingerprints_is_shown_command_by_command() -> None:
 
 def test_a_history_whose_commands_are_the_same_is_not_recorded_anew(tmp_path: Path) -> None:
     folder, fingerprints = tmp_path / "histories", tmp_path / "fingerprints.json"
-    first, alike, other = (HISTORIES[f"InvokeTool-{path}"] for path in ("fast", "refused", "ordinary"))
+    first, alike, other = (histories()[f"InvokeTool-{path}"] for path in ("fast", "refused", "ordinary"))
     assert fingerprint(first) == fingerprint(alike) != fingerprint(other)
     assert keep({"a": first, "b": first, "gone": first}, folder, fingerprints) == ["a", "b", "gone"]
     assert keep({"a": alike, "b": other}, folder, fingerprints) == ["b"]
-    assert stored(folder) == {"a": HISTORIES["InvokeTool-fast"], "b": other}
+    assert stored(folder) == {"a": histories()["InvokeTool-fast"], "b": other}
     assert json.loads(fingerprints.read_text("utf-8")) == {"a": [*fingerprint(first)], "b": [*fingerprint(other)]}

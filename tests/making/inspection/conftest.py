@@ -18,9 +18,7 @@ from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.process.processes import Launcher
-from tests.parts import installer_of, launching, sandboxing
-from workers.host.scripts import indexes_of
-from workers.settings.environment import environment
+from tests.parts import installer_of, launching, machine_indexes, sandboxing
 
 
 @pytest.fixture
@@ -48,7 +46,7 @@ def sandbox(state: Path, launcher: Launcher, environments_folder: Path) -> Sandb
 @pytest.fixture
 def projects(launcher: Launcher, sandbox: Sandboxing) -> PythonProjects:
     programs = sandbox.environments.programs
-    installer = installer_of(indexes_of(programs, environment()), sandbox.egress)
+    installer = installer_of(machine_indexes(programs), sandbox.egress)
     runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
     return PythonProjects(runs, ProjectLocks(runs), sandbox.environments)
 
@@ -81,7 +79,7 @@ def executor(launcher: Launcher, sandbox: Sandboxing) -> Executor:
 @pytest.fixture
 def node(executor: Executor, sandbox: Sandboxing) -> NodeProjects:
     programs = sandbox.environments.programs
-    installer = installer_of(indexes_of(programs, environment()), sandbox.egress)
+    installer = installer_of(machine_indexes(programs), sandbox.egress)
     return NodeProjects(NpmRuns(executor, programs, installer), sandbox.environments)
 
 

@@ -21,7 +21,7 @@ from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import Running, ToolRequest
-from tests.parts import installer_of
+from tests.parts import installer_of, machine_indexes
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Candidate
@@ -29,8 +29,6 @@ from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import AsgiBuild
 from toolagent_service.making.planning import ways
-from workers.host.scripts import indexes_of
-from workers.settings.environment import environment
 
 REPOSITORIES = Path(__file__).parents[1] / "repositories"
 
@@ -38,7 +36,7 @@ REPOSITORIES = Path(__file__).parents[1] / "repositories"
 @pytest.fixture
 def builder(launcher: Launcher, sandbox: Sandboxing, local: LocalRuntime) -> ModellessBuilder:
     programs = sandbox.environments.programs
-    installer = installer_of(indexes_of(programs, environment()), sandbox.egress)
+    installer = installer_of(machine_indexes(programs), sandbox.egress)
     runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
     return ModellessBuilder(PythonProjects(runs, ProjectLocks(runs), sandbox.environments), local)
 

@@ -22,14 +22,12 @@ from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import Progress
-from tests.parts import installer_of
+from tests.parts import installer_of, machine_indexes
 from tests.runtimes.conftest import silent
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.making_steps import BuildStep
 from toolagent_service.contracts.plans import McpBuild, ProgramBuild
-from workers.host.scripts import indexes_of
-from workers.settings.environment import environment
 
 STEP = BuildStep(
     task_id="create_12345678", spec=GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes"), plan=ProgramBuild(project="")
@@ -69,7 +67,7 @@ def refusal() -> ValidationError:
 @pytest.fixture
 async def ways(launcher: Launcher, sandbox: Sandboxing, state: Path) -> AsyncGenerator[tuple[WaysParts, RuntimeParts]]:
     programs, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
-    installer = installer_of(indexes_of(programs, environment()), sandbox.egress)
+    installer = installer_of(machine_indexes(programs), sandbox.egress)
     runs, local = UvRuns(executor, programs, installer), LocalSettings(state, state, state, start_timeout_s=1.0, stop_grace_s=1.0)
     http = HttpExchange()
     parts = RuntimeParts(local, launcher, sandbox, http, dict[str, str]().get, {})

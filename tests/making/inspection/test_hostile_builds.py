@@ -25,11 +25,9 @@ from engine.registry.archives import packed
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
-from tests.parts import installer_of
+from tests.parts import installer_of, machine_indexes
 from tests.runtimes.conftest import silent
 from toolagent_service.contracts.plans import ProgramBuild
-from workers.host.scripts import indexes_of
-from workers.settings.environment import environment
 
 SECRET = "the secret of this host"  # noqa: S105 - a text to look for
 PYPROJECT = """
@@ -73,7 +71,7 @@ def elsewhere() -> Generator[Path]:
 
 def runs_of(launcher: Launcher, sandbox: Sandboxing, timeout_s: float) -> UvRuns:
     programs = sandbox.environments.programs
-    installer = installer_of(indexes_of(programs, environment()), sandbox.egress, timeout_s)
+    installer = installer_of(machine_indexes(programs), sandbox.egress, timeout_s)
     return UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
 
 

@@ -20,15 +20,13 @@ from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import ToolRequest
-from tests.parts import installer_of
+from tests.parts import installer_of, machine_indexes
 from tests.runtimes.conftest import silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.plans import NodeAppBuild
 from toolagent_service.making.planning import ways
-from workers.host.scripts import indexes_of
-from workers.settings.environment import environment
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
 
@@ -40,7 +38,7 @@ SPEC = GithubDeploy(repo_url="https://example.com/a/b", tool_name="it")
 @pytest.fixture
 def apps(launcher: Launcher, sandbox: Sandboxing, local: LocalRuntime) -> NodeAppBuilder:
     known, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
-    installer = installer_of(indexes_of(known, environment()), sandbox.egress)
+    installer = installer_of(machine_indexes(known), sandbox.egress)
     return NodeAppBuilder(NodeProjects(NpmRuns(executor, known, installer), sandbox.environments), local, executor, {})
 
 

@@ -17,11 +17,9 @@ from engine.making.openapi.tools import Described
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
-from tests.parts import installer_of
+from tests.parts import installer_of, machine_indexes
 from tests.runtimes.conftest import silent
 from toolagent_service.contracts.plans import ProgramBuild
-from workers.host.scripts import indexes_of
-from workers.settings.environment import environment
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
 
@@ -40,7 +38,7 @@ def written(folder: Path, files: dict[str, JsonValue]) -> Path:
 @pytest.fixture
 def programs(launcher: Launcher, sandbox: Sandboxing) -> NodeProgramBuilder:
     known, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
-    installer = installer_of(indexes_of(known, environment()), sandbox.egress)
+    installer = installer_of(machine_indexes(known), sandbox.egress)
     return NodeProgramBuilder(NodeProjects(NpmRuns(executor, known, installer), sandbox.environments), executor, known)
 
 

@@ -14,10 +14,8 @@ from engine.runtimes.environments.execution import Executor
 from engine.runtimes.environments.programs import Programs
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.sandbox import Sandbox
-from tests.parts import bubblewrap, installer_of, launching
+from tests.parts import bubblewrap, installer_of, launching, machine_indexes
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.host.scripts import indexes_of
-from workers.settings.environment import environment
 
 TASK = "create_0a1b2c3d"
 
@@ -29,7 +27,7 @@ async def bench_parts(state: Path) -> AsyncGenerator[BenchParts]:
     with launching(state) as launcher:
         sandbox = Sandbox(bubblewrap(state), SandboxPolicy())
         programs = Programs.found(Path(uv.find_uv_bin()))
-        installer = installer_of(indexes_of(programs, environment()), Egress(state))
+        installer = installer_of(machine_indexes(programs), Egress(state))
         yield BenchParts(launcher, Executor(launcher, sandbox), programs, installer)
 
 

@@ -91,7 +91,8 @@ async def test_words_of_any_language_name_the_tool(house: House, body: dict[str,
         ({"task_spec": 7}, "task_spec", "an object, its JSON text, or prose"),
         ({}, "task_spec", "neither a description nor a repository"),
         ({"description": "a\x00b"}, "description", "It must hold no NUL character."),
-        ({"descripton": "x"}, "descripton", "There is no such field."),
+        ({"descripton": "x"}, "descripton", "There is no such field. Did you mean description?"),
+        ({"wish": "x"}, "wish", "There is no such field. There are: description, task_spec, caller."),
     ],
 )
 async def test_what_cannot_be_begun_is_a_problem_that_names_field_and_remedy(

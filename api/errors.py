@@ -12,13 +12,14 @@ FileTooLargeError, StoreUnavailableError (the database, or where files are kept)
 Exception                ours to repair; the caller learns nothing of it
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import TypeVar, cast
+from typing import TypeVar, cast, get_args
 
 import structlog
 from fastapi.exceptions import RequestValidationError
-from pydantic import JsonValue
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, JsonValue
 from pydantic_core import ErrorDetails
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -49,6 +50,7 @@ from toolagent.core.failures import (
     TableExistsError,
     TableRefusedError,
 )
+from toolagent.core.suggestions import nearest
 
 STATUS: Mapping[Kind, HTTPStatus] = {
     ErrorType.TOOL_NOT_FOUND: HTTPStatus.NOT_FOUND,
@@ -171,7 +173,7 @@ def handle_errors(app: Starlette) -> None:
     """Have every error answered here."""
     _handle(app, Refusal, refusal_response)
     app.add_exception_handler(HTTPException, _http_problem)
-    _handle(app, RequestValidationError, _invalid_request)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
     _handle(app, ToolAgentError, lambda error: result_response(error.result))
     _handle(app, ControlFailedError, lambda error: _control_problem(error.error))
     _handle(app, MakingUnreachableError, lambda error: refusal_response(unanswered(error, "Ask again.")))
@@ -231,12 +233,29 @@ def _methods(request: Request) -> list[str]:
     return [method for method, scope in asked if any(route.matches(scope)[0] is Match.FULL for route in routes)]
 
 
-def _invalid_request(error: RequestValidationError) -> Response:
-    found = cast("list[ErrorDetails]", error.errors())
-    errors = tuple(ProblemField(field=_field(one["loc"]), message=message_of(one)) for one in found[:_MAX_LISTED])
+async def _invalid_request(request: Request, error: Exception) -> Response:
+    found = cast("list[ErrorDetails]", cast("RequestValidationError", error).errors())
+    known = _fields_of_body(request)
+    errors = tuple(ProblemField(field=_field(one["loc"]), message=message_of(one) + _hint(one, known)) for one in found[:_MAX_LISTED])
     more = f" (and {len(found) - _MAX_LISTED} more)" if len(found) > _MAX_LISTED else ""
     listed = "; ".join(f"{one.field}: {one.message}" for one in errors[:3])
     return refusal_response(Refusal(ProblemKind.INVALID_REQUEST, f"The request is not of the right form: {listed}{more}", errors=errors))
+
+
+def _fields_of_body(request: Request) -> tuple[str, ...]:
+    route = request.scope.get("route")
+    body = route.body_field if isinstance(route, APIRoute) else None
+    form = body.field_info.annotation if body else None
+    models = (one for one in (form, *get_args(form)) if isinstance(one, type) and issubclass(one, BaseModel))
+    return tuple(name for model in models for name in model.model_fields)
+
+
+def _hint(error: ErrorDetails, known: Sequence[str]) -> str:
+    """For a field of the body that there is not."""
+    if error["type"] != "extra_forbidden" or len(error["loc"]) != 2 or not known:
+        return ""
+    near = nearest(str(error["loc"][1])[:_MAX_LISTED], known, 1)
+    return f" Did you mean {near[0]}?" if near else f" There are: {', '.join(known)}."
 
 
 def _field(location: tuple[int | str, ...]) -> str:

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from toolagent.contracts.chats import CHAT_ID_PATTERN
 from toolagent.contracts.external_tables import TABLE_PATTERN
-from toolagent.contracts.identifiers import CALL_ID_PATTERN, TOOL_ID_PATTERN
+from toolagent.contracts.identifiers import CALL_ID_PATTERN, ENVIRONMENT_NAME, HEADER_NAME, TOOL_ID_PATTERN
 from toolagent.contracts.mcp_servers import PREFIX_PATTERN, SERVER_NAME_PATTERN
 from toolagent.contracts.task_specs import TASK_ID_PATTERN
 
@@ -28,6 +28,8 @@ FORMS: Mapping[str, str] = {
     TABLE_PATTERN: "It must be small letters and digits, beginning with a letter, with single _ between them.",
     SERVER_NAME_PATTERN: "It must be small letters, digits, _ and -, beginning with a letter.",
     PREFIX_PATTERN: "It must be empty, or small letters, digits, _ and -, beginning with a letter.",
+    ENVIRONMENT_NAME: "A variable's name is letters, digits and _, not beginning with a digit.",
+    HEADER_NAME: "A header's name is at most 100 letters, digits and signs of !#$%&'*+.^_`|~-.",
     CALL_ID_PATTERN: "It must be the id of a call: call- and 8 to 80 letters, digits, _ and -.",
     CHAT_ID_PATTERN: "It must be 1 to 200 characters, none of them a control character.",
     TASK_ID_PATTERN: "It must be the id of a task, such as create_a1b2c3d4: create_ or repair_, and eight hex digits.",

@@ -85,7 +85,7 @@ class Store:
         self.registry = ToolRegistry(self.tools, self.routes, ALIASES)
         self.composites = Composites(self.tools, self.groups)
         self.matching = Matching(self.tools, self.groups, CatalogState(database))
-        self.concierge = Concierge(self.matching, self.tools, self.groups, self.tasks)
+        self.concierge = Concierge(self.matching, self.tools, self.groups, self.tasks, has_model=settings.model.model is not None)
         self.residents = Residents(self.sessions, self.registry)
         self.cached_tools = CachedTools(self.registry, CatalogState(database))
         self.repairs = ProductionRepairs(database)

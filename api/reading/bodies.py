@@ -115,7 +115,7 @@ class SearchToolsBody(Contract):
 class RegisterTableBody(Contract):
     """A table of tools that somebody else keeps."""
 
-    model_config = strict({"source": "agent_system_x", "tools_url": "https://agent-x.example/api/tools", "api_key": "sk-…"})
+    model_config = strict({"source": "agent_system_x", "tools_url": "https://agent-x.example/api/tools", "api_key": "sk-0123456789"})
 
     source: TableSource
     tools_url: Annotated[str, Field(min_length=1, max_length=2_000, description="Where its list is, by http:// or https://."), _Plain]

@@ -38,7 +38,8 @@ async def get_group(group_id: str, dependencies: Injected) -> ToolGroup:
     "/groups/{group_id}/sessions",
     summary="Launch a session",
     status_code=HTTPStatus.CREATED,
-    responses=problem_responses(
+    responses={200: {"model": SessionView, "description": "Nothing could be launched: `state` is `failed`, and `error` says why."}}
+    | problem_responses(
         *JSON_BODY,
         ProblemKind.GROUP_NOT_FOUND,
         ProblemKind.NO_LIFECYCLE,

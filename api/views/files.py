@@ -40,7 +40,7 @@ async def stored_file(files: Files, file_id: str, headers: Headers, *, with_body
     """
     file = await files.get(file_id) if re.fullmatch(FILE_ID_PATTERN, file_id) else None
     if file is None:
-        raise Refusal(ProblemKind.FILE_NOT_FOUND, f"There is no file {file_id[:128]!r}.")
+        raise Refusal(ProblemKind.FILE_NOT_FOUND, f"There is no file {file_id[:128]!r}. Upload it with POST /files.")
     about = {**_HARMLESS, "ETag": f'"{file.sha256}"', "Accept-Ranges": "bytes"}
     if is_current(headers.get("if-none-match"), about["ETag"]):
         return Response(status_code=304, headers=about)

@@ -135,4 +135,7 @@ def _goes_on(call: BatchedCall) -> ToolResult:
 
 
 def _unknown(task_id: str) -> Refusal:
-    return Refusal(ProblemKind.TASK_NOT_FOUND, f"There is no task {task_id[:128]!r}.")
+    return Refusal(
+        ProblemKind.TASK_NOT_FOUND,
+        f"There is no task {task_id[:128]!r}. GET /tasks lists those that make tools; a call has the id of its answer.",
+    )

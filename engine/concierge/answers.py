@@ -167,13 +167,13 @@ class Answers:
             (wording.TASKS if tasks else wording.NO_TASKS, {"tasks": told}), next_steps=self._steps((wording.LIST_TASKS, {}))
         )
 
-    def to_submit(self, task: TaskSpec, description: str, earlier: Sequence[ListedTask], near: Sequence[ToolManifest] = ()) -> Reply:
-        """`earlier`: tasks of the kind that made something, by which the time is estimated. `near` may do it already."""
-        time = self._time(earlier)
-        text, told = wording.SUBMITTED, {"time": time}
+    def to_submit(self, task: TaskSpec, description: str, time: str | None, near: Sequence[ToolManifest] = ()) -> Reply:
+        """`time`: how long it takes; None where it cannot be done, as no model is set. `near` may do it already."""
+        text, told, hopeless = wording.SUBMITTED, dict[str, object](), wording.NOT_WRITTEN
         if isinstance(task, RepairTool):
-            text, told = wording.REPAIRING, {"time": time, "tool_id": task.tool_id}
-        after: list[_Said] = [(wording.FOLLOW_NEW, {})]
+            text, told, hopeless = wording.REPAIRING, {"tool_id": task.tool_id}, wording.NOT_REPAIRED
+        told["outlook"] = (wording.TAKES if time else hopeless).said(self.language, time=time)
+        after: list[_Said] = [(wording.FOLLOW_NEW, {}), *([] if time else [(wording.SET_MODEL, {})])]
         if near:
             after.append((wording.PERHAPS_THERE, {}))
         reply = self._reply(
@@ -199,7 +199,8 @@ class Answers:
         whole = f"{reply.reply} {wording.BY_RULES.said(self.language)}" if self.intent is not Intent.UNDECIDED else reply.reply
         return reply.model_copy(update={"reply": whole})
 
-    def _time(self, earlier: Sequence[ListedTask]) -> str:
+    def time(self, earlier: Sequence[ListedTask]) -> str:
+        """By tasks of the kind that made something."""
         took = [(task.ended_at - task.started_at).total_seconds() for task in earlier if task.ended_at and task.started_at]
         if not took:
             return wording.DEFAULT_TIME.said(self.language)

@@ -21,10 +21,9 @@ from engine.store.tools import ToolTable
 from toolagent.contracts.agent_chat import CompositeWorkflow, Proposal
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.making import Stage
-from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.matching import MatchKind
-from toolagent.contracts.task_specs import is_making
+from toolagent.contracts.task_specs import GithubDeploy, TaskSpec, is_making
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.suggestions import nearest
 from toolagent.core.task_requests import SpecError
@@ -53,8 +52,9 @@ async def _nothing() -> Earlier:
 class Concierge:
     """Reads, and changes nothing: a task that it would have done is in its reply. All raise StoreUnavailableError."""
 
-    def __init__(self, matching: Matching, tools: ToolTable, groups: GroupTable, tasks: TaskTable) -> None:
-        self._matching, self._tools, self._groups, self._tasks = matching, tools, groups, tasks
+    def __init__(self, matching: Matching, tools: ToolTable, groups: GroupTable, tasks: TaskTable, *, has_model: bool) -> None:
+        """`has_model`: one is set that writes tools."""
+        self._matching, self._tools, self._groups, self._tasks, self._has_model = matching, tools, groups, tasks, has_model
 
     async def answer(self, message: str, context: Mapping[str, JsonValue] | None = None, recall: Recall = _nothing) -> Reply:
         """Of the context, the texts `task` and `requirements` are read. `recall`: of a message of a conversation."""
@@ -190,7 +190,7 @@ class Concierge:
             return answers.not_clear()
         need = " ".join(telling(wish.about))
         near = [tool for tool in await self._found(need) if len(words_in_common(need, tool)) == len(need.split())] if need else []
-        return answers.to_submit(task, description, await self._earlier(task.type), near[:_OTHERS])
+        return answers.to_submit(task, description, await self._time(task, answers), near[:_OTHERS])
 
     async def _repair(self, wish: Wish, answers: Answers, message: str) -> Reply:
         tool = await self._named(wish.about[:_LONGEST], ids=_ids_in(wish.about))
@@ -203,11 +203,14 @@ class Concierge:
         except SpecError as error:
             return answers.refused(str(error))
         why_not = unmendable(entry)
-        return answers.refused(why_not) if why_not else answers.to_submit(task, message, await self._earlier(task.type))
+        return answers.refused(why_not) if why_not else answers.to_submit(task, message, await self._time(task, answers))
 
-    async def _earlier(self, spec_type: str) -> tuple[ListedTask, ...]:
+    async def _time(self, task: TaskSpec, answers: Answers) -> str | None:
+        """None where only a model could do it, and none is set. Many repositories need none."""
+        if not (self._has_model or isinstance(task, GithubDeploy)):
+            return None
         # One that ended while it was looked into, a build or a repair, has made nothing, and does not say how long that takes.
-        return await self._tasks.page(status=TaskState.COMPLETED, spec_type=spec_type, not_at=Stage.INSPECT, limit=_TIMED)
+        return answers.time(await self._tasks.page(status=TaskState.COMPLETED, spec_type=task.type, not_at=Stage.INSPECT, limit=_TIMED))
 
     async def _named(self, name: str, ids: Sequence[str]) -> ToolManifest | None:
         """The tool of that name, or the first of these ids that is one."""

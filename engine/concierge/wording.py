@@ -47,8 +47,14 @@ NO_TASK = Text("There is no task {task_id}.", "没有任务 {task_id}。")
 A_CALL = Text("{task_id} is a call or a batch.", "{task_id} 是一次调用或一批调用。")
 TASKS = Text("The newest tasks: {tasks}.", "最近的任务:{tasks}。")
 NO_TASKS = Text("No tool was asked for yet.", "目前没有创建工具的任务。")
-SUBMITTED = Text("A task that creates the tool is submitted; it takes about {time}", "已提交工具创建任务,预计 {time}完成")
-REPAIRING = Text("A task that repairs {tool_id} is submitted; it takes about {time}", "已提交修复 {tool_id} 的任务,预计 {time}完成")
+SUBMITTED = Text("A task that creates the tool is submitted; {outlook}", "已提交工具创建任务,{outlook}")
+REPAIRING = Text("A task that repairs {tool_id} is submitted; {outlook}", "已提交修复 {tool_id} 的任务,{outlook}")
+TAKES = Text("it takes about {time}", "预计 {time}完成")
+NOT_WRITTEN = Text(
+    "no model is set that could write it, so it fails unless a tool does it already",
+    "但没有设置可以编写工具的模型:除非已有工具能满足需求,否则任务会失败",
+)
+NOT_REPAIRED = Text("no model is set that could do it, so it fails", "但没有设置可以修复工具的模型,任务会失败")
 WHICH_TOOL = Text(
     "What is the tool to do? Say it in a sentence, or name a repository.", "需要什么样的工具?请用一句话说明它的功能,或给出仓库地址。"
 )
@@ -82,6 +88,10 @@ CALL_STEPS = Text("Call the steps in their order with /select_tool", "按顺序�
 ASK_DETAILS = Text("Ask “how do I use {tool_id}”", "可以问“{tool_id} 怎么用”")
 FOLLOW = Text("GET /tasks/{task_id}/events follows it", "GET /tasks/{task_id}/events 实时查看进展")
 CANCEL_IT = Text("POST /tasks/{task_id}/cancel cancels it", "POST /tasks/{task_id}/cancel 取消任务")
+SET_MODEL = Text(
+    "Set TOOL_AGENT_MODEL and TOOL_AGENT_MODEL_API_KEY (or TOOL_AGENT_MODEL_BASE_URL), start the service again, and ask again",
+    "设置 TOOL_AGENT_MODEL 和 TOOL_AGENT_MODEL_API_KEY(或 TOOL_AGENT_MODEL_BASE_URL),重启服务后再次提出请求",
+)
 FOLLOW_NEW = Text("GET the address in `tracking` until the task has ended", "按 `tracking` 查询,直到任务结束")
 PERHAPS_THERE = Text("One of the tools named here may do it already", "这里列出的工具可能已能满足需求")
 LIST_TASKS = Text("GET /tasks lists the tasks", "GET /tasks 列出任务")

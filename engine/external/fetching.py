@@ -98,6 +98,8 @@ def _require_usable(url: str, key: str | None) -> None:
         raise TableRefusedError(_URL, "Give an http:// or https:// URL with a host.")
     if parsed.userinfo:
         raise TableRefusedError(_URL, "It holds a user name or password. Leave that out, and give a key in `api_key`.")
+    if key and not (key.isascii() and key.isprintable()):
+        raise TableRefusedError("api_key", "It goes into a header, which holds printable ASCII only.")
     if key and parsed.scheme != "https" and parsed.host not in _LOOPBACK:
         message = "The key would be sent over http://, where everybody on the way can read it. Give an https:// URL, or no key."
         raise TableRefusedError(_URL, message)

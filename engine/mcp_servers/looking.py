@@ -117,7 +117,7 @@ class ServerLooks:
         try:
             source = await self._source(name, spec, is_older=True)
             listing = await self._listed(name, spec, source)
-        except (RuntimeFailure, McpServerNotReachedError, McpServerNotStartedError):
+        except (RuntimeFailure, McpServerRefusedError, McpServerNotStartedError):
             raise refused(name, spec, failure) from failure
         _log.info("mcp_server_with_older_sdk", server=name, reason=failure.message, then="it runs with mcp<2")
         return source, listing

@@ -19,9 +19,9 @@ from engine.mcp_servers.packages import PackageCommand
 from engine.registry.archives import NotPackedError, ProjectArchives
 from engine.runtimes.environments.dependencies import PYTHON_VERSION, Dependencies, Kind
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments
-from engine.runtimes.environments.failures import ScriptFailure
+from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
 from toolagent.contracts.sources import McpSource, ScriptLanguage
-from toolagent.core.failures import McpServerNotReachedError, McpServerNotStartedError
+from toolagent.core.failures import McpServerNotStartedError, McpServerRefusedError
 
 _MANIFEST, _LOCK = "package.json", "package-lock.json"
 _MOST_PYTHONS = 3
@@ -48,7 +48,7 @@ class PackageServers:
         self._parts = parts
 
     async def prepare(self, command: PackageCommand, name: str) -> McpSource:
-        """A source of no tool. Raises McpServerNotReachedError, McpServerNotStartedError, StoreUnavailableError."""
+        """A source of no tool. Raises McpServerRefusedError, McpServerNotStartedError, StoreUnavailableError."""
         work = self._parts.folder / f"{name}-{secrets.token_hex(4)}"
         project = work / "project"
         try:
@@ -62,7 +62,7 @@ class PackageServers:
         except LockFailed as failure:
             raise _failed(failure, failure.message, failure.told) from failure
         except NotPackedError as error:
-            raise McpServerNotReachedError(f"What it depends on cannot be kept: {error}") from error
+            raise McpServerRefusedError("args", f"What it depends on cannot be kept: {error}") from error
         except OSError as error:
             raise McpServerNotStartedError(f"What it depends on cannot be written down: {error.strerror}.") from error
         finally:
@@ -111,22 +111,22 @@ class PackageServers:
 
 
 def _python_program(environment: Environment, name: str) -> str:
-    """Raises McpServerNotReachedError."""
+    """Raises McpServerRefusedError."""
     folder = environment.folder.python.parent
     there = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.lower().startswith(("python", "activate")))
     if name in there:
         return name
     told = f"It has {', '.join(there[:10])}: write `uvx --from {name} PROGRAM`." if there else "It has none at all."
-    raise McpServerNotReachedError(f"The package {name} has no program of that name. {told}")
+    raise McpServerRefusedError("args", f"The package {name} has no program of that name. {told}")
 
 
 def _npm_program(environment: Environment, package: str) -> str:
-    """As npx chooses it: the only one, or that which is called as the package. Raises McpServerNotReachedError."""
+    """As npx chooses it: the only one, or that which is called as the package. Raises McpServerRefusedError."""
     modules = environment.modules
     try:
         about: object = json.loads(((modules or Path()) / package / _MANIFEST).read_text()[:_MANIFEST_BYTES])
     except (OSError, ValueError, RecursionError) as error:
-        raise McpServerNotReachedError(f"The package {package} cannot be read: {type(error).__name__}.") from error
+        raise McpServerRefusedError("args", f"The package {package} cannot be read: {type(error).__name__}.") from error
     said = cast("dict[str, object]", about).get("bin") if isinstance(about, dict) else None
     last = package.rpartition("/")[2]
     if isinstance(said, str):
@@ -135,13 +135,14 @@ def _npm_program(environment: Environment, package: str) -> str:
     if len(names) == 1 or last in names:
         return last if last in names else names[0]
     told = f"It has {', '.join(names[:10])}: write `npx --package {package} PROGRAM`." if names else "It has none at all."
-    raise McpServerNotReachedError(f"The package {package} does not say which of its programs is the server. {told}")
+    raise McpServerRefusedError("args", f"The package {package} does not say which of its programs is the server. {told}")
 
 
-def _failed(failure: BaseException, message: str, told: str) -> McpServerNotReachedError | McpServerNotStartedError:
-    kind = McpServerNotStartedError if is_outage(failure) else McpServerNotReachedError
-    last = [line.strip() for line in told.splitlines() if line.strip()][-1:]
-    return kind(" ".join((message, *(f"It said last: {line}" for line in last if line not in message)))[: 2 * _TOLD])
+def _failed(failure: BaseException, message: str, told: str) -> McpServerRefusedError | McpServerNotStartedError:
+    last = [line.strip().removeprefix("cause: ") for line in told.splitlines() if line.strip()][-1:]
+    said = " ".join((message, *(f"It said last: {line}" for line in last if line not in message)))[: 2 * _TOLD]
+    is_late = isinstance(failure, ScriptFailure) and failure.kind is ScriptErrorKind.TIMEOUT
+    return McpServerNotStartedError(said) if is_late or is_outage(failure) else McpServerRefusedError("args", said)
 
 
 def _quiet(_: str) -> None:

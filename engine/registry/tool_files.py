@@ -13,6 +13,7 @@ from toolagent.core.catalog.tool_file_rules import circles, doubles
 from toolagent.core.catalog.tool_files import FileFault, ReadToolFile
 from toolagent.core.texts import well_formed
 from toolagent.validation.tool_folders import (
+    YAML_FORM,
     NoScriptError,
     NotReadError,
     Script,
@@ -21,6 +22,7 @@ from toolagent.validation.tool_folders import (
     find_script,
     real,
     text_of,
+    yaml_forms,
 )
 from toolagent.validation.tool_rules import matches
 from toolagent.validation.versions import newest_first
@@ -112,6 +114,7 @@ def _found_below(where: ToolFolders) -> FoundFiles:
                 reason = "This folder is not there. Set TOOL_AGENT_TOOL_DIRS; the tools that came from it stay."
                 found.faults.append(CatalogFault(file=folder.as_posix(), field="$", reason=reason))
             continue
+        found.faults += [CatalogFault(file=path.as_posix(), field="$", reason=YAML_FORM) for path in yaml_forms(folder)]
         for path in sorted(_files_below(folder, found)):
             leads_to = real(path)
             if leads_to not in seen:

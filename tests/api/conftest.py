@@ -132,7 +132,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         client=client,
         registry=registry,
         matching=matching,
-        concierge=Concierge(matching, tools, GroupTable(database), TaskTable(database)),
+        concierge=Concierge(matching, tools, GroupTable(database), TaskTable(database), has_model=True),
         routes=routes,
         groups=GroupTable(database),
         sessions=SessionTable(database),

@@ -200,6 +200,10 @@ BAD: dict[str, JsonValue | Callable[[], Response]] = {
 }
 
 
+async def test_a_key_that_no_header_can_hold_is_422(house: House, site: Site) -> None:
+    assert refused(await register(house, "x", f"{site.url}/list", "sk-…")) == (422, "invalid_request", "api_key")
+
+
 @pytest.mark.parametrize("path", BAD)
 async def test_a_table_that_cannot_be_used_is_422_and_leaves_nothing(house: House, site: Site, path: str, tmp_path: Path) -> None:
     site.answers[f"/{path}"] = BAD[path]

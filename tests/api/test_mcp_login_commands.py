@@ -53,3 +53,10 @@ async def test_the_command_line_ends_with_1_where_there_was_no_login(
             assert (await browser.get(await visited(login_url))).status_code == 400
             result = await running
     assert (result.exit_code, result.stdout, "There was no login" in result.stderr) == (1, "", True)
+
+
+async def test_an_address_of_another_scheme_is_taken_for_a_url_and_not_for_a_program(house: House) -> None:
+    async with served(house.dependencies) as url:
+        words = ["mcp", "add", "far", "ftp://example.com/mcp", "--url", url]
+        result = await asyncio.to_thread(CliRunner().invoke, command_line, words)
+    assert (result.exit_code, "url: Give an http:// or https:// URL" in result.stderr) == (1, True)

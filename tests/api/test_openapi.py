@@ -82,6 +82,8 @@ def patterns_in(part: JsonValue, schemas: dict[str, JsonValue], seen: frozenset[
             return patterns_in(schemas[name], schemas, seen | {name})
         case dict():
             own = {value for name, value in part.items() if name == "pattern" and isinstance(value, str)}
+            named = part.get("patternProperties")
+            own |= {*named} if isinstance(named, dict) else set[str]()
             return own.union(*(patterns_in(inner, schemas, seen) for inner in part.values()))
         case list():
             return set[str]().union(*(patterns_in(inner, schemas, seen) for inner in part))

@@ -19,7 +19,11 @@ from tests.docker.engines import remove_images_of
 
 
 def main(arguments: Sequence[str]) -> int:
-    asked = _parser().parse_args(arguments)
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    names = [f"{kind.name}.{attack.name}" for kind in KINDS for attack in kind.attacks]
+    if asked.only and not any(name.startswith(asked.only) for name in names):
+        parser.error(f"--only {asked.only}: no attack's name begins so. There are {', '.join(names)}.")
     signal.signal(signal.SIGTERM, end_in_order)
     extent = Extent(quick=asked.quick, only=asked.only)
     before, began = load_average(), datetime.now(UTC)

@@ -53,7 +53,7 @@ class Desk:
 def desk_of(database: Database, files: FileStore, tasks: TaskTable) -> Desk:
     tools, routes, groups, making = ToolTable(database), RouteTable(database), GroupTable(database), FakeMaking()
     registry = ToolRegistry(tools, routes)
-    concierge = Concierge(Matching(tools, groups, CatalogState(database)), tools, groups, tasks)
+    concierge = Concierge(Matching(tools, groups, CatalogState(database)), tools, groups, tasks, has_model=True)
     parts = ChatParts(ChatTable(database), MessageTable(database, files), tasks, Submissions(making, tasks, registry), concierge)
     return Desk(Conversations(parts, None, 60), registry, tasks, making, database)
 

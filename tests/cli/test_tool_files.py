@@ -123,11 +123,16 @@ async def test_service_and_command_line_refuse_the_same_with_the_same_words(
         files.write(one, tool_file(f"custom:{one}", dependencies=[{"toolId": f"custom:{other}"}]))
     for name in ("d", "e"):
         files.write(name, tool_file("custom:d"))
+    yaml = "name: http_request\nparameters:\n  - name: url\n    type: string\nentry:\n  type: builtin\n  handler: http_request\n"
+    files.write_script("http_request.yaml", yaml)
+    files.write_script("settings.yml", "name: x\nparameters: []\nmore:\n  entry: 1\n")
     service = {(fault.file, fault.field, fault.reason.rpartition(" (line ")[0] or fault.reason) for fault in await files.run()}
     options = ("--script-root", str(files.scripts))
     listed = json.loads(toolagent("validate", str(files.folder), *options, "--json").stdout)
     assert {(one["file"], one["field"], one["reason"]) for one in listed} == service
-    assert len(service) == 12
+    assert len(service) == 13
+    alone = json.loads(toolagent("validate", str(files.folder / "http_request.yaml"), "--json").stdout)
+    assert [(one["file"], one["field"], one["reason"]) for one in alone] == [one for one in service if one[0].endswith(".yaml")]
 
 
 async def test_what_the_service_loads_from_a_data_folder_elsewhere_passes(toolagent: Invoke, database: "Database", tmp_path: Path) -> None:

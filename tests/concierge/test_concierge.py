@@ -25,9 +25,13 @@ from toolagent_service.contracts.concierge import Intent
 @pytest_asyncio.fixture
 async def concierge(database: Database) -> Concierge:
     tool = ToolManifest(tool_id="sky_painter", name="Sky painter", description="Paints the sky blue. 画出蓝色的天空。")
-    await tool_registry(database).register(tool, (LocalSource(host_dir="tools/x"),))
+    await tool_registry(database).register(tool, (LocalSource(host_dir="tools/x", content="file_1"),))
+    return concierge_of(database)
+
+
+def concierge_of(database: Database, *, has_model: bool = True) -> Concierge:
     tools, groups = ToolTable(database), GroupTable(database)
-    return Concierge(Matching(tools, groups, CatalogState(database)), tools, groups, TaskTable(database))
+    return Concierge(Matching(tools, groups, CatalogState(database)), tools, groups, TaskTable(database), has_model=has_model)
 
 
 @pytest.mark.parametrize(
@@ -65,3 +69,19 @@ async def test_tasks_that_found_a_tool_say_nothing_of_how_long_one_takes_however
         await TaskTable(database).create(one)
     reply = await concierge.answer("Build a tool that counts the words of a text")
     assert reply.estimated_time == "6 minutes"
+
+
+@pytest.mark.usefixtures("concierge")
+@pytest.mark.parametrize(
+    ("message", "time"),
+    [
+        ("帮我创建一个文本摘要工具", None),
+        ("sky_painter answers HTTP 503, please fix it", None),
+        ("turn github.com/user/my-project into a tool", "2-3 minutes"),
+    ],
+)
+async def test_without_a_model_no_time_is_promised_for_what_only_a_model_can_do(database: Database, message: str, time: str | None) -> None:
+    reply = await concierge_of(database, has_model=False).answer(message)
+    assert reply.task is not None
+    assert reply.estimated_time == time
+    assert any("TOOL_AGENT_MODEL" in step for step in reply.next_steps) is (time is None)

@@ -135,6 +135,13 @@ def test_defaults_are_filled_in_where_nothing_was_said() -> None:
     assert with_defaults(NESTED, {"size": None}) == {"size": None}
 
 
+@pytest.mark.parametrize(
+    ("types", "filled"), [({"type": "string"}, {}), ({"type": ["string", "null"]}, {"author": None}), ({}, {"author": None})]
+)
+def test_a_null_that_its_own_type_does_not_allow_is_no_default(types: JsonSchema, filled: dict[str, JsonValue]) -> None:
+    assert with_defaults({"properties": {"author": {**types, "default": None}}}, {}) == filled
+
+
 def test_file_paths_are_found_in_lists_and_branches() -> None:
     value: JsonValue = {"images": ["a", "b"], "choice": "c", "size": 1}
     assert list(values_of_format(NESTED, value, "file-path")) == [("$.images[0]", "a"), ("$.images[1]", "b"), ("$.choice", "c")]

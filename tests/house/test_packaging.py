@@ -1,6 +1,7 @@
 """Only `toolagent` is ever installed, and nobody else's package takes one of our root names."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -71,6 +72,12 @@ def test_only_the_packages_can_be_built_and_one_of_them_is_nobody_elses(root: Pa
     service = tomllib.loads((root / "packages/service/pyproject.toml").read_text("utf-8"))
     assert "Private :: Do Not Upload" in service["project"]["classifiers"]
     assert [str(path) for path in files if path.name in {"setup.py", "setup.cfg"}] == []
+
+
+def test_no_page_has_the_package_installed_by_its_name_which_is_another_one_s_on_pypi(root: Path, files: tuple[Path, ...]) -> None:
+    pages = [path for path in files if path.parts[0] == "docs" and path.suffix in {".md", ".txt"} and "adr" not in path.parts]
+    by_name = re.compile(r"(?<!packages/)toolagent\[|install toolagent")
+    assert [str(path) for path in pages if by_name.search((root / path).read_text("utf-8"))] == []
 
 
 def test_every_root_folder_of_python_is_guarded_against_collisions(files: tuple[Path, ...]) -> None:

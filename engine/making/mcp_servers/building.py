@@ -109,7 +109,7 @@ class McpBuilder:
                 return _built(listing, job, notes, source.command)
             failures.append(f"{said}: it lists no tools")
         told = "; ".join(failures) or "nothing was found that could start it"
-        raise BuildFailed(f"The MCP server does not start: {told[:1_500]}{noted}", "\n".join(failures))
+        raise BuildFailed(f"The MCP server does not start: {told[:1_500]}{noted}", "\n".join(failures) if told[1_500:] else "")
 
 
 def _with_room(plan: McpBuild, repository: Path) -> tuple[McpBuild, Path, str]:

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import cast
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from engine.making.failures import NotWanted
@@ -16,6 +18,7 @@ from engine.making.repositories.trees import Tree
 _MAX_LOCK = 16 * 1024 * 1024
 _ITSELF = re.compile(r"(?:-e\s+|--editable[= ])?\.(?:/|\[[^\]]*\])?\s*(?:#.*)?")
 _INDEX = re.compile(r"\s*(?:-i\b|-f\b|--index-url|--extra-index-url|--find-links|--trusted-host|--no-index|--pre\b)")
+_LOCKED_NAME = re.compile(r'^name = "([^"]+)"', re.MULTILINE)
 _ELSEWHERE = ("git", "path", "url", "workspace")
 
 
@@ -44,18 +47,28 @@ class Locked:
 
 def locked_of(tree: Tree, folder: PurePosixPath) -> Locked | None:
     """None without a lock. Raises NotWanted. Blocks."""
-    _require_index(pyproject_of(tree, folder))
+    about = pyproject_of(tree, folder)
+    _require_index(about)
     lock = tree.text(folder / "requirements.lock", _MAX_LOCK)
     if lock is not None and "--hash=" in lock:
         return Locked("requirements.lock", Wanted(tuple(lock.splitlines()), is_lock=True))
     uv_lock, text = tree.text(folder / "uv.lock", _MAX_LOCK), tree.text(folder / PYPROJECT)
-    if uv_lock is not None and text is not None:
+    if uv_lock is not None and text is not None and _is_of(uv_lock, about):
         return Locked("uv.lock", Wanted(uv_lock={"uv.lock": uv_lock, PYPROJECT: text}))
     if pins := _pins(tree, folder):
         return Locked("poetry.lock", replace(declared_of(tree, folder), pins=pins))
     if lines := (*_pipfile_lock(tree.text(folder / "Pipfile.lock", _MAX_LOCK)),):
         return Locked("Pipfile.lock", Wanted(lines))
     return None
+
+
+def _is_of(uv_lock: str, about: Table) -> bool:
+    """Whether it has what the project declares by now; uv would write it anew. What a marker asks for may rightly be missing."""
+    known = {canonicalize_name(name) for name in _LOCKED_NAME.findall(uv_lock)}
+    with suppress(InvalidRequirement):
+        declared = map(Requirement, about.table("project").texts("dependencies"))
+        return all(one.marker or canonicalize_name(one.name) in known for one in declared)
+    return True
 
 
 def declared_of(tree: Tree, folder: PurePosixPath) -> Wanted:

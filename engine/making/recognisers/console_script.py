@@ -36,7 +36,13 @@ def recognise_console_scripts(tree: Tree) -> Iterator[Finding]:
 def console_scripts_of(tree: Tree, folder: PurePosixPath) -> tuple[PurePosixPath, Mapping[str, str]]:
     """The file that names the console scripts of a Python project, and these. Blocks."""
     project = pyproject_of(tree, folder)
-    tables = (project.table("project").table("scripts"), project.table("tool").table("poetry").table("scripts"))
+    said = project.table("project")
+    # Setuptools takes them as entry points, too, though the standard names another table for them.
+    tables = (
+        said.table("scripts"),
+        said.table("entry-points").table("console_scripts"),
+        project.table("tool").table("poetry").table("scripts"),
+    )
     if found := dict(pair for table in tables for pair in _texts(table)):
         return folder / PYPROJECT, found
     configured = _of_setup_cfg(tree.text(folder / "setup.cfg") or "")

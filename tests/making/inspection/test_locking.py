@@ -121,8 +121,12 @@ dependencies = [{{ name = "leaf" }}]
 [package.metadata]
 requires-dist = [{{ name = "leaf" }}]
 """
-    project = f'{PROJECT}requires-python = ">=3.11"\ndependencies = ["leaf"]\n'
+    project = f'{PROJECT}requires-python = ">=3.11"\ndependencies = ["leaf", "none; python_version < \'3\'"]\n'
     assert await locked(locks, tmp_path, {"pyproject.toml": project, "uv.lock": uv_lock}) == ["leaf==1.2", "server==1.0"]
+    # uv would write it anew.
+    stale = project.replace('"leaf"', '"leaf", "twig"')
+    index.add_wheel("twig", "1.0", "")
+    assert await locked(locks, tmp_path, {"pyproject.toml": stale, "uv.lock": uv_lock}) == ["leaf==2.0", "server==1.0", "twig==1.0"]
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,8 @@ README = """
 
 
 def test_programs_are_found_where_older_projects_and_npm_name_them(tmp_path: Path) -> None:
+    entry = "[project]\nname='e'\nversion='1'\n[project.entry-points.console_scripts]\ne = 'e.cli:main'\n"
+    assert only(found(tmp_path / "entry", {"pyproject.toml": entry}), FindingKind.CONSOLE_SCRIPT).details["scripts"] == {"e": "e.cli:main"}
     cfg = "[options.entry_points]\nconsole_scripts =\n    a = a.cli:main\n"
     assert only(found(tmp_path / "cfg", {"setup.cfg": cfg}), FindingKind.CONSOLE_SCRIPT).details["scripts"] == {"a": "a.cli:main"}
     setup = "setup(entry_points={'console_scripts': ['b = b.cli:main']})\n"

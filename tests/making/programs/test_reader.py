@@ -96,7 +96,7 @@ def test_each_subcommand_is_a_command_with_what_stands_before_it(tmp_path: Path)
     assert commands[0].help == "Adds."
 
 
-TYPER = f"""
+TYPER = f'''
     import enum
     from pathlib import Path
     from typing import Annotated
@@ -112,7 +112,12 @@ TYPER = f"""
         thick: bool = True,
         n: Annotated[int, typer.Option(min=1, max=5)] = 1,
     ):
-        "Paints."
+        """Paints.
+
+        \\b
+            as it stands
+        \\fNot for readers.
+        """
         print("{ACTED}")
     @app.command(hidden=True)
     def secret(): ...
@@ -120,12 +125,13 @@ TYPER = f"""
     def wash(parts: list[str]): ...
     def main():
         app()
-"""
+'''
 
 
 def test_an_app_of_typer_becomes_commands(tmp_path: Path) -> None:
     commands, left = read(tmp_path, TYPER)
     assert ([command.words for command in commands], left) == ([("paint",), ("wash",)], ())
+    assert commands[0].help == "Paints.\n\n    as it stands"
     properties = cast("dict[str, JsonValue]", schema_of(commands)["properties"])
     assert {name: properties[name] for name in ("file", "colour", "thick", "n")} == {
         "file": {"type": "string", "format": "file-path"},

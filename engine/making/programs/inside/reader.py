@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import inspect
 import json
 import math
 import optparse
@@ -145,6 +146,8 @@ def _click(command: Any, name: str = "", parent: Any = None, depth: int = 0) -> 
             commands.append({"name": inner, "fault": f"{type(error).__name__}: {error}"})
     alone = bool(getattr(command, "invoke_without_command", False))
     help_text = command.help or getattr(command, "short_help", None) or ""
+    # Marks for a terminal: the help ends at a form feed, and what follows a backspace is not wrapped.
+    help_text = inspect.cleandoc(help_text.partition("\f")[0]).replace("\b\n", "")
     return {"help": help_text, "parameters": parameters, "commands": commands, "alone": alone, "by": "click"}
 
 

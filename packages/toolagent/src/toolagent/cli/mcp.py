@@ -20,7 +20,6 @@ mcp = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="MCP s
 mcp.command("stdio")(stdio)
 
 Name = Annotated[str, typer.Argument(help="What the server is called, as `toolagent mcp list` shows it.", show_default=False)]
-_WEB = ("http://", "https://")
 _LOOK_AGAIN_S = 1.0
 _EXCHANGE_S = 20.0
 """Longer than the service takes for a login when the browser is back."""
@@ -62,7 +61,7 @@ def add(
     `toolagent mcp add time -- uvx mcp-server-time`
     """
     first, *args = target
-    is_web = first.startswith(_WEB)
+    is_web = "://" in first
     if is_web and args:
         raise typer.BadParameter("A URL stands alone.", param_hint="URL")
     server = asked.service.add_mcp_server(

@@ -18,6 +18,7 @@ from toolagent.core.catalog.dependencies import Node
 from toolagent.core.catalog.tool_file_rules import circles, doubles
 from toolagent.core.catalog.tool_files import SUFFIX, FileFault, ReadToolFile, read_tool_file
 from toolagent.validation.tool_folders import (
+    YAML_FORM,
     NoScriptError,
     NotReadError,
     Script,
@@ -26,6 +27,7 @@ from toolagent.validation.tool_folders import (
     find_script,
     real,
     text_of,
+    yaml_forms,
 )
 from toolagent.validation.tool_rules import ToolRules, matches
 
@@ -95,7 +97,7 @@ def _files(target: Path) -> list[Path]:
             raise ParameterError(f"There is nothing at {str(target)!r}.")
         return [target]
     # Of several names of one file the first counts.
-    found = {real(path): path for path in sorted(files_below(target), reverse=True)}
+    found = {real(path): path for path in sorted([*files_below(target), *yaml_forms(target)], reverse=True)}
     if not found:
         raise ParameterError(f"There is no *{SUFFIX} in {str(target)!r}.")
     return sorted(found.values())
@@ -109,6 +111,8 @@ def _data_dir_of(target: Path) -> Path:
 
 
 def _checked(path: Path, script_root: Path) -> _Checked:
+    if path.suffix in {".yaml", ".yml"}:
+        return _Checked(path, ReadToolFile(None, {}, ()), [FileFault("$", YAML_FORM, Place(1, 1))])
     try:
         read = read_tool_file(text_of(path), _RULES)
     except NotReadError as error:

@@ -6,6 +6,7 @@ from pydantic import Field, StringConstraints
 
 __all__ = [
     "CALL_ID_PATTERN",
+    "ENVIRONMENT_NAME",
     "FILE_ID_PATTERN",
     "HEADER_NAME",
     "OWNED_VARIABLES",
@@ -24,6 +25,7 @@ __all__ = [
 TOOL_ID_PATTERN = r"^([a-z][a-z0-9_-]*:)?[a-z][a-z0-9_-]*$"
 CALL_ID_PATTERN = r"^call-[A-Za-z0-9_-]{8,80}$"
 FILE_ID_PATTERN = r"^file_[0-9a-f]{32}$"
+ENVIRONMENT_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 HEADER_NAME = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"
 SECRET_PATTERN = r"^secret:[A-Z][A-Z0-9_]*$"  # noqa: S105 - a name's form, not a secret
 SECRET_IN_A_HEADER = r"((?:[A-Za-z][A-Za-z0-9-]* )?)(secret:[A-Z][A-Z0-9_]*)"  # noqa: S105 - a form too
@@ -35,7 +37,7 @@ CallId = Annotated[str, StringConstraints(pattern=CALL_ID_PATTERN)]
 FileId = Annotated[str, StringConstraints(pattern=FILE_ID_PATTERN)]
 SecretName = Annotated[str, StringConstraints(pattern=SECRET_PATTERN)]
 HeaderName = Annotated[str, Field(pattern=HEADER_NAME)]
-EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)]
+EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT_NAME, max_length=128)]
 
 OWNED_VARIABLES = frozenset(
     {

@@ -71,11 +71,12 @@ def kind_of(value: JsonValue) -> str:
 def with_defaults(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The parameters with all defaults of the schema filled in, also inside existing objects.
 
-    Follows `properties` and `allOf`; other keywords may not apply.
+    Follows `properties` and `allOf`; other keywords may not apply. A null that its own type does not allow is no default: servers in Python
+    write it (`author: str = None`) for what may be left out.
     """
     filled = dict(params)
     for name, property_schema in _objects(schema.get("properties")):
-        if name not in filled and "default" in property_schema:
+        if name not in filled and "default" in property_schema and not _is_absence(property_schema):
             filled[name] = property_schema["default"]
         value = filled.get(name)
         if isinstance(value, dict):
@@ -83,6 +84,11 @@ def with_defaults(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str,
     for branch in _schemas(schema.get("allOf")):
         filled = with_defaults(branch, filled)
     return filled
+
+
+def _is_absence(schema: JsonSchema) -> bool:
+    types = schema.get("type", "null")
+    return schema["default"] is None and types != "null" and not (isinstance(types, list) and "null" in types)
 
 
 def values_of_format(schema: JsonSchema, value: JsonValue, name: str) -> Iterator[tuple[str, str]]:

@@ -105,7 +105,7 @@ def read_spec(given: Mapping[str, JsonValue], description: str = "", place: str 
             for one in error.errors()
         ]
         raise SpecError(*faults, *(fault for fault in formal if fault.field not in told)) from error
-    if faults or (faults := [*_secrets_in(spec, place)]):
+    if faults or (faults := [*_address_faults(spec, place)]):
         raise SpecError(*faults)
     return spec
 
@@ -217,7 +217,7 @@ def _fault_of(field: str, location: tuple[int | str, ...], message: str, value: 
     return SpecFault(field, f"{message}.")
 
 
-def _secrets_in(spec: Spec, place: str) -> Iterator[SpecFault]:
+def _address_faults(spec: Spec, place: str) -> Iterator[SpecFault]:
     """What is asked for is kept in logs and histories."""
     if not isinstance(spec, GithubDeploy):
         return
@@ -226,6 +226,9 @@ def _secrets_in(spec: Spec, place: str) -> Iterator[SpecFault]:
     except ValueError as error:
         yield SpecFault(_at(place, "repo_url"), f"It is no address: {error}.")
         return
+    if ":" not in spec.repo_url:
+        remedy = "Write it whole: https://host/owner/name or git@host:owner/name"
+        yield SpecFault(_at(place, "repo_url"), f"This is no address of a repository. {remedy}.")
     if parts.password or (parts.username and parts.scheme in {"http", "https"}):
         remedy = "leave it out; what is not open to everybody is cloned over ssh (git@host:owner/name) with the service's own key"
         yield SpecFault(_at(place, "repo_url"), f"There is a user name or password in it, which would be kept in logs: {remedy}.")

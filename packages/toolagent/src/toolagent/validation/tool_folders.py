@@ -1,6 +1,7 @@
 """Finds and reads `*.tool.json` and their scripts on the disk."""
 
 import os
+import re
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +12,28 @@ from toolagent.contracts.tool_files import ExternalScript
 from toolagent.core.catalog.tool_file_rules import ScriptPlace, misplaced, too_large
 from toolagent.core.catalog.tool_files import SUFFIX
 
-__all__ = ["NoScriptError", "NotReadError", "Script", "anothers_scripts", "files_below", "find_script", "real", "text_of"]
+__all__ = [
+    "YAML_FORM",
+    "NoScriptError",
+    "NotReadError",
+    "Script",
+    "anothers_scripts",
+    "files_below",
+    "find_script",
+    "real",
+    "text_of",
+    "yaml_forms",
+]
+
+YAML_FORM = (
+    f"A tool in YAML is not read. Write a *{SUFFIX} (`toolagent new-tool NAME` makes one; its schema: GET /schemas/tool.json): `name` is "
+    "`toolId` and `displayName`, `parameters` a JSON Schema, `entry` is `handler`. What `entry` names may be a tool already: GET /tools."
+)
 
 MOST_PARTS = 8
 _MOST_LOOKED = 15_000
+_YAML_KEY = re.compile(r"^(\w+)\s*:", re.MULTILINE)
+"""At the top of a document."""
 _LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
 
 
@@ -53,6 +72,17 @@ def files_below(folder: Path, note: Callable[[OSError], None] | None = None) -> 
     for place, folders, names in os.walk(folder, onerror=note):
         folders[:] = sorted(name for name in folders if name not in _LEFT_OUT)
         yield from (Path(place, name) for name in sorted(names) if name.endswith(SUFFIX) and not name.startswith("."))
+
+
+def yaml_forms(folder: Path) -> Iterator[Path]:
+    """Files directly in the folder that describe a tool in YAML, by a list `parameters` and an `entry`."""
+    for path in sorted((*folder.glob("*.yaml"), *folder.glob("*.yml"))):
+        try:
+            keys = set(_YAML_KEY.findall(text_of(path)))
+        except NotReadError:
+            continue
+        if keys >= {"parameters", "entry"}:
+            yield path
 
 
 def real(path: Path) -> Path:

@@ -133,9 +133,7 @@ async def await_task(watch: TaskWatch) -> TaskOutcome:
 
 def served(client: Client) -> Worker:
     """The model and its functions, of all chats: of one queue a process has one worker."""
-    return Worker(
-        client, task_queue=step_names.CHATS_QUEUE, activities=[ask_model, use_tool, await_task], max_heartbeat_throttle_interval=BEAT
-    )
+    return Worker(client, task_queue=names.CHATS_QUEUE, activities=[ask_model, use_tool, await_task], max_heartbeat_throttle_interval=BEAT)
 
 
 def life_of(stage: Stage, **more: object) -> ChatLife:

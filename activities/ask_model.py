@@ -50,14 +50,17 @@ class AskModel:
 
     @activity.defn(name=step_names.ASK_MODEL)
     async def ask_model(self, ask: ModelAsk) -> ModelTurnNote:
-        """The turn, asked for now or found: one that was written down is not paid again."""
+        return (await self.turn(ask))[0]
+
+    async def turn(self, ask: ModelAsk) -> tuple[ModelTurnNote, ModelTurn]:
+        """Asked for now or found: one that was written down is not paid again."""
         key = f"turn-{ask.turn}"
         with self._faults.bounded():
             state = await self._kept.turns.state(ask.conversation_id, key)
             lost, recorded = state.lost, state.recorded or await self._turn(ask, key, state.lost)
         role = self._roles[ask.role]
         note = note_of(recorded.turn, role.rules.smaller_steps, role.fault_in)
-        return note.model_copy(update={"lost": lost.usage, "lost_usd": lost.cost_usd})
+        return note.model_copy(update={"lost": lost.usage, "lost_usd": lost.cost_usd}), recorded.turn
 
     async def _turn(self, ask: ModelAsk, key: str, lost: Lost) -> RecordedTurn:
         provider = self._models.asked()

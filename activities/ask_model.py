@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -50,19 +50,22 @@ class AskModel:
 
     @activity.defn(name=step_names.ASK_MODEL)
     async def ask_model(self, ask: ModelAsk) -> ModelTurnNote:
-        """The turn, asked for now or found: one that was written down is not paid again."""
+        return (await self.turn(ask))[0]
+
+    async def turn(self, ask: ModelAsk) -> tuple[ModelTurnNote, ModelTurn]:
+        """Asked for now or found: one that was written down is not paid again."""
         key = f"turn-{ask.turn}"
         with self._faults.bounded():
             state = await self._kept.turns.state(ask.conversation_id, key)
             lost, recorded = state.lost, state.recorded or await self._turn(ask, key, state.lost)
         role = self._roles[ask.role]
         note = note_of(recorded.turn, role.rules.smaller_steps, role.fault_in)
-        return note.model_copy(update={"lost": lost.usage, "lost_usd": lost.cost_usd})
+        return note.model_copy(update={"lost": lost.usage, "lost_usd": lost.cost_usd}), recorded.turn
 
     async def _turn(self, ask: ModelAsk, key: str, lost: Lost) -> RecordedTurn:
         provider = self._models.asked()
         max_tokens = self._affordable(ask, provider, lost)
-        prompt, messages = await self._models.prompt(ask.prompt), await self._messages(ask)
+        prompt, messages = await asyncio.gather(self._models.prompt(ask.prompt), self._messages(ask))
         asked, turns = Asked(provider.name, provider.model, prompt.label), self._kept.turns
         request = ModelRequest(system=prompt.text, messages=sendable(messages), tools=self._roles[ask.role].offers, max_tokens=max_tokens)
         began, answer, of_task = datetime.now(UTC), ask.position + 1, self._roles[ask.role].rules.of_task
@@ -96,6 +99,8 @@ class AskModel:
         return await _surely(partial(record, question=question, notes=notes, attempt=attempt_key()))
 
     def _telling(self, ask: ModelAsk, say: Progress) -> AbstractAsyncContextManager[Progress]:
+        if not self._roles[ask.role].rules.of_task:
+            return nullcontext(say)  # nobody reads the progress of what is no task
         return telling(self._kept.tasks, ask.conversation_id, attempt_key(), say, line_s=_LINE_S)
 
     def _listening(self, ask: ModelAsk) -> AbstractAsyncContextManager[Callable[[str], None]]:

@@ -1,5 +1,7 @@
 """Steps of a conversation."""
 
+from collections.abc import Callable, Sequence
+
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
@@ -17,6 +19,11 @@ class Chats:
     def __init__(self, conversations: Conversations) -> None:
         self._conversations = conversations
         self._faults = Faults(waits_for=(MakingUnreachableError,))
+
+    @property
+    def steps(self) -> Sequence[Callable[..., object]]:
+        """Those that take milliseconds."""
+        return (self.recall_chat, self.begin_turn, self.end_turn, self.announce_task, self.rest_chat)
 
     @activity.defn(name=step_names.RECALL_CHAT)
     async def recall_chat(self, step: ChatStep) -> ChatRecalled:

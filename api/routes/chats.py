@@ -9,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 from api.chats import answered, deleted, followed, listed, shown, streamed
 from api.documentation import JSON_BODY, problem_responses
 from api.making import Key
-from api.ports import Injected
+from api.ports import Injected, dependencies_of
 from api.problems import ProblemKind
 from api.reading.chat_bodies import ChatBody
 from api.reading.encoded_paths import ChatInPath, EncodedRoute
@@ -39,11 +39,13 @@ id: 3
         200: {"description": "The answer; with `stream` as it is written.", "content": {"text/event-stream": {"example": _STREAM}}},
     },
 )
-async def chat(body: ChatBody, request: Request, dependencies: Injected, idempotency_key: Key = None) -> ChatReply | Response:
+async def chat(body: ChatBody, request: Request, idempotency_key: Key = None) -> Response:
     """Messages of one chat are answered one after the other. What cannot be answered says so in `error`."""
+    dependencies = dependencies_of(request)  # without `Depends`: see `StrictRoute`
     if body.stream:
         return await streamed(dependencies, body, idempotency_key, request.app.state.streams)
-    return await answered(dependencies, body, idempotency_key)
+    reply = await answered(dependencies, body, idempotency_key)
+    return Response(reply.model_dump_json(), media_type="application/json")
 
 
 @router.get(

@@ -1,6 +1,6 @@
 """A conversation, turn by turn, as it is written down: every step may be repeated."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ from toolagent_service.contracts.chats import (
     TurnEnded,
 )
 from toolagent_service.contracts.concierge import Earlier
-from toolagent_service.contracts.model import Text
+from toolagent_service.contracts.model import Block, ModelTurn, Text
 
 _REMEMBERED = 100
 """Turns in which is looked for what is spoken of."""
@@ -74,13 +74,16 @@ class Conversations:
         told = await told_in(self._chats, said.conversation_id)
         return AskedTurn(number=said.turn.number, request=await self._requested(said.conversation_id, told or ""))
 
-    async def end(self, ended: TurnEnded) -> ChatReply:
-        chat_id = ended.said.chat_id
-        conversation_id = ended.conversation_id or await self._chats.conversation(chat_id, ended.number)
-        text = "" if ended.error else await self._said(conversation_id, ended.position)
+    async def end(self, ended: TurnEnded, answer: ModelTurn | None = None) -> ChatReply:
+        """`answer` is read where it is not given."""
+        chat_id, text = ended.said.chat_id, ""
+        if answer is not None:
+            text = _text_of(answer.content)
+        elif not ended.error:
+            text = await self._said(ended.conversation_id or await self._chats.conversation(chat_id, ended.number), ended.position)
         if ended.error or not text:
             text = f"I could not answer this: {ended.error or 'the model said nothing.'}"
-        answer = ChatTurn(
+        turn = ChatTurn(
             number=0,
             role=ChatRole.ASSISTANT,
             text=text,
@@ -91,7 +94,7 @@ class Conversations:
             answered_by=AnsweredBy.MODEL,
             error=well_formed(ended.error),
         )
-        return reply_of(chat_id, await self._chats.answer(chat_id, answer))
+        return reply_of(chat_id, await self._chats.answer(chat_id, turn))
 
     async def outcome(self, task_id: str) -> TaskOutcome | None:
         """How a task has ended; None while it goes on. One that is not known any more has ended: it was written down as it began."""
@@ -170,6 +173,10 @@ class Conversations:
     async def _said(self, conversation_id: str, position: int) -> str:
         with suppress(ContentMissingError):
             for message in await self._parts.messages.read(conversation_id, position, position):
-                texts = (block.text.strip() for block in message.content if isinstance(block, Text))
-                return well_formed("\n\n".join(text for text in texts if text))
+                return _text_of(message.content)
         return ""
+
+
+def _text_of(content: Sequence[Block]) -> str:
+    texts = (block.text.strip() for block in content if isinstance(block, Text))
+    return well_formed("\n\n".join(text for text in texts if text))

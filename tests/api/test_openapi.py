@@ -42,7 +42,7 @@ async def test_the_document_is_the_one_that_was_agreed_on(house: House, request:
 
 def test_what_may_be_short_waits_for_no_dependencies() -> None:
     routes = [route for router in ROUTERS for route in router.routes if isinstance(route, StrictRoute)]
-    assert {route.path for route in routes if route.is_plain} == {"/run_tool", "/groups/{group_id}/sessions/{session_id}/run"}
+    assert {route.path for route in routes if route.is_plain} == {"/run_tool", "/chat", "/groups/{group_id}/sessions/{session_id}/run"}
 
 
 class Body(BaseModel):

@@ -8,7 +8,7 @@ from toolagent.contracts.chats import ChatRole, ChatTurn
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.agents import loop
 from toolagent_service.agents.service import MOST_SHOWN, MOST_TOOLS, RECENT_TURNS, SERVICE, announced, mentioned, opening, remembered
-from toolagent_service.contracts.agent import AgentEnd, AgentLimits, AgentRequest, LoopState, ModelTurnNote
+from toolagent_service.contracts.agent import AgentEnd, AgentLimits, AgentRequest, LoopState, ModelTurnNote, ToolUseNote
 from toolagent_service.contracts.chats import TaskOutcome
 from toolagent_service.contracts.model import Price, Usage
 
@@ -59,13 +59,26 @@ def test_the_end_of_a_task_is_told(status: TaskState, said: str) -> None:
     assert "详情(英文原文):So." in told, "a reason is written in one language"
 
 
-@pytest.mark.parametrize(("note_said", "end"), [("It is so.", AgentEnd.DONE), ("", None)])
-def test_text_ends_a_run_and_silence_does_not(note_said: str, end: AgentEnd | None) -> None:
+USE = ToolUseNote(id="use-1", name="list_tools", summary="", input_digest="1")
+
+
+@pytest.mark.parametrize(
+    ("said", "end"),
+    [
+        ({"said": "It is so."}, AgentEnd.DONE),
+        ({"said": ""}, None),
+        ({"said": "I look.", "uses": (USE,)}, None),
+        ({"said": "I look.", "stop_reason": "max_tokens"}, None),
+        ({"said": "No.", "stop_reason": "refusal"}, AgentEnd.REFUSED),
+        ({"said": "So", "stop_reason": "model_context_window_exceeded"}, AgentEnd.CONTEXT),
+    ],
+)
+def test_a_turn_that_is_an_answer_ends_a_run_and_no_other_does_as_answered(said: dict[str, object], end: AgentEnd | None) -> None:
     request, state = AgentRequest(conversation_id="chat:0:1", prompt="service", role="service"), LoopState(started_s=0)
     ask = loop.next_step(request, state, 0)
     assert isinstance(ask, loop.AskModel)
-    note = ModelTurnNote(stop_reason="end_turn", model="m", usage=Usage(), said=note_said)
-    assert loop.after_model(SERVICE, state, ask.ask, note).end is end
+    note = ModelTurnNote.model_validate({"stop_reason": "end_turn", "model": "m", "usage": Usage(), **said})
+    assert (loop.after_model(SERVICE, state, ask.ask, note).end, loop.is_answer(SERVICE, note)) == (end, end is AgentEnd.DONE)
 
 
 def test_an_answer_that_is_cut_off_is_none() -> None:

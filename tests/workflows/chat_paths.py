@@ -21,7 +21,9 @@ from toolagent_service import step_names
 from toolagent_service.contracts.agent import SERVICE, AgentRequest, ModelAsk, ModelTurnNote, ToolNote, ToolRun, ToolUseNote
 from toolagent_service.contracts.chats import (
     Announcement,
+    AnswerAsk,
     AnsweredTurn,
+    AnswerNote,
     AskedTurn,
     ChatLife,
     ChatRecalled,
@@ -119,6 +121,14 @@ async def ask_model(ask: ModelAsk) -> ModelTurnNote:
     return turn(SUBMIT) if "makes" in ask.conversation_id and ask.turn == 1 else turn(stop_reason="end_turn", said="It is so.")
 
 
+@activity.defn(name=step_names.ANSWER_TURN)
+async def answer_turn(step: AnswerAsk) -> AnswerNote:
+    """Writes the answer down itself where it is told to."""
+    said, note = step.ended.said, await ask_model(step.ask)
+    reply = ChatReply(response="At once.", chat_id=said.chat_id, message_id=said.message_id)
+    return AnswerNote(note=note, reply=reply if "at once" in step.ask.conversation_id else None)
+
+
 @activity.defn(name=step_names.USE_TOOL)
 async def use_tool(run: ToolRun) -> ToolNote:
     if "breaks" in run.conversation_id:
@@ -133,9 +143,8 @@ async def await_task(watch: TaskWatch) -> TaskOutcome:
 
 def served(client: Client) -> Worker:
     """The model and its functions, of all chats: of one queue a process has one worker."""
-    return Worker(
-        client, task_queue=step_names.CHATS_QUEUE, activities=[ask_model, use_tool, await_task], max_heartbeat_throttle_interval=BEAT
-    )
+    steps = [ask_model, answer_turn, use_tool, await_task]
+    return Worker(client, task_queue=names.CHATS_QUEUE, activities=steps, max_heartbeat_throttle_interval=BEAT)
 
 
 def life_of(stage: Stage, **more: object) -> ChatLife:
@@ -197,6 +206,7 @@ PATHS: Mapping[str, Walk] = {
     "silent": Walk(lambda stage: talked(stage, Archive(silence_s=1.0)), ""),
     "by-rules": Walk(lambda stage: talked(stage, Archive(), "Which tools?", "Thanks."), ""),
     "makes-a-tool": Walk(lambda stage: talked(stage, Archive(), "model makes", tells=True), ""),
+    "answered-at-once": Walk(lambda stage: talked(stage, Archive(), "model at once", "model"), ""),
     "the-model-refuses": Walk(lambda stage: talked(stage, Archive(), "model refused", "Which tools?"), ""),
     "a-function-breaks": Walk(lambda stage: talked(stage, Archive(), "model makes, breaks"), ""),
     "revived": Walk(lambda stage: talked(stage, Archive(silence_s=1.0, following=(TASK,))), ""),

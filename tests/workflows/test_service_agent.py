@@ -4,7 +4,7 @@ import asyncio
 import gc
 import uuid
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,8 +17,10 @@ from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.client.chats import Chats
 from toolagent.client.failures import ChatRefusedError
+from toolagent.client.patience import described as of_known
 from toolagent.contracts.chats import ChatMessage
 from toolagent_service.contracts.chats import ChatLife
+from workflows.chats import options
 from workflows.chats.service_agent import ServiceAgent
 
 _CALLERS, _MESSAGES = 3, 24
@@ -95,6 +97,19 @@ async def test_whoever_leaves_before_the_answer_leaves_no_complaint_behind(tempo
     loop.set_exception_handler(None)
     await temporal.get_workflow_handle(names.chat_workflow(chat_id)).terminate()
     assert (is_cancelled, complaints) == (True, [])
+
+
+async def test_a_chat_is_begun_where_its_steps_wait_so_that_its_worker_begins_them_without_asking(temporal: Client) -> None:
+    chat_id = f"begun-{uuid.uuid4().hex[:8]}"
+    handle = temporal.get_workflow_handle(names.chat_workflow(chat_id))
+    asked = asyncio.create_task(Chats(temporal).say(ChatMessage(chat_id=chat_id, message="hello", message_id="msg-1")))
+    async with asyncio.timeout(_PATIENCE_S):
+        while (described := await of_known(handle)) is None:  # noqa: ASYNC110 - it happens on the server
+            await asyncio.sleep(0.1)
+    asked.cancel()
+    await handle.terminate()
+    steps = (options.ask_model(1, 1, timedelta(1)), options.use_tool("use"), options.await_task("task"))
+    assert {step["task_queue"] for step in steps} == {described.task_queue}
 
 
 async def test_the_same_message_twice_at_once_is_answered_once_and_anew_when_it_was_forgotten(temporal: Client) -> None:

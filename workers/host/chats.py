@@ -8,7 +8,6 @@ from activities.agents.models import Models
 from activities.agents.opening import Openings
 from activities.agents.service import ServiceRole
 from activities.chat_tools.desk import Tables
-from activities.chats import Chats
 from engine.chats.conversations import ChatParts, Conversations
 from engine.chats.submissions import Submissions
 from engine.chats.told import told_in
@@ -22,8 +21,8 @@ from workers.storage import Store
 _PROMPT = "service"
 
 
-def chats_of(store: Store, settings: ChatSettings, client: Client, models: Models, openings: Openings) -> tuple[ServiceRole, Chats]:
-    """The role for models that are asked here, and the steps of conversations."""
+def chats_of(store: Store, settings: ChatSettings, client: Client, models: Models, openings: Openings) -> tuple[ServiceRole, Conversations]:
+    """The role for models that are asked here, and what is kept of conversations."""
     submissions = Submissions(Making(client), store.tasks, store.registry)
     tables = Tables(store.matching, store.registry, store.groups, store.routes, store.tasks, store.notes, submissions)
     role = ServiceRole(tables, store.chats, partial(told_in, store.chats))
@@ -33,7 +32,7 @@ def chats_of(store: Store, settings: ChatSettings, client: Client, models: Model
         return await openings.request(conversation_id, text, role, _PROMPT, limits)
 
     parts = ChatParts(store.chats, store.messages, store.tasks, submissions, store.concierge)
-    return role, Chats(Conversations(parts, requested if models.provider is not None else None, settings.chat_idle_s))
+    return role, Conversations(parts, requested if models.provider is not None else None, settings.chat_idle_s)
 
 
 def _allowed(settings: ChatSettings) -> AgentLimits:

@@ -9,8 +9,10 @@ from temporalio.client import Client
 from activities.agents.coding import CodingRole
 from activities.agents.models import Models
 from activities.agents.opening import Openings
+from activities.answer_turn import AnswerTurn
 from activities.ask_model import AskModel
 from activities.brief_agent import BriefAgent
+from activities.chats import Chats
 from activities.follow_task import FollowTask
 from activities.make_tool import MakeTool
 from activities.use_tool import UseTool
@@ -131,26 +133,23 @@ async def running_making(
         models = Models(provider, Prompts(_data(settings.catalog, "prompts")), _prices(settings.catalog))
         transcript = Transcript(store.messages, store.outcomes, store.turns, store.notes, store.tasks)
         openings = Openings(models, transcript)
-        service, chats = chats_of(store, settings.chats, client, models, openings)
+        service, conversations = chats_of(store, settings.chats, client, models, openings)
         coding = CodingRole(benches, gate, Proposals(gate, locks, candidates, registration.is_anothers), Subjects(store.tasks))
         limit = settings.coding.max_coding_tasks
         follow = FollowTask(TaskStates(store.tasks, store.hosts, state.host, most=limit, is_open=lambda: intake.is_open))
         make = MakeTool(maker, TaskLog(store.tasks, store.notes, store.events))
         brief = BriefAgent(openings, coding, _allowed(settings.coding))
         roles = (coding, service)
-        models_turn = (AskModel(models, transcript, roles).ask_model, UseTool(transcript, roles).use_tool)
+        asking, chats = AskModel(models, transcript, roles), Chats(conversations)
+        models_turn = (asking.ask_model, UseTool(transcript, roles).use_tool)
         yield MakingActivities(
             local=(
                 follow.enter_stage,
                 follow.end_task,
                 follow.find_host,
-                chats.recall_chat,
-                chats.begin_turn,
-                chats.end_turn,
-                chats.announce_task,
-                chats.rest_chat,
+                *chats.steps,
             ),
-            chats=(*models_turn, chats.await_task),
+            chats=(*models_turn, AnswerTurn(asking, conversations).answer_turn, chats.await_task, *chats.steps),
             asked=(follow.await_slot,),
             steps=(
                 make.inspect_task,

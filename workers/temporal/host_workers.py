@@ -148,7 +148,22 @@ async def running_workers(
             _activity_worker(
                 client, step_names.MAINTAIN_QUEUE, [maintain.maintain_service, activities.knowhub.sync_knowhub], _MAINTAIN_SLOTS
             ),
-            _activity_worker(client, step_names.CHATS_QUEUE, making.chats, _CHAT_SLOTS, grace),
+            Worker(
+                client,
+                task_queue=names.CHATS_QUEUE,
+                # Those that began before they had a queue of their own are on the other one until they rest.
+                workflows=[ServiceAgent],
+                activities=making.chats,
+                workflow_task_executor=executor,
+                max_concurrent_workflow_tasks=_CALLS_AT_ONCE,
+                max_concurrent_local_activities=_CALLS_AT_ONCE,
+                max_concurrent_activities=_CHAT_SLOTS,
+                activity_task_poller_behavior=PollerBehaviorSimpleMaximum(2),
+                max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+                default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+                graceful_shutdown_timeout=_LAST,
+                interceptors=[grace],
+            ),
             _activity_worker(client, names.MAKING_QUEUE, making.asked, _SLOT_ASKERS),
             _activity_worker(client, step_names.making_queue(host), making.steps, _MAKING_SLOTS, grace),
             *(_activity_worker(client, bucket, call, tuner_of(slots, intake), grace) for bucket, slots in buckets.items()),

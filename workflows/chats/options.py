@@ -5,7 +5,7 @@ from datetime import timedelta
 from temporalio.common import RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
-from toolagent_service import step_names
+from toolagent.client import names
 from workflows.options import ActivityOptions, LocalOptions
 
 _HEARTBEAT = timedelta(seconds=15)
@@ -31,7 +31,7 @@ def archive(summary: str) -> LocalOptions:
 def ask_model(number: int, turn: int, over: timedelta) -> ActivityOptions:
     """A busy model is asked again until the time of the answer is `over`."""
     return {
-        "task_queue": step_names.CHATS_QUEUE,
+        "task_queue": names.CHATS_QUEUE,
         "start_to_close_timeout": over,
         "schedule_to_close_timeout": over,
         "heartbeat_timeout": _HEARTBEAT,
@@ -44,7 +44,7 @@ def ask_model(number: int, turn: int, over: timedelta) -> ActivityOptions:
 def use_tool(summary: str) -> ActivityOptions:
     """What came of it is written down before it is told, so that a repeated attempt finds it."""
     return {
-        "task_queue": step_names.CHATS_QUEUE,
+        "task_queue": names.CHATS_QUEUE,
         "start_to_close_timeout": _TOOL,
         "heartbeat_timeout": _HEARTBEAT,
         "retry_policy": RetryPolicy(
@@ -58,7 +58,7 @@ def use_tool(summary: str) -> ActivityOptions:
 def await_task(task_id: str) -> ActivityOptions:
     """Each attempt is a look; those that find the task at work leave nothing in the history. It may take days."""
     return {
-        "task_queue": step_names.CHATS_QUEUE,
+        "task_queue": names.CHATS_QUEUE,
         "start_to_close_timeout": timedelta(seconds=30),
         "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=0.5), maximum_interval=timedelta(seconds=5)),
         "summary": f"wait for {task_id}",

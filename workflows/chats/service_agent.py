@@ -18,6 +18,7 @@ from toolagent_service.contracts.agent import AgentEnd, AgentRequest, AgentResul
 from toolagent_service.contracts.chats import (
     MOST_FOLLOWED,
     Announcement,
+    AnswerAsk,
     AnsweredTurn,
     AskedTurn,
     ChatLife,
@@ -37,6 +38,8 @@ _MOST_UPDATES = 1_000
 
 _MOST_WAITING = 8
 """Messages of one chat; some servers take no more than ten updates of a workflow at once."""
+
+_ANSWERS = "answer-turn"
 
 _CLOSED = "The chat was closed before the answer was made."
 
@@ -140,20 +143,38 @@ class ServiceAgent:
             case AnsweredTurn(reply=reply):
                 pass
             case AskedTurn(number=number, request=request):
-                ended = await self._asked(message, number, request)
-                reply = await workflow.execute_local_activity(stubs.end_turn, ended, **options.archive("answer"))
+                reply = await self._asked(message, number, request)
         changed = {"turn_count": max(begun.number + 1, self._life.turn_count), "tools": remembered(self._life.tools, reply.tools)}
         self._life = self._life.model_copy(update=changed)
         self._follow(*reply.task_ids)
         workflow.set_current_details(f"{self._life.turn_count} turns, {len(self._following)} tasks under way")
         return reply
 
-    async def _asked(self, message: ChatMessage, number: int, request: AgentRequest) -> TurnEnded:
+    async def _asked(self, message: ChatMessage, number: int, request: AgentRequest) -> ChatReply:
         """However it ends: a conversation goes on after an answer that could not be had."""
         told: list[ToolNote] = []
+        reply: ChatReply | None = None
+
+        def ended(position: int, error: str = "") -> TurnEnded:
+            return TurnEnded(
+                said=message.model_copy(update={"message": ""}),
+                number=number,
+                conversation_id=request.conversation_id,
+                position=position,
+                tools=remembered((), *(note.tool_ids for note in told)),
+                known_tools=self._life.tools,
+                task_ids=tuple(dict.fromkeys(task_id for note in told for task_id in note.task_ids)),
+                error=error,
+            )
 
         async def ask(step: ModelAsk) -> ModelTurnNote:
-            return await workflow.execute_activity(stubs.ask_model, step, **options.ask_model(number, step.turn, agent.left()))
+            nonlocal reply
+            how = options.ask_model(number, step.turn, agent.left())
+            if not workflow.patched(_ANSWERS):
+                return await workflow.execute_activity(stubs.ask_model, step, **how)
+            answer = await workflow.execute_activity(stubs.answer_turn, AnswerAsk(ask=step, ended=ended(step.position + 1)), **how)
+            reply = answer.reply
+            return answer.note
 
         async def use(step: ToolRun) -> ToolNote:
             note = await workflow.execute_activity(stubs.use_tool, step, **options.use_tool(step.summary))
@@ -170,16 +191,9 @@ class ServiceAgent:
             error = _CLOSED if is_cancelled_exception(failure) else f"A function did not work: {failure.__cause__ or failure}"
         finally:
             self._answering = None
-        return TurnEnded(
-            said=message.model_copy(update={"message": ""}),
-            number=number,
-            conversation_id=request.conversation_id,
-            position=agent.state.position,
-            tools=remembered((), *(note.tool_ids for note in told)),
-            known_tools=self._life.tools,
-            task_ids=tuple(dict.fromkeys(task_id for note in told for task_id in note.task_ids)),
-            error=error,
-        )
+        if reply is not None:
+            return reply
+        return await workflow.execute_local_activity(stubs.end_turn, ended(agent.state.position, error), **options.archive("answer"))
 
     def _follow(self, *task_ids: str) -> None:
         for task_id in task_ids:

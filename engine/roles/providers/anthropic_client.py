@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import httpx2
 from anthropic import AnthropicError, AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient, Timeout, types
+from pydantic_core import to_json
 
 from engine.roles.provider import BusyKind, ModelBusy, TurnCancelled
 from engine.roles.provider_options import ProviderOptions
@@ -74,7 +75,10 @@ class AnthropicClient:
             "stream": True,
         }
         # Events of the type `object` are JSON, as they came.
-        stream = await self._client.post("/v1/messages", cast_to=types.Message, body=body, stream=True, stream_cls=AsyncStream[object])
+        # As bytes: a body of objects is walked through, value by value, which takes longer than all else of a request.
+        stream = await self._client.post(
+            "/v1/messages", cast_to=types.Message, content=to_json(body), stream=True, stream_cls=AsyncStream[object]
+        )
         async with stream:
             yield stream
 

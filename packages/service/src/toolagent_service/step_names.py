@@ -35,9 +35,6 @@ LOOKS_QUEUE = f"{TASK_QUEUE}:looks"
 CALLBACKS_QUEUE = f"{TASK_QUEUE}:callbacks"
 """Where deliveries of callbacks wait: receivers that hang keep nobody else waiting."""
 
-CHATS_QUEUE = f"{TASK_QUEUE}:chats"
-"""Where turns of models and functions of conversations wait for any host."""
-
 MAINTAIN_QUEUE = f"{TASK_QUEUE}:maintain"
 """Where what is done once for all hosts waits for any of them."""
 
@@ -74,6 +71,7 @@ LAY_OUT = "lay_out"
 BUILD_CANDIDATE = "build"
 BRIEF_AGENT = "brief_agent"
 ASK_MODEL = "ask_model"
+ANSWER_TURN = "answer_turn"
 USE_TOOL = "use_tool"
 VERIFY_CANDIDATE = "verify"
 REGISTER_CANDIDATE = "register"

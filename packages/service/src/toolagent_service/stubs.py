@@ -17,7 +17,17 @@ from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent_service import step_names
 from toolagent_service.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote, ToolNote, ToolRun
-from toolagent_service.contracts.chats import Announcement, ChatRecalled, ChatStep, TaskOutcome, TaskWatch, TurnBegun, TurnEnded
+from toolagent_service.contracts.chats import (
+    Announcement,
+    AnswerAsk,
+    AnswerNote,
+    ChatRecalled,
+    ChatStep,
+    TaskOutcome,
+    TaskWatch,
+    TurnBegun,
+    TurnEnded,
+)
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 from toolagent_service.contracts.maintenance import HostRound, HostTurn, ServiceRound
 from toolagent_service.contracts.making_steps import (
@@ -127,6 +137,9 @@ brief_agent = _stub(step_names.BRIEF_AGENT, BriefStep, AgentRequest)
 
 ask_model = _stub(step_names.ASK_MODEL, ModelAsk, ModelTurnNote)
 """Have one turn of the model."""
+
+answer_turn = _stub(step_names.ANSWER_TURN, AnswerAsk, AnswerNote)
+"""Have one turn of the model of a chat; write it down where it is the answer."""
 
 use_tool = _stub(step_names.USE_TOOL, ToolRun, ToolNote)
 """Do one thing that the model wants done."""

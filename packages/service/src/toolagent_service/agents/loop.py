@@ -37,6 +37,8 @@ MOST_REMARKS = 20
 MOST_HEARD = 50
 """Pieces of guidance that an agent hears."""
 
+_NO_ANSWERS = {"refusal", "model_context_window_exceeded", "max_tokens"}
+
 _BUDGETS = {end.value for end in (AgentEnd.TOKENS, AgentEnd.MONEY, AgentEnd.UNPRICED)}
 
 _CIRCLE = (
@@ -163,6 +165,11 @@ def after_tools(state: LoopState, notes: tuple[ToolNote, ...]) -> LoopState:
     return state
 
 
+def is_answer(rules: Rules, note: ModelTurnNote) -> bool:
+    """Whether a turn is what the agent was to make: `after_model` ends it then."""
+    return rules.answers and bool(note.said) and not note.uses and note.stop_reason not in _NO_ANSWERS
+
+
 def with_guidance(state: LoopState, guidance: Guidance) -> LoopState:
     """A person says something; the model is told with the next turn. What was heard before changes nothing."""
     if guidance.id in state.heard:
@@ -245,7 +252,7 @@ def _until_final(rules: Rules, uses: tuple[ToolUseNote, ...]) -> tuple[ToolUseNo
 
 def _idle(rules: Rules, state: LoopState, note: ModelTurnNote) -> LoopState:
     is_cut = note.stop_reason == "max_tokens"
-    if rules.answers and note.said and not is_cut:
+    if is_answer(rules, note):
         return ended(state, AgentEnd.DONE, "It has answered.")
     if state.idle_turns >= IDLE_TURNS:
         if rules.answers and is_cut:

@@ -7,7 +7,7 @@ from pydantic import Field
 from toolagent.contracts.chats import ChatId, ChatMessage, ChatReply
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.tasks import TaskState
-from toolagent_service.contracts.agent import AgentRequest
+from toolagent_service.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote
 
 MOST_FOLLOWED = 200
 """Tasks of one chat that are followed at once."""
@@ -78,6 +78,20 @@ class TurnEnded(Contract):
     """Those that the chat spoke of before."""
     task_ids: tuple[str, ...] = ()
     error: str = ""
+
+
+class AnswerAsk(Contract):
+    """A turn of the model, and how the turn of the chat ends where that is its answer."""
+
+    ask: ModelAsk
+    ended: TurnEnded
+
+
+class AnswerNote(Contract):
+    """What came of it. `reply`: it was the answer, and is written down."""
+
+    note: ModelTurnNote
+    reply: ChatReply | None = None
 
 
 class TaskWatch(Contract):

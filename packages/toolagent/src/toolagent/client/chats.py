@@ -60,7 +60,7 @@ class Chats:
                 names.SERVICE_AGENT,
                 {"chat_id": message.chat_id},
                 id=names.chat_workflow(message.chat_id),
-                task_queue=names.TASK_QUEUE,
+                task_queue=names.CHATS_QUEUE,
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             )

@@ -5,6 +5,7 @@ from temporalio.common import SearchAttributeKey
 __all__ = [
     "CALLBACK",
     "CALLER",
+    "CHATS_QUEUE",
     "CHAT_DRAINS",
     "CHAT_FULL",
     "CODING_AGENT",
@@ -48,6 +49,8 @@ __all__ = [
 TASK_QUEUE = "tool-agent"
 """Where the workflows are."""
 
+CHATS_QUEUE = f"{TASK_QUEUE}:chats"
+"""Where conversations are, and what they have done: a worker that has slots begins a step without asking for it."""
 
 MAKING_QUEUE = f"{TASK_QUEUE}:making"
 """Where tasks wait for leave to begin; the host that gives it is the one they are done on."""

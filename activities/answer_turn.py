@@ -1,0 +1,37 @@
+"""A turn of the model of a chat, which is written down as the answer where it is one."""
+
+import asyncio
+
+from temporalio import activity
+
+from activities.ask_model import AskModel
+from engine.chats.conversations import Conversations
+from toolagent.core.failures import StoreUnavailableError
+from toolagent_service import step_names
+from toolagent_service.agents.loop import is_answer
+from toolagent_service.agents.service import SERVICE
+from toolagent_service.contracts.chats import AnswerAsk, AnswerNote
+
+_PATIENCE_S = 2.0
+"""What writing the answer down may take, before it is left to the workflow, which has more."""
+
+
+class AnswerTurn:
+    """Every step is keyed, and may be repeated: a turn is paid once, and of two answers the first stands."""
+
+    def __init__(self, asking: AskModel, conversations: Conversations) -> None:
+        self._asking, self._conversations = asking, conversations
+
+    @activity.defn(name=step_names.ANSWER_TURN)
+    async def answer_turn(self, step: AnswerAsk) -> AnswerNote:
+        note, turn = await self._asking.turn(step.ask)
+        if not is_answer(SERVICE, note):
+            return AnswerNote(note=note)
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                return AnswerNote(note=note, reply=await self._conversations.end(step.ended, turn))
+        except (StoreUnavailableError, TimeoutError):
+            return AnswerNote(note=note)
+        except Exception:  # noqa: BLE001 - whatever it is, the workflow's step bounds how often that is tried
+            activity.logger.warning("An answer was not written down: the workflow does it", exc_info=True)
+            return AnswerNote(note=note)

@@ -1,0 +1,131 @@
+"""An answer of a model is written down by the attempt that had it; where that cannot be, the workflow does it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities.agents.models import Models
+from activities.agents.service import ServiceRole
+from activities.answer_turn import AnswerTurn
+from activities.ask_model import AskModel
+from activities.chat_tools.desk import Tables
+from engine.chats.conversations import ChatParts, Conversations
+from engine.chats.submissions import Submissions
+from engine.chats.told import told_in
+from engine.registry.registry import ToolRegistry
+from engine.roles.prices import Prices
+from engine.roles.prompts import Prompts
+from engine.roles.provider import unheard
+from engine.store.chats import ChatTable
+from engine.store.content.folder import FolderContent
+from engine.store.database import Database
+from engine.store.files import FileStore
+from engine.store.messages import MessageTable
+from engine.store.model_turns import ModelTurnTable
+from engine.store.routes import RouteTable
+from engine.store.task_notes import TaskNoteTable
+from engine.store.tasks import TaskTable
+from engine.store.tool_outcomes import ToolOutcomeTable
+from engine.store.tools import ToolTable
+from engine.tasks.transcript import Transcript
+from tests.activities.asking import PROMPTS
+from toolagent.contracts.chats import ChatMessage, ChatTurn
+from toolagent.core.failures import StoreUnavailableError
+from toolagent.testing.fake_making import FakeMaking
+from toolagent_service.agents import loop
+from toolagent_service.contracts.agent import AgentRequest, LoopState
+from toolagent_service.contracts.chats import AnswerAsk, AnswerNote, TurnEnded
+from toolagent_service.contracts.model import Block, ModelRequest, ModelTurn, Text, ToolUse, Usage
+
+SAID = ChatMessage(chat_id="w1", message="Which tools?", message_id="msg-1")
+ECHO = Text(text="There is echo.")
+
+
+@dataclass
+class Model:
+    """Says `content`."""
+
+    content: tuple[Block, ...] = (ECHO,)
+    name: str = "scripted"
+    model: str = "m"
+    asked: list[ModelRequest] = field(default_factory=list[ModelRequest])
+
+    async def ask(self, request: ModelRequest, beat: Callable[[str], None], hear: Callable[[str], None] = unheard) -> ModelTurn:  # noqa: ARG002 - it is over at once
+        self.asked.append(request)
+        reason = "tool_use" if isinstance(self.content[-1], ToolUse) else "end_turn"
+        return ModelTurn(content=self.content, stop_reason=reason, model=self.model, usage=Usage())
+
+    async def aclose(self) -> None: ...
+
+
+class Failing(ChatTable):
+    """Writes no answer down while there are failures."""
+
+    def __init__(self, database: Database, *failures: Exception) -> None:
+        super().__init__(database)
+        self._failures = [*failures]
+
+    async def answer(self, chat_id: str, answer: ChatTurn, *, ends: bool = True) -> ChatTurn:
+        if self._failures:
+            raise self._failures.pop()
+        return await super().answer(chat_id, answer, ends=ends)
+
+
+class Stage:
+    """A chat in which `SAID` was said, and the step that is to answer it."""
+
+    def __init__(self, database: Database, folder: Path, model: Model, chats: ChatTable | None = None) -> None:
+        self.chats, self._model = chats or ChatTable(database), model
+        files = FileStore(database, FolderContent(folder / "content"), folder / "spool", 1 << 20)
+        messages, tasks = MessageTable(database, files), TaskTable(database)
+        registry = ToolRegistry(ToolTable(database), RouteTable(database))
+        turns, notes = ModelTurnTable(database, messages), TaskNoteTable(database)
+        transcript = Transcript(messages, ToolOutcomeTable(database, files), turns, notes, tasks)
+        tables: Tables = object.__new__(Tables)
+        role = ServiceRole(tables, self.chats, partial(told_in, self.chats))
+        self.conversations = Conversations(ChatParts(self.chats, messages, tasks, Submissions(FakeMaking(), tasks, registry)), None, 60)
+        self.step = AnswerTurn(AskModel(Models(model, Prompts(PROMPTS), Prices()), transcript, (role,)), self.conversations)
+
+    async def answered(self) -> AnswerNote:
+        """By one attempt."""
+        return await ActivityEnvironment().run(self.step.answer_turn, await self.asked())
+
+    async def asked(self) -> AnswerAsk:
+        said = await self.chats.say(SAID.chat_id, SAID.message_id, SAID.message)
+        request = AgentRequest(conversation_id=said.conversation_id, prompt="service", role="service")
+        step = loop.next_step(request, LoopState(started_s=0), 0)
+        assert isinstance(step, loop.AskModel)
+        ended = TurnEnded(said=SAID, number=1, conversation_id=said.conversation_id, position=step.ask.position + 1, known_tools=("echo",))
+        return AnswerAsk(ask=step.ask, ended=ended)
+
+    async def told(self) -> list[str]:
+        return [turn.text for turn in await self.chats.turns(SAID.chat_id)]
+
+
+async def test_an_answer_is_written_down_once_and_paid_once_however_often_the_step_is_done(database: Database, tmp_path: Path) -> None:
+    model = Model()
+    stage = Stage(database, tmp_path, model)
+    first, again = [await stage.answered() for _ in range(2)]
+    assert first.reply is not None
+    assert (first.reply.response, first.reply.tools) == (ECHO.text, ("echo",))
+    assert (again, len(model.asked), await stage.told()) == (first, 1, [SAID.message, ECHO.text])
+
+
+async def test_what_wants_a_function_is_no_answer(database: Database, tmp_path: Path) -> None:
+    stage = Stage(database, tmp_path, Model(content=(ECHO, ToolUse(id="use-1", name="list_tools"))))
+    assert ((await stage.answered()).reply, await stage.told()) == (None, [SAID.message])
+
+
+@pytest.mark.parametrize("failure", [StoreUnavailableError("The database is away."), ZeroDivisionError()])
+async def test_an_answer_that_cannot_be_written_down_is_left_to_the_workflow(
+    database: Database, tmp_path: Path, failure: Exception
+) -> None:
+    stage = Stage(database, tmp_path, Model(), Failing(database, failure))
+    note = await stage.answered()
+    assert (note.reply, note.note.said, await stage.told()) == (None, ECHO.text, [SAID.message])
+    reply = await stage.conversations.end((await stage.asked()).ended)
+    assert (reply.response, await stage.told()) == (ECHO.text, [SAID.message, ECHO.text])

@@ -19,7 +19,7 @@ from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
-from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, SessionEnd, SessionRun, SessionView
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import key_conflict
 from toolagent.core.suggestions import nearest
@@ -203,8 +203,8 @@ async def _stopped(dependencies: Dependencies, view: SessionView) -> SessionView
 
 def _refused(error: SessionRefusedError, view: SessionView | None = None) -> Refusal:
     if error.type == names.SESSION_OVER:
-        is_over = view is not None and view.ended_at is not None
-        return Refusal(ProblemKind.SESSION_OVER, f"Session {view.session_id} is {view.state}. Open another one." if is_over else str(error))
+        ended = f"Session {view.session_id} is {view.state}. Open another one." if view is not None and view.ended_at is not None else ""
+        return Refusal(ProblemKind.SESSION_OVER, ended or str(error))
     if error.type == ErrorType.VALIDATION_ERROR:
         return Refusal(ProblemKind.INVALID_REQUEST, str(error))
     return Refusal(ErrorType.EXECUTION_ERROR, str(error))

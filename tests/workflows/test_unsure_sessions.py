@@ -87,7 +87,7 @@ async def test_a_session_that_is_reset_while_it_stops_is_stopped(temporal: Clien
     async with session(temporal, provider, group_of(is_seen=False)) as live:
         await live.handle.execute_update(names.SESSION)
         await live.handle.start_update(names.STOP_SESSION, wait_for_stage=WorkflowUpdateStage.ACCEPTED)
-        while not any(view.stop_attempts for view in provider.views):
+        while not any(view.stop_attempts for view in provider.views):  # noqa: ASYNC110 - it happens on the server
             await asyncio.sleep(0.05)
         view = (await Opened(provider, await _reset(temporal, live.handle)).ended()).session
     assert (view.state, view.end, of_stop(provider), provider.running) == (SessionState.STOPPED, SessionEnd.ASKED, (1, 1), {})

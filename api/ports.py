@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Literal, Protocol
 
 from fastapi import Depends
@@ -157,6 +157,7 @@ class QuarantinedInputs(Protocol):
 
 class Events(Protocol):
     async def of_call(self, call_id: str) -> tuple[Event, ...]: ...
+    async def alerts(self, within: timedelta, most: int) -> tuple[Event, ...]: ...
 
 
 class Faults(Protocol):

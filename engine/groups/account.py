@@ -56,7 +56,7 @@ class SessionAccounts:
                 at=now(),
                 details={"session_id": step.view.session_id, "group_id": step.view.group_id, "reason": step.alert},
             )
-            await self._events.say(event)
+            await self._events.warn(event)
 
 
 def _mark(alert: str) -> str:

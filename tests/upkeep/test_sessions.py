@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from structlog.testing import capture_logs
+
 from engine.groups.account import SessionAccounts
 from engine.store.database import Database
 from engine.store.events import EventTable
@@ -99,7 +101,9 @@ async def test_a_session_that_has_launched_is_opened_as_it_is(database: Database
 async def test_each_alert_of_a_session_is_told_once(database: Database) -> None:
     events = EventTable(database)
     accounts = SessionAccounts(GroupTable(database), await _opened(database, "session-00000001"), events, ToolTable(database))
-    for alert in ("asked 3 times", "asked 3 times", "asked 6 times"):
-        await accounts.note(SessionStep(group=group_of(), view=_view("session-00000001"), alert=alert))
+    with capture_logs() as logged:
+        for alert in ("asked 3 times", "asked 3 times", "asked 6 times"):
+            await accounts.note(SessionStep(group=group_of(), view=_view("session-00000001"), alert=alert))
     said = await events.of_tool("stop")
+    assert [line["details"] for line in logged] == [event.details for event in said]
     assert [event.details["reason"] for event in said if isinstance(event.details, dict)] == ["asked 3 times", "asked 6 times"]

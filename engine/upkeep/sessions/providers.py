@@ -239,7 +239,7 @@ class ProviderSweep:
         stop = the_step(group, GroupRole.STOP)
         event_id = f"{group.group_id}:{what}"
         event = Event(event_id=event_id, event_type=EventType.SESSION_ALERT, tool_id=stop.tool_id, at=now(), details=details)
-        await self._events.say(event)
+        await self._events.warn(event)
 
 
 def sweeping_providers(sweep: ProviderSweep) -> AbstractAsyncContextManager[None]:

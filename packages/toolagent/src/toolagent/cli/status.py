@@ -198,7 +198,7 @@ def _alert(alert: Event) -> tuple[str, str, str]:
     item = details.get("item")
     said = (details.get("reason") or details.get("error"), json.dumps(item, ensure_ascii=False) if item is not None else None)
     of = details.get("session_id") or details.get("group_id") or alert.tool_id
-    return moment(alert.at), str(of), " ".join(str(one) for one in said if one)[:_LONGEST]
+    return moment(alert.at), str(of), " ".join(" ".join(str(one) for one in said if one).split())[:_LONGEST]
 
 
 def _counts(system: SystemStatus) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
+from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -25,6 +26,7 @@ from api.views.event_streams import EventStreams
 MCP_PATH = "/mcp"
 _MCP_METHODS = ["GET", "POST", "DELETE"]
 
+_DOCUMENT = "/openapi.json"
 _SCRIPTS = "/docs/static"
 """The page that shows the API has its scripts from here: a machine without internet has one too."""
 
@@ -43,6 +45,7 @@ def create_app(dependencies: Dependencies) -> FastAPI:
         version="1",
         openapi_tags=TAGS,
         redirect_slashes=False,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         # Nothing here collects it, and each request would look whether somebody does.
@@ -101,10 +104,18 @@ def _middleware(dependencies: Dependencies, large: Mapping[str, int]) -> list[Mi
 
 def _add_pages(app: FastAPI) -> None:
     """Serve `/docs`, drawn by Swagger UI, from `/openapi.json`."""
+    making, made = asyncio.Lock(), list[bytes]()
+
+    async def document(_request: Request) -> Response:
+        # It takes most of a second to make. Whoever calls a tool meanwhile does not wait for it.
+        async with making:
+            if not made:
+                made.append(await asyncio.to_thread(lambda: to_json(app.openapi())))
+        return Response(made[0], media_type="application/json")
 
     async def page(_request: Request) -> Response:
         html: HTMLResponse = get_swagger_ui_html(
-            openapi_url=app.openapi_url or "",
+            openapi_url=_DOCUMENT,
             title=app.title,
             swagger_js_url=f"{_SCRIPTS}/swagger-ui-bundle.js",
             swagger_css_url=f"{_SCRIPTS}/swagger-ui.css",
@@ -112,5 +123,6 @@ def _add_pages(app: FastAPI) -> None:
         )
         return html
 
+    app.add_route(_DOCUMENT, document, include_in_schema=False)
     app.add_route("/docs", page, include_in_schema=False)
     app.mount(_SCRIPTS, StaticFiles(packages=[("fastapi_offline", "static")]))

@@ -1,6 +1,7 @@
 """The OpenAPI document, compared whole."""
 
 import json
+import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import BaseModel, JsonValue
 from starlette.responses import Response
 
 from api.app import create_app
+from api.documentation import Documented
 from api.errors import REASON_STATUS, STATUS
 from api.forms import FORMS
 from api.problems import ProblemKind
@@ -95,8 +97,18 @@ def test_every_pattern_of_a_request_is_put_in_words() -> None:
     assert {pattern for pattern in found if "https?" not in pattern} == FORMS.keys()
 
 
-async def test_the_document_is_served(house: House) -> None:
-    assert (await house.http.get("/openapi.json")).json() == json.loads(SNAPSHOT.read_text())
+async def test_the_document_is_served_and_made_once_beside_the_event_loop(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    makers, make = list[int](), Documented.openapi
+
+    def noted(app: Documented) -> dict[str, object]:
+        makers.append(threading.get_ident())
+        return make(app)
+
+    monkeypatch.setattr(Documented, "openapi", noted)
+    first, second = [(await house.http.get("/openapi.json")).json() for _ in range(2)]
+    assert first == second == json.loads(SNAPSHOT.read_text())
+    assert len(makers) == 1
+    assert makers != [threading.get_ident()]
 
 
 def test_every_route_is_in_the_document() -> None:

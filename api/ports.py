@@ -344,8 +344,7 @@ class Dependencies:
 
     With `has_model` a conversation answers what the rules of the concierge do not decide. `placements` knows where a tool is started that
     runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none; `longest_pause` how long the event loop has stood
-    still; `lane_figures` what the lane of this door has done, if calls take it; `public_url` where browsers reach it, None: as callers do.
-    """
+    still; `lane_figures` what the lane of this door has done, if calls take it; `public_url` where browsers reach it, None: as callers."""
 
     client: Calls
     registry: VersionedRegistry

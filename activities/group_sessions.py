@@ -5,6 +5,7 @@ from temporalio import activity
 
 from engine.groups.account import SessionAccounts
 from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.sessions import SessionView
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import OpenStep, SessionStep
 
@@ -14,8 +15,8 @@ class GroupSessions:
         self._accounts = accounts
 
     @activity.defn(name=step_names.OPEN_SESSION)
-    async def open_session(self, step: OpenStep) -> bool:
-        """Whether it may begin: before anything is launched there is a row that says who has to stop it."""
+    async def open_session(self, step: OpenStep) -> bool | SessionView:
+        """Whether it may begin, or how it is: before anything is launched there is a row that says who has to stop it."""
         return await self._accounts.open(step)
 
     @activity.defn(name=step_names.NOTE_SESSION)

@@ -19,7 +19,7 @@ from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
-from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, SessionEnd, SessionRun, SessionView
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import key_conflict
 from toolagent.core.suggestions import nearest
@@ -64,9 +64,9 @@ async def found_session(dependencies: Dependencies, group_id: str, session_id: s
 
 
 async def shown_session(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:
-    """As its workflow knows it, which counts the runs; where that cannot be asked, as it was at its last change of state."""
+    """As its workflow knows it, with its runs and why it ends; where that cannot be asked, as it was at its last change of state."""
     row = await found_session(dependencies, group_id, session_id)
-    if row.state is not SessionState.READY:
+    if row.ended_at is not None:
         return row
     with suppress(SessionUnreachableError):
         return await dependencies.client.sessions.view(group_id, session_id) or row
@@ -134,12 +134,12 @@ async def ran(dependencies: Dependencies, group_id: str, session_id: str, body: 
     except SessionUnreachableError as error:
         raise _away(error, _KEYED) from error
     except SessionRefusedError as error:
-        await found_session(dependencies, group_id, session_id)
+        view = await found_session(dependencies, group_id, session_id)
         if error.type == names.SESSION_OVER and (earlier := await _ran_before(dependencies, session_id, body)) is not None:
             return earlier
         if error.type == ErrorType.VALIDATION_ERROR and (listed := await _listed_as(dependencies, body.tool_id)) is not None:
             return await ran(dependencies, group_id, session_id, body.model_copy(update={"tool_id": listed}))
-        raise _refused(error) from error
+        raise _refused(error, view) from error
 
 
 async def _ran_before(dependencies: Dependencies, session_id: str, body: SessionRunBody) -> ToolResult | None:
@@ -168,13 +168,13 @@ async def _listed_as(dependencies: Dependencies, tool_id: str | None) -> str | N
 
 async def renewed(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:
     """Raises Refusal."""
-    await found_session(dependencies, group_id, session_id)
+    view = await found_session(dependencies, group_id, session_id)
     try:
         return await dependencies.client.sessions.renew(group_id, session_id)
     except SessionUnreachableError as error:
         raise _away(error) from error
     except SessionRefusedError as error:
-        raise _refused(error) from error
+        raise _refused(error, view) from error
 
 
 async def stopped(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:
@@ -201,9 +201,10 @@ async def _stopped(dependencies: Dependencies, view: SessionView) -> SessionView
         return await dependencies.client.sessions.stop_left(view.group_id, view.session_id, life)
 
 
-def _refused(error: SessionRefusedError) -> Refusal:
+def _refused(error: SessionRefusedError, view: SessionView | None = None) -> Refusal:
     if error.type == names.SESSION_OVER:
-        return Refusal(ProblemKind.SESSION_OVER, str(error))
+        ended = f"Session {view.session_id} is {view.state}. Open another one." if view is not None and view.ended_at is not None else ""
+        return Refusal(ProblemKind.SESSION_OVER, ended or str(error))
     if error.type == ErrorType.VALIDATION_ERROR:
         return Refusal(ProblemKind.INVALID_REQUEST, str(error))
     return Refusal(ErrorType.EXECUTION_ERROR, str(error))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Literal, Protocol
 
 from fastapi import Depends
@@ -157,6 +157,7 @@ class QuarantinedInputs(Protocol):
 
 class Events(Protocol):
     async def of_call(self, call_id: str) -> tuple[Event, ...]: ...
+    async def alerts(self, within: timedelta, most: int) -> tuple[Event, ...]: ...
 
 
 class Faults(Protocol):
@@ -343,8 +344,7 @@ class Dependencies:
 
     With `has_model` a conversation answers what the rules of the concierge do not decide. `placements` knows where a tool is started that
     runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none; `longest_pause` how long the event loop has stood
-    still; `lane_figures` what the lane of this door has done, if calls take it; `public_url` where browsers reach it, None: as callers do.
-    """
+    still; `lane_figures` what the lane of this door has done, if calls take it; `public_url` where browsers reach it, None: as callers."""
 
     client: Calls
     registry: VersionedRegistry

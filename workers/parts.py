@@ -221,7 +221,9 @@ def activities_of(
         queued=making.queued,
         settle=Settle(making.settlements, steps),
         control=ControlTool(
-            HostTools(store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes")
+            HostTools(
+                store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes", store.sessions
+            )
         ),
         callbacks=DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events)),
         lane=making.lane,

@@ -1,6 +1,7 @@
 """The service at a glance, put together of a few queries that count."""
 
 import asyncio
+from datetime import timedelta
 
 from api.ports import Dependencies
 from toolagent.client import names
@@ -25,6 +26,7 @@ from toolagent.contracts.system import (
 from toolagent.contracts.tasks import TaskState
 
 _RECENT = 10
+_ALERTS, _LATELY = 20, timedelta(days=1)
 _WINDOWS = 100
 _MOST = 1_000
 """Tasks of one state that are counted."""
@@ -56,6 +58,7 @@ async def system_status(dependencies: Dependencies) -> SystemStatus:
             for task in (*running, *queued)
             if task.type == _REPAIR
         ),
+        alerts=await dependencies.events.alerts(_LATELY, _ALERTS),
     )
 
 

@@ -9,6 +9,7 @@ from engine.registry.registry import ToolRegistry
 from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Progress
 from engine.store.routes import RouteTable
+from engine.store.sessions import SessionTable
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.routes import ToolRoute
 from toolagent_service.calls.shared_processes import place_of, place_of_process, place_of_volumes
@@ -26,10 +27,17 @@ class HostTools:
     """Each order may be repeated. Each tool, and each process that tools share, has a folder in each of `folders` and one in `volumes`."""
 
     def __init__(
-        self, registry: ToolRegistry, supervisor: Supervisor, routes: RouteTable, folders: Sequence[Path], host: str, volumes: Path
+        self,
+        registry: ToolRegistry,
+        supervisor: Supervisor,
+        routes: RouteTable,
+        folders: Sequence[Path],
+        host: str,
+        volumes: Path,
+        sessions: SessionTable,
     ) -> None:
         self._registry, self._supervisor, self._routes = registry, supervisor, routes
-        self._folders, self._volumes, self._host = folders, volumes, host
+        self._folders, self._volumes, self._host, self._sessions = folders, volumes, host, sessions
 
     async def start(self, tool_id: str, say: Progress) -> ToolRoute:
         """Raises OrderRefused, RuntimeFailure."""
@@ -78,3 +86,8 @@ class HostTools:
         entry = await self._registry.entry(tool_id)
         if entry is not None and any(source.traits.handler is not None for source in entry.sources):
             raise OrderRefused(ErrorType.PERMISSION_DENIED, f"Tool {tool_id!r} is part of the engine and cannot be removed.")
+        # Where a host has the order already, the tool is out of the registry.
+        for request, view in await self._sessions.living() if entry is not None else ():
+            if tool_id in request.group.all_tool_ids:
+                message = f"Tool {tool_id!r} may be needed to stop session {view.session_id} of group {view.group_id!r}. Stop that first."
+                raise OrderRefused(ErrorType.PERMISSION_DENIED, message)

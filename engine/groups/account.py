@@ -11,6 +11,7 @@ from engine.store.sessions import SessionTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.groups import GroupRole, ToolGroup
 from toolagent.contracts.records import Event, EventType
+from toolagent.contracts.sessions import SessionView
 from toolagent_service.contracts.sessions import OpenStep, SessionStep
 from toolagent_service.groups.sessions import launched_by
 
@@ -24,8 +25,12 @@ class SessionAccounts:
     async def group(self, group_id: str) -> ToolGroup | None:
         return await self._groups.get(group_id)
 
-    async def open(self, step: OpenStep) -> bool:
-        return await self._sessions.open(step.request, step.view, step.request.group.limits.max_sessions)
+    async def open(self, step: OpenStep) -> bool | SessionView:
+        """Whether it may begin. The session as it is where it has launched, of which its workflow knows nothing: it was reset."""
+        if not await self._sessions.open(step.request, step.view, step.request.group.limits.max_sessions):
+            return False
+        known = await self._sessions.get(step.view.session_id) if step.view.launch_call_id is None else None
+        return known if known is not None and known.launch_call_id is not None else True
 
     async def versions_of(self, group: ToolGroup) -> dict[str, str]:
         """The active one of each of its tools that is there."""
@@ -51,7 +56,7 @@ class SessionAccounts:
                 at=now(),
                 details={"session_id": step.view.session_id, "group_id": step.view.group_id, "reason": step.alert},
             )
-            await self._events.say(event)
+            await self._events.warn(event)
 
 
 def _mark(alert: str) -> str:

@@ -1,14 +1,20 @@
 """The table `events`: what happened to tools and calls."""
 
 import json
+from datetime import timedelta
 
-from sqlalchemy import ColumnElement, RowMapping, select
+import structlog
+from sqlalchemy import ColumnElement, RowMapping, and_, select
 
-from engine.store.clock import timestamp
+from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.tables import events
 from engine.store.upserts import insert_new
 from toolagent.contracts.records import Event, EventType
+
+_ALERTS = (EventType.HEALTH_ALERT.value, EventType.SESSION_ALERT.value)
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class EventTable:
@@ -21,8 +27,19 @@ class EventTable:
         async with self._database.write() as connection:
             await insert_new(connection, events, [event_row(event) for event in new])
 
-    async def say(self, event: Event) -> None:
-        await self.add((event,))
+    async def warn(self, alert: Event) -> None:
+        """Say what an operator has to know of: in the log, too, the first time."""
+        async with self._database.write() as connection:
+            known = await connection.scalar(select(events.c.event_id).where(events.c.event_id == alert.event_id))
+            await insert_new(connection, events, [event_row(alert)])
+        if known is None:
+            _log.warning(alert.event_type.value, tool_id=alert.tool_id, details=alert.details)
+
+    async def alerts(self, within: timedelta, most: int) -> tuple[Event, ...]:
+        """Of tools, sessions and providers, the newest first. Those of single calls are events of the calls."""
+        alone = and_(events.c.call_id.is_(None), events.c.event_type.in_(_ALERTS), events.c.at >= timestamp(now() - within))
+        query = select(events).where(alone).order_by(events.c.at.desc(), events.c.event_id).limit(most)
+        return tuple(map(_event, await self._database.mappings(query)))
 
     async def of_call(self, call_id: str) -> tuple[Event, ...]:
         """What happened to one call, in order."""

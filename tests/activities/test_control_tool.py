@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,14 @@ from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Running
 from engine.store.database import Database
 from engine.store.routes import RouteTable
+from engine.store.sessions import SessionTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
+from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
 from toolagent.contracts.sources import BuiltinSource, LocalSource, RemoteSource
 from toolagent_service.calls.shared_processes import place_of_volumes
 
@@ -38,6 +42,9 @@ class _Witness(RemoteRuntime):
     async def stop(self, running: Running) -> None:
         self.seen.append(await self._registry.list_ids())
         await super().stop(running)
+
+
+_AT = datetime(2026, 3, 26, tzinfo=UTC)
 
 
 @dataclass
@@ -62,7 +69,7 @@ async def host(database: Database, tmp_path: Path) -> AsyncGenerator[Host]:
     witness = _Witness(http, registry)
     supervisor = Supervisor({"remote": witness}, routes, "h1")
     await registry.register(ToolManifest(tool_id="t", name="T"), (RemoteSource(remote_url="http://127.0.0.1:1"),))
-    tools = HostTools(registry, supervisor, routes, (folders, calls), "h1", tmp_path / "volumes")
+    tools = HostTools(registry, supervisor, routes, (folders, calls), "h1", tmp_path / "volumes", SessionTable(database))
     yield Host(registry, routes, witness, tools, folders, calls)
     await supervisor.close()
     await http.aclose()
@@ -97,6 +104,18 @@ async def test_what_is_part_of_the_engine_is_not_removed(host: Host) -> None:
         await host.obey(ControlAction.DESTROY, "echo")
     assert refusal.value.type == ErrorType.PERMISSION_DENIED.value
     assert "echo" in await host.registry.list_ids()
+
+
+async def test_what_stops_a_living_session_is_not_removed(host: Host, database: Database) -> None:
+    group = ToolGroup(group_id="servers", name="Servers", tool_ids=("t",))
+    view = SessionView(session_id="session-12345678", group_id="servers", state=SessionState.READY, opened_at=_AT)
+    sessions = SessionTable(database)
+    await sessions.open(OpenSession(session_id=view.session_id, group=group), view, None)
+    with pytest.raises(ApplicationError) as refusal:
+        await host.obey(ControlAction.DESTROY)
+    assert (refusal.value.type, "session-12345678" in refusal.value.message) == (ErrorType.PERMISSION_DENIED.value, True)
+    await sessions.note(view.model_copy(update={"state": SessionState.STOPPED, "ended_at": _AT}))
+    assert (await host.obey(ControlAction.DESTROY)).state is RunState.STOPPED
 
 
 async def test_the_folders_of_a_process_go_with_the_last_tool_that_shares_it(host: Host) -> None:

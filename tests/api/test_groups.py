@@ -157,7 +157,8 @@ async def test_a_key_of_a_run_is_answered_after_its_session_too(grouped: House, 
     other = await grouped.http.post(f"{where}/run", json={"params": {"a": 2}, "key": "one"})
     assert (other.status_code, other.json()["error"]["details"]["reason"]) == (409, "idempotency_conflict")
     new = await grouped.http.post(f"{where}/run", json={"params": {"a": 1}, "key": "two"})
-    assert (new.status_code, new.json()["type"]) == (409, "session_over")
+    said = f"Session {session_id} is stopped. Open another one."
+    assert (new.status_code, new.json()["type"], new.json()["detail"]) == (409, "session_over", said)
 
 
 async def test_a_run_may_name_its_tool_by_another_id(grouped: House, database: Database) -> None:

@@ -2,13 +2,16 @@
 
 from datetime import UTC, datetime
 
+from engine.store.clock import now
 from engine.store.database import Database
+from engine.store.events import EventTable
 from engine.store.hosts import HostClaim, HostTable
 from engine.store.sessions import SessionTable
 from tests.api.conftest import COMPRESS, House
 from tests.api.requests_for_tools import made
 from toolagent.contracts.groups import GroupStep, ToolGroup
 from toolagent.contracts.making import MakeRequest
+from toolagent.contracts.records import Event, EventType
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
 from toolagent.contracts.system import GroupCounts, HostCounts, SessionCounts, SystemStatus, UnconfirmedStop, UnderRepair, WarmTool
@@ -40,6 +43,7 @@ async def test_the_status_has_the_specified_shape(stocked: House) -> None:
         "hosts": {"alive": 0, "dead": 0, "draining": 0},
         "warm": [],
         "under_repair": [],
+        "alerts": [],
     }
     states = [(ended, "failed"), (running, "running"), (waiting, "pending")]
     assert [(one["task_id"], one["status"]) for one in recent] == [(task.task_id, status) for task, status in states]
@@ -81,3 +85,15 @@ async def test_the_status_tells_of_groups_sessions_hosts_warm_tools_and_repairs(
     assert said.hosts == HostCounts(alive=2, dead=0, draining=1)
     assert said.warm == (WarmTool(tool_id="weather", state=RunState.RUNNING, host="a", since=_AT),)
     assert said.under_repair == (UnderRepair(tool_id="weather", task_id=repair.task_id, status=TaskState.PENDING),)
+
+
+async def test_the_status_has_the_alerts_of_the_day(stocked: House, database: Database) -> None:
+    events, details = EventTable(database), {"group_id": "servers", "reason": "The provider runs what no session launched."}
+    kinds = (EventType.SESSION_ALERT, EventType.HEALTH_ALERT, EventType.TOOL_ADDED)
+    await events.add(tuple(Event(event_id=kind.value, event_type=kind, tool_id="stop", at=now(), details={**details}) for kind in kinds))
+    old = Event(event_id="old", event_type=EventType.SESSION_ALERT, tool_id="stop", at=_AT)
+    of_a_call = Event(event_id="left", event_type=EventType.HEALTH_ALERT, tool_id="stop", call_id="call-12345678", at=now())
+    await events.add((old, of_a_call))
+    said = SystemStatus.model_validate_json((await stocked.http.get("/system/status")).content)
+    assert {alert.event_type for alert in said.alerts} == {EventType.SESSION_ALERT, EventType.HEALTH_ALERT}
+    assert [alert.details for alert in said.alerts] == [details] * 2

@@ -230,6 +230,7 @@ class Service:
             return problem(503, "Service Unavailable", "The database does not answer now; ask again.")
         coding: dict[str, JsonValue] = {"running_count": 1, "running_task_ids": ["task-1"], "queued_count": 0, "recent_tasks": []}
         stop: dict[str, JsonValue] = {"session_id": "session-0123456789abcdef", "group_id": "servers", "attempts": 4}
+        left: dict[str, JsonValue] = {"group_id": "servers", "reason": "It is left alone.", "item": {"server_id": "s-1"}}
         told: dict[str, JsonValue] = {
             "tools": {"total": 5, "active": 4},
             "coding_agent": coding,
@@ -238,6 +239,7 @@ class Service:
             "hosts": {"alive": 1, "dead": 1, "draining": 1},
             "warm": [{"tool_id": "stitcher", "state": "running", "host": "here", "since": now()}],
             "under_repair": [{"tool_id": "breaker", "task_id": "task-1", "status": "running"}],
+            "alerts": [{"event_id": "e", "event_type": "session_alert", "tool_id": "stop", "at": now(), "details": left}],
         }
         return JSONResponse(told)
 

@@ -62,6 +62,7 @@ def test_the_status_counts_and_names_what_needs_a_look(toolagent: Invoke) -> Non
     assert ["sessions", "3", "ready,", "1", "stopping"] in lines
     assert ["session-0123456789abcdef", "servers", "4"] in lines
     assert ["breaker", "task-1", "running"] in lines
+    assert 'servers  It is left alone. {"server_id": "s-1"}' in shown
     assert json.loads(toolagent("status", "--json").stdout)["system"]["warm"][0]["tool_id"] == "stitcher"
 
 

@@ -44,6 +44,7 @@ class Provider:
     """Says what it runs, as `answer` has it. `lives` are the workflows of sessions that somebody had begin."""
 
     answer: JsonValue | ToolError = None
+    is_on_host: bool = False
     asked: list[ToolCall] = field(default_factory=list[ToolCall])
     lives: list[SessionLife] = field(default_factory=list[SessionLife])
 
@@ -54,6 +55,9 @@ class Provider:
         if isinstance(self.answer, ToolError):
             return failed("call-listed01", call.tool_id, self.answer, _LONG_AGO)
         return succeeded("call-listed01", call.tool_id, self.answer, _LONG_AGO, execution_time=0.0, metadata={})
+
+    async def lives_on_host(self, _tool_id: str) -> bool:
+        return self.is_on_host
 
     async def is_under_way(self, group_id: str, session_id: str) -> bool:
         return any((life.request.group.group_id, life.request.session_id) == (group_id, session_id) for life in self.lives)
@@ -116,12 +120,20 @@ async def stage(database: Database) -> Stage:
     groups, sessions, calls, events = GroupTable(database), SessionTable(database), CallTable(database), EventTable(database)
     await groups.replace([group_of()])
     provider = Provider()
-    return Stage(provider, ProviderSweep(groups, sessions, calls, events, provider, provider.listed), sessions, calls, events)
+    sweep = ProviderSweep(groups, sessions, calls, events, provider, provider.listed, provider.lives_on_host)
+    return Stage(provider, sweep, sessions, calls, events)
 
 
 async def test_a_group_that_had_no_session_lately_is_not_asked_for(stage: Stage) -> None:
     assert not await stage.compared(_running(_FIRST))
     await stage.session(SessionState.STOPPED, _LONG_AGO)
+    assert not await stage.compared(_running(_FIRST))
+    assert not stage.provider.asked
+
+
+async def test_a_probe_that_is_a_process_of_ours_is_not_kept_up_by_what_ended_long_ago(stage: Stage) -> None:
+    stage.provider.is_on_host = True
+    await stage.session(SessionState.STOPPED, _EARLIER)
     assert not await stage.compared(_running(_FIRST))
     assert not stage.provider.asked
 

@@ -96,7 +96,7 @@ class Production:
         """Its process comes up and ends by itself."""
         entry = await self.registry.entry("t", version)
         assert entry is not None
-        board = RouteBoard(RouteTable(self.database), "here", EventTable(self.database).say)
+        board = RouteBoard(RouteTable(self.database), "here", EventTable(self.database).warn)
         for _ in range(times):
             self._number += 1
             await board.starting(entry, 0)

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from structlog.testing import capture_logs
+
 from engine.groups.account import SessionAccounts
 from engine.store.database import Database
 from engine.store.events import EventTable
@@ -16,7 +18,7 @@ from tests.workflows.session_paths import group_of
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
 from toolagent.contracts.sources import LocalSource
-from toolagent_service.contracts.sessions import SessionLife, SessionStep
+from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep
 
 _AT = datetime(2026, 3, 26, tzinfo=UTC)
 
@@ -85,10 +87,23 @@ async def test_the_versions_that_are_active_are_those_of_a_session(database: Dat
     assert await accounts.versions_of(group_of()) == {"launch": "1.1.0", "list": "2.0.0"}
 
 
+async def test_a_session_that_has_launched_is_opened_as_it_is(database: Database) -> None:
+    """Its workflow was reset, and knows nothing of that. One whose first step is only made again begins."""
+    sessions = await _opened(database, "session-00000001")
+    accounts = SessionAccounts(GroupTable(database), sessions, EventTable(database), ToolTable(database))
+    step = OpenStep(request=OpenSession(session_id="session-00000001", group=group_of()), view=_view("session-00000001"))
+    assert await accounts.open(step) is True
+    launched = step.view.model_copy(update={"launch_call_id": "call-12345678", "state": SessionState.STOPPING})
+    await sessions.note(launched)
+    assert await accounts.open(step) == launched
+
+
 async def test_each_alert_of_a_session_is_told_once(database: Database) -> None:
     events = EventTable(database)
     accounts = SessionAccounts(GroupTable(database), await _opened(database, "session-00000001"), events, ToolTable(database))
-    for alert in ("asked 3 times", "asked 3 times", "asked 6 times"):
-        await accounts.note(SessionStep(group=group_of(), view=_view("session-00000001"), alert=alert))
+    with capture_logs() as logged:
+        for alert in ("asked 3 times", "asked 3 times", "asked 6 times"):
+            await accounts.note(SessionStep(group=group_of(), view=_view("session-00000001"), alert=alert))
     said = await events.of_tool("stop")
+    assert [line["details"] for line in logged] == [event.details for event in said]
     assert [event.details["reason"] for event in said if isinstance(event.details, dict)] == ["asked 3 times", "asked 6 times"]

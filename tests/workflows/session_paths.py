@@ -74,8 +74,10 @@ class Provider:
         return self.group if group_id == "servers" else None
 
     @activity.defn(name=step_names.OPEN_SESSION)
-    async def open_session(self, _: OpenStep) -> bool:
-        return self.has_room
+    async def open_session(self, step: OpenStep) -> bool | SessionView:
+        """One that has launched before is as it was noted."""
+        begun = [view for view in self.views if view.session_id == step.view.session_id and view.launch_call_id is not None]
+        return begun[-1] if begun and step.view.launch_call_id is None else self.has_room
 
     @activity.defn(name=step_names.PIN_VERSIONS)
     async def pin_versions(self, group: ToolGroup) -> dict[str, str]:

@@ -5,9 +5,9 @@ import uuid
 
 import pytest
 from pydantic import JsonValue
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowUpdateStage
 
-from tests.workflows.session_paths import Provider, group_of, life_of
+from tests.workflows.session_paths import REFUSED, Provider, group_of, life_of
 from tests.workflows.stage import Stage
 from tests.workflows.test_tool_group import BOUND_S, of_stop, rented, session
 from toolagent.client import names
@@ -36,6 +36,19 @@ async def test_a_launch_that_is_never_ready_ends_at_the_limits_of_its_session_an
         view = (await live.ended()).session
     assert (told.state, told.end) == (SessionState.STOPPING, end)
     assert (view.state, view.end, of_stop(provider), provider.running) == (SessionState.STOPPED, end, (1, 1), {})
+
+
+async def test_who_stops_a_session_that_still_launches_sees_that_it_was_heard(temporal: Client) -> None:
+    provider = Provider(lists=[REFUSED] * 2)
+    async with session(temporal, provider, group_of(), params=_LASTS) as live:
+        await provider.works.wait()
+        await live.handle.start_update(names.STOP_SESSION, wait_for_stage=WorkflowUpdateStage.ACCEPTED)
+        # The launch was cancelled, and is looked for.
+        while len(provider.lists) == 2:  # noqa: ASYNC110 - it happens on the server
+            await asyncio.sleep(0.05)
+        view = await live.handle.query(names.SESSION, result_type=SessionView)
+        await live.ended()
+    assert (view.state, view.end) == (SessionState.LAUNCHING, SessionEnd.ASKED)
 
 
 async def test_what_a_session_costs_counts_from_when_its_launch_was_asked_for(temporal: Client) -> None:

@@ -5,12 +5,14 @@ import uuid
 
 import pytest
 from temporalio import workflow
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 
 from tests.workflows.session_paths import BUSY, LOST, REFUSED, Provider, group_of, life_of
-from tests.workflows.stage import Stage
-from tests.workflows.test_tool_group import BOUND_S, ended, of_stop, session
+from tests.workflows.stage import AnyHandle, Stage
+from tests.workflows.test_tool_group import BOUND_S, Opened, ended, of_stop, session
 from toolagent.client import names
 from toolagent.client.sessions import Sessions
 from toolagent.contracts.calls import ToolError, ToolResult
@@ -66,6 +68,29 @@ async def test_who_goes_on_asking_for_the_stop_does_not_keep_a_full_run(temporal
             await asyncio.gather(*asked, return_exceptions=True)
             account = await live.ended()
     assert (account.session.stop_attempts, provider.stopped) == (2, ["server-0"])
+
+
+async def _reset(temporal: Client, handle: AnyHandle) -> AnyHandle:
+    """To its beginning. The new run."""
+    first = WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
+    ended = [event.event_id async for event in handle.fetch_history_events() if event.HasField("workflow_task_completed_event_attributes")]
+    reset = ResetWorkflowExecutionRequest(
+        namespace=temporal.namespace, workflow_execution=first, reason="a test", workflow_task_finish_event_id=ended[0], request_id="a test"
+    )
+    await temporal.workflow_service.reset_workflow_execution(reset)
+    return temporal.get_workflow_handle(handle.id)
+
+
+async def test_a_session_that_is_reset_while_it_stops_is_stopped(temporal: Client) -> None:
+    """Temporal gives the new run the updates of the old one before it has launched: the stop comes first."""
+    provider = Provider(stops=[BUSY] * 2)
+    async with session(temporal, provider, group_of(is_seen=False)) as live:
+        await live.handle.execute_update(names.SESSION)
+        await live.handle.start_update(names.STOP_SESSION, wait_for_stage=WorkflowUpdateStage.ACCEPTED)
+        while not any(view.stop_attempts for view in provider.views):  # noqa: ASYNC110 - it happens on the server
+            await asyncio.sleep(0.05)
+        view = (await Opened(provider, await _reset(temporal, live.handle)).ended()).session
+    assert (view.state, view.end, of_stop(provider), provider.running) == (SessionState.STOPPED, SessionEnd.ASKED, (1, 1), {})
 
 
 async def test_a_launch_is_looked_for_by_the_next_run_where_one_is_full(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ async def running_host(
         running = running_runtimes(settings, state, guardian, owner, builtin, projects, store.audit, book, logins)
         runs = await stack.enter_async_context(running)
         runtimes = runs.runtimes
-        supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.running.stop_grace_s, alert=store.events.say)
+        supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.running.stop_grace_s, alert=store.events.warn)
         stack.push_async_callback(supervisor.close)
         departures = Departures(supervisor, store.routes, store.registry.list_ids, state.host)
         servers = mcp_servers_of(store, settings, state, runs, logins)

@@ -36,6 +36,8 @@ class NotedSession:
 
     def ask(self, end: SessionEnd) -> None:
         self.end = self.end or end
+        if not self.is_over:  # who asks sees that it was heard, however long the step under way takes to end
+            self.view = self.view.model_copy(update={"end": self.end})
 
     @property
     def _mark(self) -> OfSession:

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.groups import GroupRole, GroupStep, VerifyProbe
-from toolagent.contracts.sessions import AdoptedCall, SessionEnd, SessionRun, SessionState
+from toolagent.contracts.sessions import AdoptedCall, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import failed
 from toolagent_service import stubs
@@ -106,7 +106,12 @@ class Session(LimitedSession):
 
     async def _launch(self) -> None:
         step = OpenStep(request=self._request, view=self.view)
-        if not await surely(lambda: workflow.execute_local_activity(stubs.open_session, step, **options.session_note("open"))):
+        known = await surely(lambda: workflow.execute_local_activity(stubs.open_session, step, **options.session_note("open")))
+        if isinstance(known, SessionView):
+            self.view, self.end = known, self.end or known.end
+            if known.state is not SessionState.LAUNCHING:
+                return
+        elif not known:
             most = self._request.group.limits.max_sessions
             message = f"{most} sessions of this group live already. Stop one, or come again."
             await self._fail(SessionEnd.REFUSED, ToolError(type=ErrorType.REJECTED, message=message))

@@ -21,17 +21,17 @@ class Residents:
         """The tools of the groups of its sessions."""
         return {tool_id for _, tools in (await self._found()).get(host, ()) for tool_id in tools}
 
+    async def lives_on_host(self, tool_id: str) -> bool:
+        """Whether it is a process, or a container, of ours."""
+        entry = await self._registry.entry(tool_id)
+        return entry is not None and any(source.traits.on_host for source in entry.sources)
+
     async def _found(self) -> Mapping[str, list[tuple[str, Collection[str]]]]:
         found = defaultdict[str, list[tuple[str, Collection[str]]]](list)
         known: dict[str, bool] = {}
         for request, view in await self._sessions.living():
             tools = request.group.all_tool_ids
-            if view.host is not None and any([await self._lives_on_host(tool_id, known) for tool_id in tools]):
+            known |= {tool_id: await self.lives_on_host(tool_id) for tool_id in tools - known.keys()}
+            if view.host is not None and any(known[tool_id] for tool_id in tools):
                 found[view.host].append((view.session_id, tools))
         return found
-
-    async def _lives_on_host(self, tool_id: str, known: dict[str, bool]) -> bool:
-        if tool_id not in known:
-            entry = await self._registry.entry(tool_id)
-            known[tool_id] = entry is not None and any(source.traits.on_host for source in entry.sources)
-        return known[tool_id]

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -46,6 +46,9 @@ _LISTED_AFTER = timedelta(seconds=60)
 _LATELY = timedelta(days=1)
 """A group without a session for so long is not asked for: its probe may be a tool that is asleep, or not set up."""
 
+_LATELY_ON_HOST = timedelta(seconds=2 * _EVERY_S)
+"""The same where the probe is a process of ours: to ask it keeps it up, and what it launched ends with it."""
+
 _LOST_FOR = timedelta(hours=1)
 """So long a provider that cannot list is asked for a launch whose answer was lost, after its session."""
 
@@ -84,9 +87,10 @@ class ProviderSweep:
         events: EventTable,
         workflows: SessionWorkflows,
         listing: Listing,
+        lives_on_host: Callable[[str], Awaitable[bool]],
     ) -> None:
         self._groups, self._sessions, self._calls, self._events = groups, sessions, calls, events
-        self._workflows, self._listing = workflows, listing
+        self._workflows, self._listing, self._lives_on_host = workflows, listing, lives_on_host
         self._launchers: dict[str, Mapping[str, frozenset[str]]] = {}
         """By group: what is listed without a session, and the sessions that may turn out to have launched it."""
 
@@ -109,8 +113,10 @@ class ProviderSweep:
                 # Most sessions have what their first launch answered: nothing is read for them.
                 if view.launched is None or view.launch_call_id != call_id_in(view.session_id, "launch 1"):
                     await self._find_lost(view, probe, known)
-        if (probe.asks is None or probe.lists is not None) and _lately(views, _LATELY):
-            await self._compare(group, probe)
+        if probe.asks is None or probe.lists is not None:
+            within = _LATELY_ON_HOST if await self._lives_on_host(probe.lists or probe.tool_id) else _LATELY
+            if _lately(views, within):
+                await self._compare(group, probe)
 
     async def _views(self, group: ToolGroup) -> Sequence[SessionView]:
         """Those that live, then the newest of the others."""
@@ -233,7 +239,7 @@ class ProviderSweep:
         stop = the_step(group, GroupRole.STOP)
         event_id = f"{group.group_id}:{what}"
         event = Event(event_id=event_id, event_type=EventType.SESSION_ALERT, tool_id=stop.tool_id, at=now(), details=details)
-        await self._events.say(event)
+        await self._events.warn(event)
 
 
 def sweeping_providers(sweep: ProviderSweep) -> AbstractAsyncContextManager[None]:

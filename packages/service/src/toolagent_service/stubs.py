@@ -15,6 +15,7 @@ from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.knowhub import KnowHubSync, SyncRequest
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.routes import ToolControl, ToolRoute
+from toolagent.contracts.sessions import SessionView
 from toolagent_service import step_names
 from toolagent_service.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote, ToolNote, ToolRun
 from toolagent_service.contracts.chats import (
@@ -156,8 +157,15 @@ clear_task = _stub(step_names.CLEAR_TASK, TaskStep, NoneType)
 end_task = _stub(step_names.END_TASK, EndStep, NoneType)
 """Write down how the task ended."""
 
-open_session = _stub(step_names.OPEN_SESSION, OpenStep, bool)
-"""Write down that a session begins; False where there are too many."""
+
+@activity.defn(name=step_names.OPEN_SESSION)
+async def open_session(_step: OpenStep) -> bool | SessionView:
+    """Write down that a session begins; False where there are too many.
+
+    The session as it is where it has begun before: its workflow was reset.
+    """
+    _bodiless()
+
 
 note_session = _stub(step_names.NOTE_SESSION, SessionStep, NoneType)
 """Write down how far a session is."""

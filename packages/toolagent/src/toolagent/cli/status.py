@@ -21,6 +21,7 @@ from toolagent.cli.interrupts import CtrlC
 from toolagent.cli.render import (
     as_json,
     cell,
+    moment,
     show_failure,
     show_json,
     show_note,
@@ -33,12 +34,15 @@ from toolagent.client.http import ServiceError, ToolAgentHttp
 from toolagent.client.http_answers import is_away
 from toolagent.contracts.hosts import HostListing
 from toolagent.contracts.http import Health
+from toolagent.contracts.records import Event
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.contracts.system import SystemStatus
 
 __all__ = ["status"]
 
 _SHORTEST_S = 0.2
+_LONGEST = 200
+"""Of what an alert says; tools and providers may say much. `--json` has all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +187,18 @@ def _parts(seen: _Seen) -> Iterator[RenderableType]:
     if system.under_repair:
         rows = ((cell(one.tool_id, "bold"), one.task_id, one.status.value) for one in system.under_repair)
         yield table_of(("under repair", "task", "state"), rows)
+    if system.alerts:
+        yield table_of(("alert", "of", "what"), map(_alert, system.alerts))
     if seen.running:
         yield table_of_routes(seen.running)
+
+
+def _alert(alert: Event) -> tuple[str, str, str]:
+    details = alert.details if isinstance(alert.details, dict) else {}
+    item = details.get("item")
+    said = (details.get("reason") or details.get("error"), json.dumps(item, ensure_ascii=False) if item is not None else None)
+    of = details.get("session_id") or details.get("group_id") or alert.tool_id
+    return moment(alert.at), str(of), " ".join(" ".join(str(one) for one in said if one).split())[:_LONGEST]
 
 
 def _counts(system: SystemStatus) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import GroupId, ToolId
+from toolagent.contracts.records import Event
 from toolagent.contracts.routes import RunState
 from toolagent.contracts.sessions import SessionId
 from toolagent.contracts.task_specs import TaskSpec
@@ -147,3 +148,5 @@ class SystemStatus(Contract):
     hosts: HostCounts = HostCounts()
     warm: tuple[WarmTool, ...] = ()
     under_repair: tuple[UnderRepair, ...] = ()
+    alerts: tuple[Event, ...] = ()
+    """Of tools, sessions and providers, within a day; the newest twenty, the newest first."""

@@ -130,7 +130,7 @@ async def test_the_log_of_a_repair_has_the_alert_of_its_tool(database: Database)
     for number, tool_id, error in ((2, "word_counter", details["error"]), (1, "word_counter", "earlier"), (3, "other_tool", "other")):
         kind, at = EventType.HEALTH_ALERT, datetime(2026, 11, 21, 12, number, tzinfo=UTC)
         told: dict[str, JsonValue] = {**details, "error": error}
-        await EventTable(database).say(Event(event_id=f"alert-{number}", event_type=kind, tool_id=tool_id, at=at, details=told))
+        await EventTable(database).warn(Event(event_id=f"alert-{number}", event_type=kind, tool_id=tool_id, at=at, details=told))
     assert await _alerts(database, "") == ()  # it runs again
     (note,) = await _alerts(database, "exited with code 3")
     assert note.payload == details

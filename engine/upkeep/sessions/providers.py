@@ -46,8 +46,8 @@ _LISTED_AFTER = timedelta(seconds=60)
 _LATELY = timedelta(days=1)
 """A group without a session for so long is not asked for: its probe may be a tool that is asleep, or not set up."""
 
-_LATELY_ON_HOST = timedelta(seconds=2 * _EVERY_S)
-"""The same where the probe is a process of ours: to ask it keeps it up, and what it launched ends with it."""
+_LATELY_KEPT_UP = timedelta(seconds=2 * _EVERY_S)
+"""The same where to ask keeps a process of ours up and nothing is paid for: what that launched ends with it."""
 
 _LOST_FOR = timedelta(hours=1)
 """So long a provider that cannot list is asked for a launch whose answer was lost, after its session."""
@@ -87,10 +87,10 @@ class ProviderSweep:
         events: EventTable,
         workflows: SessionWorkflows,
         listing: Listing,
-        lives_on_host: Callable[[str], Awaitable[bool]],
+        is_kept_up: Callable[[str], Awaitable[bool]],
     ) -> None:
         self._groups, self._sessions, self._calls, self._events = groups, sessions, calls, events
-        self._workflows, self._listing, self._lives_on_host = workflows, listing, lives_on_host
+        self._workflows, self._listing, self._is_kept_up = workflows, listing, is_kept_up
         self._launchers: dict[str, Mapping[str, frozenset[str]]] = {}
         """By group: what is listed without a session, and the sessions that may turn out to have launched it."""
 
@@ -114,8 +114,9 @@ class ProviderSweep:
                 if view.launched is None or view.launch_call_id != call_id_in(view.session_id, "launch 1"):
                     await self._find_lost(view, probe, known)
         if probe.asks is None or probe.lists is not None:
-            within = _LATELY_ON_HOST if await self._lives_on_host(probe.lists or probe.tool_id) else _LATELY
-            if _lately(views, within):
+            is_free = group.limits.usd_per_hour == 0
+            is_short = is_free and await self._is_kept_up(probe.lists or probe.tool_id)
+            if _lately(views, _LATELY_KEPT_UP if is_short else _LATELY):
                 await self._compare(group, probe)
 
     async def _views(self, group: ToolGroup) -> Sequence[SessionView]:

@@ -55,7 +55,11 @@ class SessionAccounts:
                 event_type=EventType.SESSION_ALERT,
                 tool_id=stop.tool_id if stop else "",
                 at=now(),
-                details={"session_id": step.view.session_id, "group_id": step.view.group_id, "reason": shown_text(step.alert, LONGEST_ALERT)},
+                details={
+                    "session_id": step.view.session_id,
+                    "group_id": step.view.group_id,
+                    "reason": shown_text(step.alert, LONGEST_ALERT),
+                },
             )
             await self._events.warn(event)
 

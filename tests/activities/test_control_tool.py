@@ -118,7 +118,10 @@ async def test_what_stops_a_living_session_is_not_removed(host: Host, database: 
     await sessions.open(OpenSession(session_id=view.session_id, group=group), view, None)
     with pytest.raises(ApplicationError) as refusal:
         await host.obey(ControlAction.DESTROY)
-    assert (refusal.value.type, "GET /groups/servers/sessions/session-12345678" in refusal.value.message) == (ErrorType.PERMISSION_DENIED.value, True)
+    assert (refusal.value.type, "GET /groups/servers/sessions/session-12345678" in refusal.value.message) == (
+        ErrorType.PERMISSION_DENIED.value,
+        True,
+    )
     await sessions.note(view.model_copy(update={"state": SessionState.STOPPED, "ended_at": _AT}))
     assert (await host.obey(ControlAction.DESTROY)).state is RunState.STOPPED
 

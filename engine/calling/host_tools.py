@@ -88,6 +88,11 @@ class HostTools:
             raise OrderRefused(ErrorType.PERMISSION_DENIED, f"Tool {tool_id!r} is part of the engine and cannot be removed.")
         # Where a host has the order already, the tool is out of the registry.
         for request, view in await self._sessions.living() if entry is not None else ():
-            if tool_id in request.group.all_tool_ids:
-                message = f"Tool {tool_id!r} may be needed to stop session {view.session_id} of group {view.group_id!r}. Stop that first."
+            if tool_id in request.group.needed_tool_ids:
+                where = f"/groups/{view.group_id}/sessions/{view.session_id}"
+                message = (
+                    f"Tool {tool_id!r} may be needed to stop session {view.session_id} of group {view.group_id!r}. Stop that first: "
+                    f"POST {where}/stop. If it stays `stopping`, GET {where} says why in `error`: mend the tool of the stop, "
+                    "or end at the provider what `launched` names."
+                )
                 raise OrderRefused(ErrorType.PERMISSION_DENIED, message)

@@ -5,13 +5,14 @@ import hashlib
 from pydantic import JsonValue
 
 from engine.store.clock import now
-from engine.store.events import EventTable
+from engine.store.events import LONGEST_ALERT, EventTable
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.groups import GroupRole, ToolGroup
 from toolagent.contracts.records import Event, EventType
 from toolagent.contracts.sessions import SessionView
+from toolagent_service.agents.coding_log import shown_text
 from toolagent_service.contracts.sessions import OpenStep, SessionStep
 from toolagent_service.groups.sessions import launched_by
 
@@ -54,7 +55,11 @@ class SessionAccounts:
                 event_type=EventType.SESSION_ALERT,
                 tool_id=stop.tool_id if stop else "",
                 at=now(),
-                details={"session_id": step.view.session_id, "group_id": step.view.group_id, "reason": step.alert},
+                details={
+                    "session_id": step.view.session_id,
+                    "group_id": step.view.group_id,
+                    "reason": shown_text(step.alert, LONGEST_ALERT),
+                },
             )
             await self._events.warn(event)
 

@@ -14,6 +14,9 @@ from toolagent.contracts.records import Event, EventType
 
 _ALERTS = (EventType.HEALTH_ALERT.value, EventType.SESSION_ALERT.value)
 
+LONGEST_ALERT = 1_000
+"""Characters of why there is an alert: a provider may say anything, and the log and the status show it."""
+
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 

@@ -178,6 +178,7 @@ events = Table(
     Column("at", _TIME, nullable=False),
     Column("details", Text),
     Index("ix_events_call_id", "call_id"),
+    Index("ix_events_type_at", "event_type", "at"),
 )
 
 files = Table(

@@ -23,7 +23,7 @@ from engine.store.sessions import SessionTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.groups import ToolGroup, VerifyProbe
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
@@ -106,14 +106,22 @@ async def test_what_is_part_of_the_engine_is_not_removed(host: Host) -> None:
     assert "echo" in await host.registry.list_ids()
 
 
-async def test_what_stops_a_living_session_is_not_removed(host: Host, database: Database) -> None:
-    group = ToolGroup(group_id="servers", name="Servers", tool_ids=("t",))
+@pytest.mark.parametrize(
+    "parts",
+    [{"tool_ids": ("t",)}, {"verify": VerifyProbe(tool_id="t")}, {"verify": VerifyProbe(tool_id="other", lists="t")}],
+    ids=["step", "verify", "lists"],
+)
+async def test_what_stops_a_living_session_is_not_removed(host: Host, database: Database, parts: dict[str, object]) -> None:
+    group = ToolGroup.model_validate({"group_id": "servers", "name": "Servers", **parts})
     view = SessionView(session_id="session-12345678", group_id="servers", state=SessionState.READY, opened_at=_AT)
     sessions = SessionTable(database)
     await sessions.open(OpenSession(session_id=view.session_id, group=group), view, None)
     with pytest.raises(ApplicationError) as refusal:
         await host.obey(ControlAction.DESTROY)
-    assert (refusal.value.type, "session-12345678" in refusal.value.message) == (ErrorType.PERMISSION_DENIED.value, True)
+    assert (refusal.value.type, "GET /groups/servers/sessions/session-12345678" in refusal.value.message) == (
+        ErrorType.PERMISSION_DENIED.value,
+        True,
+    )
     await sessions.note(view.model_copy(update={"state": SessionState.STOPPED, "ended_at": _AT}))
     assert (await host.obey(ControlAction.DESTROY)).state is RunState.STOPPED
 

@@ -11,6 +11,7 @@ EQUALS = {
     "activities": "an activity each",
     "api/routes": "a resource each",
     "engine/store": "a table each",
+    "engine/store/migrations/versions": "a revision each",
     f"{PACKAGE}/cli": "a command each",
     f"{PACKAGE}/client": "others import them by these names",
     f"{PACKAGE}/contracts": "a contract each",

@@ -10,15 +10,19 @@ from pydantic import JsonValue
 
 from engine.store.calls import CallTable
 from engine.store.database import Database
-from engine.store.events import EventTable
+from engine.store.events import LONGEST_ALERT, EventTable
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
+from engine.upkeep.hosts.residents import Residents
 from engine.upkeep.sessions.providers import ProviderSweep
+from tests.parts import tool_registry
 from tests.workflows.session_paths import group_of
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.groups import ToolGroup, VerifyProbe
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import CallRecord, Event
 from toolagent.contracts.sessions import AdoptedCall, OpenSession, SessionEnd, SessionState, SessionView
+from toolagent.contracts.sources import LocalSource, ScriptLanguage, ScriptSource, ToolSource
 from toolagent.core.calls.results import failed, succeeded
 from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.roles import session_for
@@ -27,6 +31,7 @@ from toolagent_service.groups.sessions import launch_ids
 _LONG_AGO = datetime(2026, 3, 26, tzinfo=UTC)
 _EARLIER = datetime.now(UTC) - timedelta(hours=1)
 _SESSION = "session-12345678"
+_KEY = "sk-0123456789abcdefghij"
 _FIRST, _LATE = "call-of-the-first-launch", "call-of-the-late-launch"
 _UNAUTHORIZED, _UNPAID, _BUSY, _BROKEN = (
     ToolError(type=kind, message=f"The provider answers {status}.", details={"status_code": status})
@@ -44,7 +49,6 @@ class Provider:
     """Says what it runs, as `answer` has it. `lives` are the workflows of sessions that somebody had begin."""
 
     answer: JsonValue | ToolError = None
-    is_on_host: bool = False
     asked: list[ToolCall] = field(default_factory=list[ToolCall])
     lives: list[SessionLife] = field(default_factory=list[SessionLife])
 
@@ -55,9 +59,6 @@ class Provider:
         if isinstance(self.answer, ToolError):
             return failed("call-listed01", call.tool_id, self.answer, _LONG_AGO)
         return succeeded("call-listed01", call.tool_id, self.answer, _LONG_AGO, execution_time=0.0, metadata={})
-
-    async def lives_on_host(self, _tool_id: str) -> bool:
-        return self.is_on_host
 
     async def is_under_way(self, group_id: str, session_id: str) -> bool:
         return any((life.request.group.group_id, life.request.session_id) == (group_id, session_id) for life in self.lives)
@@ -120,7 +121,8 @@ async def stage(database: Database) -> Stage:
     groups, sessions, calls, events = GroupTable(database), SessionTable(database), CallTable(database), EventTable(database)
     await groups.replace([group_of()])
     provider = Provider()
-    sweep = ProviderSweep(groups, sessions, calls, events, provider, provider.listed, provider.lives_on_host)
+    residents = Residents(sessions, tool_registry(database))
+    sweep = ProviderSweep(groups, sessions, calls, events, provider, provider.listed, residents.is_kept_up)
     return Stage(provider, sweep, sessions, calls, events)
 
 
@@ -131,11 +133,23 @@ async def test_a_group_that_had_no_session_lately_is_not_asked_for(stage: Stage)
     assert not stage.provider.asked
 
 
-async def test_a_probe_that_is_a_process_of_ours_is_not_kept_up_by_what_ended_long_ago(stage: Stage) -> None:
-    stage.provider.is_on_host = True
+@pytest.mark.parametrize(
+    ("source", "usd_per_hour", "is_asked"),
+    [
+        (LocalSource(host_dir="x"), 0.0, False),
+        (LocalSource(host_dir="x"), 2.5, True),
+        (ScriptSource(script_path="x.py", language=ScriptLanguage.PYTHON), 0.0, True),
+    ],
+    ids=["process", "process-that-bills", "script"],
+)
+async def test_only_a_process_of_ours_that_costs_nothing_is_not_kept_up_by_what_ended_long_ago(
+    stage: Stage, database: Database, source: ToolSource, usd_per_hour: float, *, is_asked: bool
+) -> None:
+    await tool_registry(database).register(ToolManifest(tool_id="list", name="L"), (source,))
+    await GroupTable(database).replace([group_of(usd_per_hour=usd_per_hour)])
     await stage.session(SessionState.STOPPED, _EARLIER)
-    assert not await stage.compared(_running(_FIRST))
-    assert not stage.provider.asked
+    await stage.compared(_running())
+    assert bool(stage.provider.asked) is is_asked
 
 
 async def test_what_a_living_session_has_is_left_alone(stage: Stage) -> None:
@@ -329,6 +343,19 @@ async def test_what_others_launched_is_told_once_and_never_stopped(stage: Stage)
     assert len(told) == 5
     assert {"server_id": "1"} in [event.details["item"] for event in told if isinstance(event.details, dict)]
     assert not stage.provider.lives
+
+
+async def test_an_alert_shows_nothing_of_what_a_provider_says_but_what_a_person_has_to_know(stage: Stage) -> None:
+    await stage.session(SessionState.STOPPED, _EARLIER)
+    (told,) = await stage.compared({"servers": [{"id": "4", "note": _KEY}]})
+    assert isinstance(told.details, dict)
+    assert isinstance(told.details["item"], dict)
+    assert (told.details["item"]["fields"], {*told.details["item"]}) == (["id", "note"], {"hash", "fields"})
+    wrong = ToolError(type=ErrorType.EXECUTION_ERROR, message=f"The key {_KEY} is wrong. {'x' * 5_000}")
+    unlisted = (await stage.compared(wrong))[-1].details
+    assert isinstance(unlisted, dict)
+    assert "not known what the provider runs" in str(unlisted["reason"])
+    assert (_KEY in str(unlisted), len(str(unlisted["reason"]))) == (False, LONGEST_ALERT)
 
 
 @pytest.mark.parametrize(

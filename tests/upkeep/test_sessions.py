@@ -18,6 +18,7 @@ from tests.workflows.session_paths import group_of
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
 from toolagent.contracts.sources import LocalSource
+from toolagent.core.schemas import MASK
 from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep
 
 _AT = datetime(2026, 3, 26, tzinfo=UTC)
@@ -102,8 +103,11 @@ async def test_each_alert_of_a_session_is_told_once(database: Database) -> None:
     events = EventTable(database)
     accounts = SessionAccounts(GroupTable(database), await _opened(database, "session-00000001"), events, ToolTable(database))
     with capture_logs() as logged:
-        for alert in ("asked 3 times", "asked 3 times", "asked 6 times"):
+        for alert in ("asked 3 times", "asked 3 times", "asked 6 times with sk-0123456789abcdefghij"):
             await accounts.note(SessionStep(group=group_of(), view=_view("session-00000001"), alert=alert))
     said = await events.of_tool("stop")
     assert [line["details"] for line in logged] == [event.details for event in said]
-    assert [event.details["reason"] for event in said if isinstance(event.details, dict)] == ["asked 3 times", "asked 6 times"]
+    assert [event.details["reason"] for event in said if isinstance(event.details, dict)] == [
+        "asked 3 times",
+        f"asked 6 times with {MASK}",
+    ]

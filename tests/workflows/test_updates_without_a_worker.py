@@ -19,6 +19,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sessions import SessionRun
 
 _BOUND_S = 60
+_SOON_S = 5
 _LOOKS = 3
 """More than end the waiting where none of them is answered."""
 
@@ -107,4 +108,7 @@ async def test_a_session_that_no_worker_has_says_so(temporal: Client, monkeypatc
             await sessions.open(session_of(group_of(), session_id).request)
         with pytest.raises(SessionUnreachableError):
             await sessions.run("servers", session_id, SessionRun(key="one"))
+        with pytest.raises(SessionUnreachableError):
+            async with asyncio.timeout(_SOON_S):
+                await sessions.view("servers", session_id)
     await temporal.get_workflow_handle(names.session_workflow("servers", session_id)).terminate()

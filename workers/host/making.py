@@ -102,8 +102,8 @@ async def running_making(
         await stack.enter_async_context(sweeping_tasks(sweep))
         workflows = SessionWorkflows(client)
         await stack.enter_async_context(sweeping_sessions(SessionSweep(store.sessions, workflows)))
-        on_host = store.residents.lives_on_host
-        providers = ProviderSweep(store.groups, store.sessions, store.calls, store.events, workflows, workflows.listed, on_host)
+        is_kept_up = store.residents.is_kept_up
+        providers = ProviderSweep(store.groups, store.sessions, store.calls, store.events, workflows, workflows.listed, is_kept_up)
         await stack.enter_async_context(sweeping_providers(providers))
         index = SimpleIndex(addresses_from(tooling.indexes))
         stack.push_async_callback(index.aclose)

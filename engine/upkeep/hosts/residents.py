@@ -26,6 +26,11 @@ class Residents:
         entry = await self._registry.entry(tool_id)
         return entry is not None and any(source.traits.on_host for source in entry.sources)
 
+    async def is_kept_up(self, tool_id: str) -> bool:
+        """Whether to call it keeps a process, or a container, of ours up."""
+        entry = await self._registry.entry(tool_id)
+        return entry is not None and any(source.traits.on_host and source.traits.stays_up for source in entry.sources)
+
     async def _found(self) -> Mapping[str, list[tuple[str, Collection[str]]]]:
         found = defaultdict[str, list[tuple[str, Collection[str]]]](list)
         known: dict[str, bool] = {}

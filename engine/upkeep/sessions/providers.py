@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from engine.store.calls import CallTable
 from engine.store.clock import now
-from engine.store.events import EventTable
+from engine.store.events import LONGEST_ALERT, EventTable
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
 from engine.upkeep.rounds import repeated
@@ -22,12 +22,15 @@ from toolagent.contracts.calls import Caller, ToolCall, ToolResult
 from toolagent.contracts.groups import GroupRole, ToolGroup, VerifyProbe
 from toolagent.contracts.records import CallRecord, Event, EventType
 from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, SessionEnd, SessionState, SessionView
+from toolagent.core.calls.masking import masked_params, masked_text
 from toolagent.core.catalog.lifecycles import lifecycle_fault
+from toolagent_service.agents.coding_log import shown_text
 from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.roles import session_for
 from toolagent_service.groups.sessions import (
     call_id_in,
     identity_of,
+    is_stoppable,
     items_of,
     launch_ids,
     launched_by,
@@ -46,8 +49,8 @@ _LISTED_AFTER = timedelta(seconds=60)
 _LATELY = timedelta(days=1)
 """A group without a session for so long is not asked for: its probe may be a tool that is asleep, or not set up."""
 
-_LATELY_ON_HOST = timedelta(seconds=2 * _EVERY_S)
-"""The same where the probe is a process of ours: to ask it keeps it up, and what it launched ends with it."""
+_LATELY_KEPT_UP = timedelta(seconds=2 * _EVERY_S)
+"""The same where to ask keeps a process of ours up and nothing is paid for: what that launched ends with it."""
 
 _LOST_FOR = timedelta(hours=1)
 """So long a provider that cannot list is asked for a launch whose answer was lost, after its session."""
@@ -87,10 +90,10 @@ class ProviderSweep:
         events: EventTable,
         workflows: SessionWorkflows,
         listing: Listing,
-        lives_on_host: Callable[[str], Awaitable[bool]],
+        is_kept_up: Callable[[str], Awaitable[bool]],
     ) -> None:
         self._groups, self._sessions, self._calls, self._events = groups, sessions, calls, events
-        self._workflows, self._listing, self._lives_on_host = workflows, listing, lives_on_host
+        self._workflows, self._listing, self._is_kept_up = workflows, listing, is_kept_up
         self._launchers: dict[str, Mapping[str, frozenset[str]]] = {}
         """By group: what is listed without a session, and the sessions that may turn out to have launched it."""
 
@@ -114,8 +117,9 @@ class ProviderSweep:
                 if view.launched is None or view.launch_call_id != call_id_in(view.session_id, "launch 1"):
                     await self._find_lost(view, probe, known)
         if probe.asks is None or probe.lists is not None:
-            within = _LATELY_ON_HOST if await self._lives_on_host(probe.lists or probe.tool_id) else _LATELY
-            if _lately(views, within):
+            is_free = group.limits.usd_per_hour == 0
+            is_short = is_free and await self._is_kept_up(probe.lists or probe.tool_id)
+            if _lately(views, _LATELY_KEPT_UP if is_short else _LATELY):
                 await self._compare(group, probe)
 
     async def _views(self, group: ToolGroup) -> Sequence[SessionView]:
@@ -204,7 +208,7 @@ class ProviderSweep:
             if _is_owned(known, call_id, asked_at):
                 return
         reason = f"The provider still runs what was stopped {_STOPS} times."
-        await self._tell(group, f"stays:{call_id}", reason, identity_of(group, item))
+        await self._tell(group, f"stays:{call_id}", reason, _named(group, item))
 
     async def _begin(self, owner: OpenSession, before: SessionView, session_id: str, call_id: str, item: JsonValue) -> None:
         at, group = now(), owner.group
@@ -228,14 +232,15 @@ class ProviderSweep:
         await self._sessions.open(request, view, None)
         await self._workflows.go_on(SessionLife(request=request, view=view, end=SessionEnd.UNOWNED))
         reason = f"The provider runs what session {before.session_id} launched and has no more; session {session_id} stops it."
-        await self._tell(group, f"unowned:{session_id}", reason, identity_of(group, item))
+        await self._tell(group, f"unowned:{session_id}", reason, _named(group, item))
 
     async def _tell_foreign(self, group: ToolGroup, item: JsonValue) -> None:
-        identity = identity_of(group, item)
-        await self._tell(group, f"foreign:{_hash(identity)}", "The provider runs what no session launched; it is left alone.", identity)
+        what = f"foreign:{_hash(identity_of(group, item))}"
+        await self._tell(group, what, "The provider runs what no session launched; it is left alone.", _named(group, item))
 
     async def _tell(self, group: ToolGroup, what: str, reason: str, item: JsonValue = None) -> None:
-        details: dict[str, JsonValue] = {"group_id": group.group_id, "reason": reason, **({"item": item} if item is not None else {})}
+        told = shown_text(reason, LONGEST_ALERT)
+        details: dict[str, JsonValue] = {"group_id": group.group_id, "reason": told, **({"item": item} if item is not None else {})}
         stop = the_step(group, GroupRole.STOP)
         event_id = f"{group.group_id}:{what}"
         event = Event(event_id=event_id, event_type=EventType.SESSION_ALERT, tool_id=stop.tool_id, at=now(), details=details)
@@ -268,6 +273,15 @@ def _session_in(record: CallRecord) -> str | None:
     """Of a launch that its session made as its own call: the name of its workflow ends so."""
     last = record.workflow_id.rpartition("/")[2]
     return last if re.fullmatch(SESSION_ID_PATTERN, last) else None
+
+
+def _named(group: ToolGroup, item: JsonValue) -> JsonValue:
+    """By what it would be stopped. Of what does not have that only so much that a person finds it: it may hold keys."""
+    identity = identity_of(group, item)
+    if isinstance(identity, dict) and the_step(group, GroupRole.STOP).bindings and is_stoppable(group, item):
+        return masked_params({}, identity)
+    fields = masked_params({}, dict.fromkeys(item)) if isinstance(item, dict) else {}
+    return {"hash": _hash(item), "fields": [masked_text(name) for name in fields]}
 
 
 def _hash(identity: JsonValue) -> str:

@@ -25,7 +25,8 @@ __all__ = ["Sessions"]
 T = TypeVar("T", bound=Contract)
 Asked: TypeAlias = Callable[[], Awaitable[bool]]
 
-_RPC_TIMEOUT = timedelta(seconds=10)
+_LOOK = timedelta(seconds=2)
+"""So long a worker may take to say how a session is; without one the server would let a query wait on."""
 _ASKED, _DRAINS_S = 40, 0.1
 """How often a session is asked while it goes on as a new run of its workflow, and the pause between."""
 _RENEWED_S = 1.0
@@ -75,7 +76,7 @@ class Sessions:
     async def view(self, group_id: str, session_id: str) -> SessionView | None:
         """The session as it is; None when Temporal does not know it."""
         with _reached(), if_known():
-            return await self._handle(group_id, session_id).query(names.SESSION, result_type=SessionView, rpc_timeout=_RPC_TIMEOUT)
+            return await self._handle(group_id, session_id).query(names.SESSION, result_type=SessionView, rpc_timeout=_LOOK)
         return None
 
     async def _renewed(self, request: OpenSession, is_gone: Asked | None) -> None:

@@ -95,6 +95,12 @@ class ToolGroup(Contract):
         """Also those that only a step names."""
         return frozenset((*self.tool_ids, *(step.tool_id for step in self.steps)))
 
+    @property
+    def needed_tool_ids(self) -> frozenset[str]:
+        """What a session needs until it has ended: also those that say what the provider runs."""
+        probe = (self.verify.tool_id, self.verify.lists or self.verify.tool_id) if self.verify is not None else ()
+        return self.all_tool_ids.union(probe)
+
     def step(self, role: GroupRole) -> GroupStep | None:
         """The first with this role."""
         return next((step for step in self.steps if step.role is role), None)

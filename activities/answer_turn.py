@@ -10,10 +10,7 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent_service import step_names
 from toolagent_service.agents.loop import is_answer
 from toolagent_service.agents.service import SERVICE
-from toolagent_service.contracts.chats import AnswerAsk, AnswerNote
-
-_PATIENCE_S = 2.0
-"""What writing the answer down may take, before it is left to the workflow, which has more."""
+from toolagent_service.contracts.chats import WRITING_DOWN_S, AnswerAsk, AnswerNote
 
 
 class AnswerTurn:
@@ -28,7 +25,7 @@ class AnswerTurn:
         if not is_answer(SERVICE, note):
             return AnswerNote(note=note)
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(WRITING_DOWN_S):
                 return AnswerNote(note=note, reply=await self._conversations.end(step.ended, turn))
         except (StoreUnavailableError, TimeoutError):
             return AnswerNote(note=note)

@@ -104,14 +104,14 @@ def _middleware(dependencies: Dependencies, large: Mapping[str, int]) -> list[Mi
 
 def _add_pages(app: FastAPI) -> None:
     """Serve `/docs`, drawn by Swagger UI, from `/openapi.json`."""
-    making, made = asyncio.Lock(), list[bytes]()
+    making: asyncio.Task[bytes] | None = None
 
     async def document(_request: Request) -> Response:
-        # It takes most of a second to make. Whoever calls a tool meanwhile does not wait for it.
-        async with making:
-            if not made:
-                made.append(await asyncio.to_thread(lambda: to_json(app.openapi())))
-        return Response(made[0], media_type="application/json")
+        nonlocal making
+        # It takes most of a second to make. Whoever calls a tool meanwhile does not wait for it, and it outlives whoever asked first.
+        if making is None or (making.done() and (making.cancelled() or making.exception())):
+            making = asyncio.create_task(asyncio.to_thread(lambda: to_json(app.openapi())))
+        return Response(await asyncio.shield(making), media_type="application/json")
 
     async def page(_request: Request) -> Response:
         html: HTMLResponse = get_swagger_ui_html(

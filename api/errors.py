@@ -251,10 +251,11 @@ def _fields_of_body(request: Request) -> tuple[str, ...]:
 
 
 def _hint(error: ErrorDetails, known: Sequence[str]) -> str:
-    """For a field of the body that there is not."""
-    if error["type"] != "extra_forbidden" or len(error["loc"]) != 2 or not known:
+    """For a field that there is not at the top of the body."""
+    place, *path = error["loc"]
+    if error["type"] != "extra_forbidden" or place != "body" or len(path) != 1 or not known:
         return ""
-    near = nearest(str(error["loc"][1])[:_MAX_LISTED], known, 1)
+    near = nearest(str(path[0])[:_MAX_LISTED], known, 1)
     return f" Did you mean {near[0]}?" if near else f" There are: {', '.join(known)}."
 
 

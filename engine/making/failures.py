@@ -15,6 +15,10 @@ class LockFailed(BuildFailed):
     """There is no lock, or no package; `told` is the end of what the installer wrote."""
 
 
+class HostUnready(LockFailed):
+    """How this host is set up is why: only its operator can mend it."""
+
+
 class NotWanted(ValueError):
     """What the project depends on cannot be had here; the message says why."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from engine.disk.leftovers import discard
-from engine.making.failures import LockFailed
+from engine.making.failures import HostUnready, LockFailed
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.python_sources.wanted import Wanted
 from engine.making.repositories.packaging import open_to_all
@@ -64,7 +64,7 @@ class PackageServers:
         except NotPackedError as error:
             raise McpServerRefusedError("args", f"What it depends on cannot be kept: {error}") from error
         except OSError as error:
-            raise McpServerNotStartedError(f"What it depends on cannot be written down: {error.strerror}.") from error
+            raise McpServerNotStartedError(f"What it depends on cannot be kept here: {error.strerror}.") from error
         finally:
             await asyncio.shield(asyncio.to_thread(discard, work))
         return McpSource(tool_name="-", content=content, command=(program, *command.arguments))
@@ -121,11 +121,11 @@ def _python_program(environment: Environment, name: str) -> str:
 
 
 def _npm_program(environment: Environment, package: str) -> str:
-    """As npx chooses it: the only one, or that which is called as the package. Raises McpServerRefusedError."""
+    """As npx chooses it: the only one, or that which is called as the package. Raises McpServerRefusedError; OSError of our disk."""
     modules = environment.modules
     try:
         about: object = json.loads(((modules or Path()) / package / _MANIFEST).read_text()[:_MANIFEST_BYTES])
-    except (OSError, ValueError, RecursionError) as error:
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError) as error:
         raise McpServerRefusedError("args", f"The package {package} cannot be read: {type(error).__name__}.") from error
     said = cast("dict[str, object]", about).get("bin") if isinstance(about, dict) else None
     last = package.rpartition("/")[2]
@@ -138,11 +138,13 @@ def _npm_program(environment: Environment, package: str) -> str:
     raise McpServerRefusedError("args", f"The package {package} does not say which of its programs is the server. {told}")
 
 
-def _failed(failure: BaseException, message: str, told: str) -> McpServerRefusedError | McpServerNotStartedError:
+def _failed(failure: LockFailed | ScriptFailure, message: str, told: str) -> McpServerRefusedError | McpServerNotStartedError:
+    """A caller mends what is wrong with a package. Our disk (an OSError), our time (a TimeoutError is one) and our settings are not."""
     last = [line.strip().removeprefix("cause: ") for line in told.splitlines() if line.strip()][-1:]
     said = " ".join((message, *(f"It said last: {line}" for line in last if line not in message)))[: 2 * _TOLD]
     is_late = isinstance(failure, ScriptFailure) and failure.kind is ScriptErrorKind.TIMEOUT
-    return McpServerNotStartedError(said) if is_late or is_outage(failure) else McpServerRefusedError("args", said)
+    is_ours = is_late or isinstance(failure, HostUnready) or isinstance(failure.__cause__, OSError) or is_outage(failure)
+    return McpServerNotStartedError(said) if is_ours else McpServerRefusedError("args", said)
 
 
 def _quiet(_: str) -> None:

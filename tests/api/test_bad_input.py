@@ -2,17 +2,20 @@
 
 import json
 from collections.abc import AsyncIterator
+from typing import Annotated
 
+import httpx
 import pytest
+from fastapi import FastAPI, Query
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue
 
-from api.errors import Refusal
+from api.errors import Refusal, handle_errors
 from api.ports import Limits
 from api.reading.strict_json import parse_json
 from api.security import BODY_SLACK, DRAINED
-from tests.api.conftest import LIMITS, House, browse, with_doors
+from tests.api.conftest import BASE_URL, LIMITS, House, browse, with_doors
 
 JSON = {"Content-Type": "application/json"}
 MAX_BODY = LIMITS.max_params_bytes + BODY_SLACK
@@ -261,6 +264,29 @@ def test_json_is_read_as_pythons_reader_does_or_refused(value: JsonValue) -> Non
         assert "NaN" in body or "Infinity" in body or "\\ud" in body
     else:
         assert found == value
+
+
+class Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    limit: int = 1
+
+
+class Said(BaseModel):
+    limits: int
+
+
+async def test_fields_of_the_body_are_no_hint_for_what_is_asked_in_the_address() -> None:
+    app = FastAPI()
+    handle_errors(app)
+
+    async def route(asked: Annotated[Asked, Query()], said: Said) -> int:
+        return asked.limit + said.limits
+
+    app.add_api_route("/x", route, methods=["POST"])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE_URL) as http:
+        answer = await http.post("/x", params={"limitz": 1}, json={"limits": 1})
+    assert answer.json()["errors"] == [{"field": "limitz", "message": "There is no such field."}]
 
 
 async def test_a_caller_over_http_cannot_listen(stocked: House) -> None:

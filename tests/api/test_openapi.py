@@ -1,5 +1,6 @@
 """The OpenAPI document, compared whole."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from toolagent.contracts.http import Problem
 
 SNAPSHOT = Path(__file__).parent / "openapi.json"
 _REQUEST = ("parameters", "requestBody")
+_PATIENCE_S = 30
 
 
 def operations(document: dict[str, dict[str, dict[str, dict[str, object]]]]) -> set[tuple[str, str]]:
@@ -111,6 +113,24 @@ async def test_the_document_is_served_and_made_once_beside_the_event_loop(house:
     assert first == second == json.loads(SNAPSHOT.read_text())
     assert len(makers) == 1
     assert makers != [threading.get_ident()]
+
+
+async def test_whoever_asks_first_and_goes_takes_nothing_from_who_asks_next(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end, makers = threading.Event(), threading.Event(), list[int]()
+
+    def slow(_: Documented) -> dict[str, object]:
+        makers.append(threading.get_ident())
+        begun.set()
+        may_end.wait(_PATIENCE_S)
+        return {"made": len(makers)}
+
+    monkeypatch.setattr(Documented, "openapi", slow)
+    first = asyncio.create_task(house.http.get("/openapi.json"))
+    await asyncio.to_thread(begun.wait, _PATIENCE_S)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    may_end.set()
+    assert ((await house.http.get("/openapi.json")).json(), len(makers)) == ({"made": 1}, 1)
 
 
 def test_every_route_is_in_the_document() -> None:

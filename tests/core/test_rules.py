@@ -136,9 +136,22 @@ def test_defaults_are_filled_in_where_nothing_was_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("types", "filled"), [({"type": "string"}, {}), ({"type": ["string", "null"]}, {"author": None}), ({}, {"author": None})]
+    ("types", "filled"),
+    [
+        ({"type": "string"}, {}),
+        ({"type": ["string", "null"]}, {"author": None}),
+        ({"type": ["string", "null"], "enum": ["a"]}, {}),
+        ({}, {"author": None}),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, {}),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, {"author": None}),
+        ({"oneOf": [{"const": "a"}, {"enum": ["b", "c"]}, False]}, {}),
+        ({"oneOf": [{"const": "a"}, {"const": None}]}, {"author": None}),
+        ({"enum": ["a", "b"]}, {}),
+        ({"enum": ["a", None]}, {"author": None}),
+        ({"anyOf": [{"description": "anything"}, {"type": "string"}]}, {"author": None}),
+    ],
 )
-def test_a_null_that_its_own_type_does_not_allow_is_no_default(types: JsonSchema, filled: dict[str, JsonValue]) -> None:
+def test_a_null_that_its_own_schema_does_not_allow_is_no_default(types: JsonSchema, filled: dict[str, JsonValue]) -> None:
     assert with_defaults({"properties": {"author": {**types, "default": None}}}, {}) == filled
 
 

@@ -37,6 +37,12 @@ STEP = BuildStep(
 )
 AWAY = "error: Failed to fetch: https://x.test/simple/six/\n  cause: error sending request for url (https://x.test/simple/six/)"
 BUSY = "error: Failed to fetch: https://x.test/six/\n  cause: HTTP status server error (503 Service Unavailable) for url"
+NPM_AWAY = "npm error code ECONNREFUSED\nnpm error syscall connect\nnpm error FetchError: request to https://x.test/six failed"
+NPM_FULL = (
+    "npm error code ENOSPC\nnpm error syscall write\nnpm error nospc There appears to be insufficient space on your system to finish."
+)
+NPM_UNKNOWN = "npm error code E404\nnpm error 404 Not Found - GET https://x.test/six-of-one - Not found"
+NOT_NPM = "Error: connect ECONNREFUSED 127.0.0.1:5432\n{ code: 'ECONNREFUSED' }\nnpm error code ELIFECYCLE"
 UNKNOWN = "error: Because six-of-one was not found in the package registry, your requirements are unsatisfiable."
 
 
@@ -63,6 +69,12 @@ def of_engine(failure: EngineFailure) -> Exception:
         (ScriptFailure(ScriptErrorKind.DEPENDENCY, "It could not be installed.", told=UNKNOWN), False),
         (caused(BuildFailed("It cannot be locked."), LockFailed("It cannot be locked.", BUSY)), True),
         (LockFailed("It cannot be locked.", UNKNOWN), False),
+        (LockFailed("It cannot be locked.", "error: failed to write: No space left on device (os error 28)"), True),
+        (LockFailed("It cannot be locked.", NPM_AWAY), True),
+        (LockFailed("It cannot be locked.", NPM_AWAY.replace("ECONNREFUSED", "E503")), True),
+        (LockFailed("It cannot be locked.", NPM_FULL.replace("npm error", "npm ERR!")), True),
+        (LockFailed("It cannot be locked.", NPM_UNKNOWN), False),
+        (LockFailed("It cannot be built.", NOT_NPM), False),
         (caused(LockFailed("It cannot be locked."), IndexesUnknown("uv does not say it.")), True),
     ],
 )

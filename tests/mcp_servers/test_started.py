@@ -1,5 +1,6 @@
 """Servers that are started here: what they list, and those that do not come up; packages of the indexes."""
 
+import shutil
 from collections.abc import Generator
 from pathlib import Path
 
@@ -10,9 +11,11 @@ from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.runs import UvRuns
 from engine.mcp_servers.looking import ServerLooks
 from engine.mcp_servers.preparing import PackageParts, PackageServers
+from engine.network.ports import LOOPBACK, free_port
 from engine.registry.archives import ProjectArchives
 from engine.registry.stored_archives import StoredArchives
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.local.boxed_runs import LocalSettings
 from engine.runtimes.mcp.runtime import McpRuntime
@@ -22,7 +25,8 @@ from engine.store.database import Database
 from engine.store.files import FileStore
 from tests.parts import installer_of, launching, machine_indexes, sandboxing
 from toolagent.contracts.mcp_servers import McpServerSpec
-from toolagent.core.failures import McpServerNotReachedError, McpServerRefusedError
+from toolagent.contracts.sources import ScriptLanguage
+from toolagent.core.failures import McpServerNotReachedError, McpServerNotStartedError, McpServerRefusedError
 from toolagent.core.mcp_specs import settled_spec
 
 LISTS = """
@@ -45,7 +49,13 @@ def start_timeout_s() -> float:
 
 
 @pytest.fixture
-def looks(database: Database, tmp_path: Path, start_timeout_s: float) -> Generator[ServerLooks]:
+def npm_index() -> tuple[Index, float] | None:
+    """Where npm locks from, and how many seconds it has; None for what the machine says."""
+    return None
+
+
+@pytest.fixture
+def looks(database: Database, tmp_path: Path, start_timeout_s: float, npm_index: tuple[Index, float] | None) -> Generator[ServerLooks]:
     state = tmp_path / "state"
     state.mkdir()
     with launching(state) as launcher:
@@ -57,8 +67,20 @@ def looks(database: Database, tmp_path: Path, start_timeout_s: float) -> Generat
         settings = LocalSettings(data=tmp_path, state=state, calls=state / "calls", start_timeout_s=start_timeout_s, stop_grace_s=2.0)
         projects = Projects(state / "projects", StoredArchives(files, archives))
         runtime = McpRuntime(settings, launcher, sandbox, HttpExchange(), lambda _: None, projects)
-        locks, npm = ProjectLocks(UvRuns(executor, programs, installer)), NpmRuns(executor, programs, installer)
+        locks = ProjectLocks(UvRuns(executor, programs, installer))
+        npm = NpmRuns(executor, programs, installer if npm_index is None else at_index(*npm_index))
         yield ServerLooks(runtime, PackageServers(PackageParts(tmp_path / "work", locks, npm, sandbox.environments, archives)))
+
+
+def at_index(index: Index, timeout_s: float) -> Installer:
+    async def told(_: ScriptLanguage) -> Index:
+        return index
+
+    return Installer(told, timeout_s=timeout_s)
+
+
+def npm_at(address: str, retries: int = 0) -> Index:
+    return Index((), {"npm_config_registry": address, "npm_config_fetch_retries": str(retries)})
 
 
 def python(program: str) -> McpServerSpec:
@@ -96,6 +118,22 @@ async def test_a_folder_that_the_policy_does_not_give_is_named_with_what_to_add(
     with pytest.raises(McpServerRefusedError, match=rf'{right}: \["/srv/models", "/srv/notes"\]') as refused:
         await looks.look("near", spec)
     assert (refused.value.field, "TOOL_AGENT_SANDBOX_POLICY" in str(refused.value)) == (f"allow_{right}", True)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
+@pytest.mark.parametrize(
+    ("npm_index", "said"),
+    [
+        ((npm_at(f"http://{LOOPBACK}:{free_port()}/"), 60.0), "ECONNREFUSED"),
+        ((npm_at("http://me:secret@registry.invalid/"), 60.0), "holds a password"),
+        ((npm_at(f"http://{LOOPBACK}:{free_port()}/", retries=5), 3.0), "took too long"),
+    ],
+    ids=["away", "password", "late"],
+)
+async def test_a_package_that_cannot_be_had_for_what_is_ours_is_no_fault_of_its_arguments(looks: ServerLooks, said: str) -> None:
+    with pytest.raises(McpServerNotStartedError, match=said) as failed:
+        await looks.look("near", settled_spec(McpServerSpec(command="npx", args=("-y", "some-server"))))
+    assert "secret" not in str(failed.value)
 
 
 @pytest.mark.long

@@ -19,7 +19,7 @@ from toolagent.client.chats import Chats
 from toolagent.client.failures import ChatRefusedError
 from toolagent.client.patience import described as of_known
 from toolagent.contracts.chats import ChatMessage
-from toolagent_service.contracts.chats import ChatLife
+from toolagent_service.contracts.chats import WRITING_DOWN_S, ChatLife
 from workflows.chats import options
 from workflows.chats.service_agent import ServiceAgent
 
@@ -107,9 +107,17 @@ async def test_a_chat_is_begun_where_its_steps_wait_so_that_its_worker_begins_th
         while (described := await of_known(handle)) is None:  # noqa: ASYNC110 - it happens on the server
             await asyncio.sleep(0.1)
     asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
     await handle.terminate()
-    steps = (options.ask_model(1, 1, timedelta(1)), options.use_tool("use"), options.await_task("task"))
+    steps = (options.answer_turn(1, 1, timedelta(1)), options.use_tool("use"), options.await_task("task"))
     assert {step["task_queue"] for step in steps} == {described.task_queue}
+
+
+@pytest.mark.parametrize("limit", ["start_to_close_timeout", "schedule_to_close_timeout"])
+def test_a_turn_that_comes_at_the_end_of_its_time_can_still_be_written_down(limit: str) -> None:
+    over = timedelta(minutes=1)
+    asked, answered = ({**how(1, 1, over)}[limit] for how in (options.ask_model, options.answer_turn))
+    assert (asked, answered) == (over, over + timedelta(seconds=WRITING_DOWN_S))
 
 
 async def test_the_same_message_twice_at_once_is_answered_once_and_anew_when_it_was_forgotten(temporal: Client) -> None:

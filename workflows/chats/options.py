@@ -6,6 +6,7 @@ from temporalio.common import RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
 from toolagent.client import names
+from toolagent_service.contracts.chats import WRITING_DOWN_S
 from workflows.options import ActivityOptions, LocalOptions
 
 _HEARTBEAT = timedelta(seconds=15)
@@ -39,6 +40,11 @@ def ask_model(number: int, turn: int, over: timedelta) -> ActivityOptions:
         "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         "summary": f"message {number}, turn {turn}",
     }
+
+
+def answer_turn(number: int, turn: int, over: timedelta) -> ActivityOptions:
+    """As `ask_model`. A turn that comes last of all is written down after that."""
+    return ask_model(number, turn, over + timedelta(seconds=WRITING_DOWN_S))
 
 
 def use_tool(summary: str) -> ActivityOptions:

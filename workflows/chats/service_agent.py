@@ -169,9 +169,9 @@ class ServiceAgent:
 
         async def ask(step: ModelAsk) -> ModelTurnNote:
             nonlocal reply
-            how = options.ask_model(number, step.turn, agent.left())
             if not workflow.patched(_ANSWERS):
-                return await workflow.execute_activity(stubs.ask_model, step, **how)
+                return await workflow.execute_activity(stubs.ask_model, step, **options.ask_model(number, step.turn, agent.left()))
+            how = options.answer_turn(number, step.turn, agent.left())
             answer = await workflow.execute_activity(stubs.answer_turn, AnswerAsk(ask=step, ended=ended(step.position + 1)), **how)
             reply = answer.reply
             return answer.note

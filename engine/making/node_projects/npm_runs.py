@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.making.boxes import boxed, index_of, run_with_index
-from engine.making.failures import LockFailed, NotWanted
+from engine.making.failures import HostUnready, LockFailed, NotWanted
 from engine.making.node_projects.manifests import MANIFEST, manifest_at
 from engine.making.node_projects.plain_files import require_plain
 from engine.runtimes.environments.execution import Executor, Order
@@ -62,7 +62,7 @@ class NpmRuns:
         npm = self._programs.require("npm", Program(self._programs.npm) if self._programs.npm else None)
         index = await index_of(self._installer, ScriptLanguage.NODEJS) if needs_index else Index()
         if index.passwords:
-            raise LockFailed(f"{what}: the address of the package index holds a password, which a build would see.")
+            raise HostUnready(f"{what}: the address of the package index holds a password, which a build would see.")
         mounts = tuple(dict.fromkeys((*node.mounts, *npm.mounts, Mount(work, work, writable=True))))
         variables = {**index.variables, **_variables(work, node), **self._programs.headers}
         box = boxed(self._executor, "npm", folder, _LIMITS, mounts, variables)
@@ -73,7 +73,7 @@ class NpmRuns:
             told = (done.stderr or done.stdout).decode(errors="replace").strip()
             lines = [line.strip() for line in told.splitlines() if "error" in line.lower() and not _PLACE.match(line)] or told.splitlines()
             why = "it took too long, or said too much" if done.cut else (lines[0] if lines else f"npm exited with code {done.code}")
-            raise LockFailed(f"{what}: {why[:600]}", told[-_TOLD:])
+            raise LockFailed(f"{what}: {why[:600]}", told[-_TOLD:]) from (TimeoutError() if done.cut == "time" else None)
 
     async def install(self, work: Path, folder: Path, what: str, *options: str, is_exact: bool = False) -> tuple[str, ...]:
         """What a manifest in `folder` says, without running any script; what had to be looked over. Raises LockFailed, ScriptFailure.

@@ -18,7 +18,7 @@ from engine.making.repositories.trees import Tree
 _MAX_LOCK = 16 * 1024 * 1024
 _ITSELF = re.compile(r"(?:-e\s+|--editable[= ])?\.(?:/|\[[^\]]*\])?\s*(?:#.*)?")
 _INDEX = re.compile(r"\s*(?:-i\b|-f\b|--index-url|--extra-index-url|--find-links|--trusted-host|--no-index|--pre\b)")
-_LOCKED_NAME = re.compile(r'^name = "([^"]+)"', re.MULTILINE)
+_LOCKED = re.compile(r'^name = "([^"]+)"(?:\r?\nversion = "([^"]+)")?', re.MULTILINE)
 _ELSEWHERE = ("git", "path", "url", "workspace")
 
 
@@ -46,15 +46,16 @@ class Locked:
 
 
 def locked_of(tree: Tree, folder: PurePosixPath) -> Locked | None:
-    """None without a lock. Raises NotWanted. Blocks."""
+    """None without a lock, and with one of uv that is older than what the project declares. Raises NotWanted. Blocks."""
     about = pyproject_of(tree, folder)
     _require_index(about)
     lock = tree.text(folder / "requirements.lock", _MAX_LOCK)
     if lock is not None and "--hash=" in lock:
         return Locked("requirements.lock", Wanted(tuple(lock.splitlines()), is_lock=True))
     uv_lock, text = tree.text(folder / "uv.lock", _MAX_LOCK), tree.text(folder / PYPROJECT)
-    if uv_lock is not None and text is not None and _is_of(uv_lock, about):
-        return Locked("uv.lock", Wanted(uv_lock={"uv.lock": uv_lock, PYPROJECT: text}))
+    if uv_lock is not None and text is not None:
+        # Another tool's lock beside it was left behind earlier still.
+        return Locked("uv.lock", Wanted(uv_lock={"uv.lock": uv_lock, PYPROJECT: text})) if _is_of(uv_lock, about) else None
     if pins := _pins(tree, folder):
         return Locked("poetry.lock", replace(declared_of(tree, folder), pins=pins))
     if lines := (*_pipfile_lock(tree.text(folder / "Pipfile.lock", _MAX_LOCK)),):
@@ -63,11 +64,20 @@ def locked_of(tree: Tree, folder: PurePosixPath) -> Locked | None:
 
 
 def _is_of(uv_lock: str, about: Table) -> bool:
-    """Whether it has what the project declares by now; uv would write it anew. What a marker asks for may rightly be missing."""
-    known = {canonicalize_name(name) for name in _LOCKED_NAME.findall(uv_lock)}
+    """Whether it has what the project declares by now, in a version that fits; uv would write it anew.
+
+    What a marker asks for may rightly be missing. A package whose version is not said, as of the project itself, fits.
+    """
+    known: dict[str, list[str]] = {}
+    for name, version in cast("list[tuple[str, str]]", _LOCKED.findall(uv_lock)):
+        known.setdefault(canonicalize_name(name), []).append(version)
+
+    def has(one: Requirement) -> bool:
+        versions = known.get(canonicalize_name(one.name), ())
+        return any(not version or one.specifier.contains(version, prereleases=True) for version in versions)
+
     with suppress(InvalidRequirement):
-        declared = map(Requirement, about.table("project").texts("dependencies"))
-        return all(one.marker or canonicalize_name(one.name) in known for one in declared)
+        return all(one.marker or has(one) for one in map(Requirement, about.table("project").texts("dependencies")))
     return True
 
 

@@ -12,8 +12,12 @@ from engine.runtimes.sandbox.package_indexes import IndexesUnknown
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.failures import StoreUnavailableError
 
-_INDEX_AWAY = re.compile(r"error sending request for url|HTTP status server error \(5\d\d|HTTP status client error \(429")
-"""What uv writes when an index does not answer, or answers that it cannot now."""
+_AWAY = re.compile(
+    r"error sending request for url|HTTP status server error \(5\d\d|HTTP status client error \(429|No space left on device \(os error 28\)"
+    r"|^npm (?:error|ERR!) code (?:ECONN\w+|ENOTFOUND|EAI_AGAIN|E\w*TIMED?OUT|E5\d\d|E429|ENOSPC)\s*$",
+    re.MULTILINE,
+)
+"""What uv and npm write when an index does not answer, or answers that it cannot now, and when our disk is full."""
 
 
 class Outage(Exception):
@@ -43,7 +47,7 @@ def _is_ours(failure: BaseException) -> bool:
         case ScriptFailure(kind=ScriptErrorKind.UNAVAILABLE):
             return True
         case ScriptFailure(told=told) | LockFailed(told=told):
-            return bool(_INDEX_AWAY.search(told))
+            return bool(_AWAY.search(told))
         case RuntimeFailure(error_type=ErrorType.UNAVAILABLE, __cause__=OSError() as error):
             return not isinstance(error, TimeoutError)
         case _:

@@ -65,7 +65,7 @@ class UvRuns:
         command = (str(self.programs.uv.file), *argv)
         done = await run_with_index(self._executor, self._installer, box, command, index, self.timeout_s, into / "log")
         if done.code != 0 or done.cut:
-            raise _failure(done, index.passwords, what)
+            raise _failure(done, index.passwords, what) from (TimeoutError() if done.cut == "time" else None)
 
 
 def _failure(done: Execution, passwords: Sequence[str], what: str) -> LockFailed:

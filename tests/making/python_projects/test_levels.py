@@ -39,6 +39,43 @@ def test_a_lock_of_pipenv_is_kept(tmp_path: Path) -> None:
     assert found["what the project declares"] == ("flask", "rich>=1")
 
 
+UV_LOCK = """\
+version = 1
+
+[[package]]
+name = "leaf"
+version = "1.0"
+
+[[package]]
+name = "leaf"
+version = "2.1rc1"
+
+[[package]]
+name = "own"
+source = { editable = "." }
+dependencies = [{ name = "leaf", version = "1.0" }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "locked"),
+    [
+        ("leaf==1.0", ["versions of uv.lock"]),
+        ("Leaf>=2.0", ["versions of uv.lock"]),
+        ("own[all]>=1", ["versions of uv.lock"]),
+        ("leaf>=3; python_version < '3'", ["versions of uv.lock"]),
+        ("leaf>=3", []),
+        ("twig", []),
+    ],
+)
+def test_a_lock_of_uv_is_kept_while_its_versions_fit_and_gives_way_to_no_older_lock(
+    tmp_path: Path, declared: str, locked: list[str]
+) -> None:
+    project = f'[project]\nname = "own"\nversion = "1"\ndependencies = ["{declared}"]\n'
+    found = lines(tmp_path, {"pyproject.toml": project, "uv.lock": UV_LOCK, "Pipfile.lock": PIPFILE_LOCK})
+    assert [name for name in found if name.startswith("versions of")] == locked
+
+
 def test_a_project_that_says_it_in_its_build_is_asked_by_building_it(tmp_path: Path) -> None:
     files = {"setup.py": "setup()"}
     assert lines(tmp_path, files, ("click>=8",)) == {"what the project declares": ("click>=8",)}

@@ -9,6 +9,9 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote
 
+WRITING_DOWN_S = 2.0
+"""What `answer_turn` may take to write an answer down, after its turn, before that is left to the workflow, which has more."""
+
 MOST_FOLLOWED = 200
 """Tasks of one chat that are followed at once."""
 

@@ -71,12 +71,12 @@ def kind_of(value: JsonValue) -> str:
 def with_defaults(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The parameters with all defaults of the schema filled in, also inside existing objects.
 
-    Follows `properties` and `allOf`; other keywords may not apply. A null that its own type does not allow is no default: servers in Python
-    write it (`author: str = None`) for what may be left out.
+    Follows `properties` and `allOf`; other keywords may not apply. A null that its own schema does not allow is no default: servers in
+    Python write it (`author: str = None`) for what may be left out.
     """
     filled = dict(params)
     for name, property_schema in _objects(schema.get("properties")):
-        if name not in filled and "default" in property_schema and not _is_absence(property_schema):
+        if name not in filled and "default" in property_schema and _may_be_default(property_schema):
             filled[name] = property_schema["default"]
         value = filled.get(name)
         if isinstance(value, dict):
@@ -86,9 +86,21 @@ def with_defaults(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str,
     return filled
 
 
-def _is_absence(schema: JsonSchema) -> bool:
-    types = schema.get("type", "null")
-    return schema["default"] is None and types != "null" and not (isinstance(types, list) and "null" in types)
+def _may_be_default(schema: JsonSchema) -> bool:
+    return schema["default"] is not None or _allows_null(schema)
+
+
+def _allows_null(schema: JsonValue) -> bool:
+    """By its type, what it lists, and its branches; what says nothing of it does."""
+    if not isinstance(schema, dict):
+        return schema is not False
+    types, listed = schema.get("type", "null"), schema.get("enum")
+    if types != "null" and not (isinstance(types, list) and "null" in types):
+        return False
+    if schema.get("const") is not None or (isinstance(listed, list) and None not in listed):
+        return False
+    choices = (branches for keyword in ("anyOf", "oneOf") if isinstance(branches := schema.get(keyword), list))
+    return all(any(map(_allows_null, branches)) for branches in choices)
 
 
 def values_of_format(schema: JsonSchema, value: JsonValue, name: str) -> Iterator[tuple[str, str]]:

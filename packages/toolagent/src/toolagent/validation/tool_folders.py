@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 
 from toolagent.contracts.tool_files import ExternalScript
@@ -32,6 +33,7 @@ YAML_FORM = (
 
 MOST_PARTS = 8
 _MOST_LOOKED = 15_000
+_MOST_FORMS = 200
 _YAML_KEY = re.compile(r"^(\w+)\s*:", re.MULTILINE)
 """At the top of a document."""
 _LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
@@ -75,8 +77,12 @@ def files_below(folder: Path, note: Callable[[OSError], None] | None = None) -> 
 
 
 def yaml_forms(folder: Path) -> Iterator[Path]:
-    """Files directly in the folder that describe a tool in YAML, by a list `parameters` and an `entry`."""
-    for path in sorted((*folder.glob("*.yaml"), *folder.glob("*.yml"))):
+    """Files directly in the folder that describe a tool in YAML, by a list `parameters` and an `entry`; of many, some."""
+    try:
+        found = sorted(islice(chain(folder.glob("*.yaml"), folder.glob("*.yml")), _MOST_FORMS))
+    except OSError:  # it has gone meanwhile, which is said when it is looked for
+        return
+    for path in found:
         try:
             keys = set(_YAML_KEY.findall(text_of(path)))
         except NotReadError:

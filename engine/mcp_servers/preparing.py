@@ -24,6 +24,9 @@ from toolagent.contracts.sources import McpSource, ScriptLanguage
 from toolagent.core.failures import McpServerNotStartedError, McpServerRefusedError
 
 _MANIFEST, _LOCK = "package.json", "package-lock.json"
+_NPM_LOG = "A complete log of this run can be found in"
+"""Where that is on this machine helps no caller."""
+
 _MOST_PYTHONS = 3
 _MAX_LOCK = 16 * 1024 * 1024
 _MANIFEST_BYTES = 1024 * 1024
@@ -140,7 +143,8 @@ def _npm_program(environment: Environment, package: str) -> str:
 
 def _failed(failure: LockFailed | ScriptFailure, message: str, told: str) -> McpServerRefusedError | McpServerNotStartedError:
     """A caller mends what is wrong with a package. Our disk (an OSError), our time (a TimeoutError is one) and our settings are not."""
-    last = [line.strip().removeprefix("cause: ") for line in told.splitlines() if line.strip()][-1:]
+    lines = (line.strip().removeprefix("cause: ") for line in told.splitlines())
+    last = [line for line in lines if line and _NPM_LOG not in line][-1:]
     said = " ".join((message, *(f"It said last: {line}" for line in last if line not in message)))[: 2 * _TOLD]
     is_late = isinstance(failure, ScriptFailure) and failure.kind is ScriptErrorKind.TIMEOUT
     is_ours = is_late or isinstance(failure, HostUnready) or isinstance(failure.__cause__, OSError) or is_outage(failure)

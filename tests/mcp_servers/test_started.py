@@ -158,7 +158,13 @@ async def test_a_package_is_locked_once_and_the_same_is_started_again(looks: Ser
 
 @pytest.mark.long
 async def test_a_package_that_is_not_there_or_has_no_such_program_is_told(looks: ServerLooks) -> None:
-    for args, said in ((("no-such-package-of-anybody-1",), "cannot be locked"), (("packaging",), "has no program of that name")):
+    cases = (
+        ("uvx", ("no-such-package-of-anybody-1",), "cannot be locked"),
+        ("npx", ("-y", "no-such-package-of-anybody-1"), "no-such-package-of-anybody-1"),
+        ("uvx", ("packaging",), "has no program of that name"),
+    )
+    for command, args, said in cases:
         with pytest.raises(McpServerRefusedError, match=said) as refused:
-            await looks.look("near", settled_spec(McpServerSpec(command="uvx", args=args)))
+            await looks.look("near", settled_spec(McpServerSpec(command=command, args=args)))
         assert refused.value.field == "args"
+        assert "log of this run" not in str(refused.value)

@@ -5,8 +5,8 @@ PYTHON ?= python3
 PY := .venv/bin/python
 UV := .venv/bin/uv
 UV_VERSION := 0.13.8
-# Many tests wait for processes, so one more than this machine's two cores is busy.
-TEST_PROCESSES ?= 3
+# Many tests wait for processes, so twice as many as this machine has cores are at work.
+TEST_PROCESSES ?= 4
 export PYTHONPATH := $(CURDIR)
 # Where it is set, each process would compile anew what it loads.
 unexport PYTHONDONTWRITEBYTECODE

@@ -27,7 +27,10 @@ class SessionAccounts:
         return await self._groups.get(group_id)
 
     async def open(self, step: OpenStep) -> bool | SessionView:
-        """Whether it may begin. The session as it is where it has launched, of which its workflow knows nothing: it was reset."""
+        """Whether it may begin. The session as it is where its launch is noted, of which its workflow knows nothing.
+
+        That one was reset, or its first task is made again: then the launch may never have been made.
+        """
         if not await self._sessions.open(step.request, step.view, step.request.group.limits.max_sessions):
             return False
         known = await self._sessions.get(step.view.session_id) if step.view.launch_call_id is None else None

@@ -39,14 +39,15 @@ async def test_a_launch_that_is_never_ready_ends_at_the_limits_of_its_session_an
 
 
 async def test_who_stops_a_session_that_still_launches_sees_that_it_was_heard(temporal: Client) -> None:
-    provider = Provider(lists=[REFUSED] * 2)
-    async with session(temporal, provider, group_of(), params=_LASTS) as live:
+    provider = Provider(lists=[REFUSED] * 1_000)
+    async with session(temporal, provider, group_of(), params=_LASTS) as live, asyncio.timeout(BOUND_S):
         await provider.works.wait()
         await live.handle.start_update(names.STOP_SESSION, wait_for_stage=WorkflowUpdateStage.ACCEPTED)
         # The launch was cancelled, and is looked for.
-        while len(provider.lists) == 2:  # noqa: ASYNC110 - it happens on the server
+        while len(provider.lists) == 1_000:  # noqa: ASYNC110 - it happens on the server
             await asyncio.sleep(0.05)
         view = await live.handle.query(names.SESSION, result_type=SessionView)
+        provider.lists.clear()  # only now it answers
         await live.ended()
     assert (view.state, view.end) == (SessionState.LAUNCHING, SessionEnd.ASKED)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from temporalio import workflow
@@ -10,15 +11,19 @@ from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 
-from tests.workflows.session_paths import BUSY, LOST, REFUSED, Provider, group_of, life_of
+from tests.workflows.session_paths import BUSY, LOST, REFUSED, Provider, group_of, life_of, opened
 from tests.workflows.stage import AnyHandle, Stage
 from tests.workflows.test_tool_group import BOUND_S, Opened, ended, of_stop, session
 from toolagent.client import names
 from toolagent.client.sessions import Sessions
 from toolagent.contracts.calls import ToolError, ToolResult
-from toolagent.contracts.groups import VerifyProbe
-from toolagent.contracts.sessions import GroupUse, SessionEnd, SessionRun, SessionState
+from toolagent.contracts.groups import ToolGroup, VerifyProbe
+from toolagent.contracts.sessions import GroupUse, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent_service.contracts.sessions import SessionLife
+from toolagent_service.groups.sessions import launch_ids
 from workflows.cancelling import ended as answered
+
+_BEFORE = datetime.now(UTC) - timedelta(minutes=30)
 
 
 async def test_a_launch_that_never_was_is_tried_again_under_another_id(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,13 +89,63 @@ async def _reset(temporal: Client, handle: AnyHandle) -> AnyHandle:
 async def test_a_session_that_is_reset_while_it_stops_is_stopped(temporal: Client) -> None:
     """Temporal gives the new run the updates of the old one before it has launched: the stop comes first."""
     provider = Provider(stops=[BUSY] * 2)
-    async with session(temporal, provider, group_of(is_seen=False)) as live:
+    async with session(temporal, provider, group_of(is_seen=False)) as live, asyncio.timeout(BOUND_S):
         await live.handle.execute_update(names.SESSION)
         await live.handle.start_update(names.STOP_SESSION, wait_for_stage=WorkflowUpdateStage.ACCEPTED)
         while not any(view.stop_attempts for view in provider.views):  # noqa: ASYNC110 - it happens on the server
             await asyncio.sleep(0.05)
         view = (await Opened(provider, await _reset(temporal, live.handle)).ended()).session
     assert (view.state, view.end, of_stop(provider), provider.running) == (SessionState.STOPPED, SessionEnd.ASKED, (1, 1), {})
+
+
+async def _reopened(temporal: Client, provider: Provider, life: SessionLife, **known: object) -> SessionView:
+    """Begun anew when it was written down as `known`."""
+    written = {"session_id": life.request.session_id, "group_id": "servers", "state": SessionState.LAUNCHING, "opened_at": _BEFORE, **known}
+    provider.views.append(SessionView.model_validate({"launch_call_id": launch_ids(life.request)[0], **written}))
+    stage = Stage(temporal, f"queue-{uuid.uuid4().hex}")
+    async with stage.workers(provider.steps):
+        return (await Opened(provider, await opened(stage, provider, life)).ended()).session
+
+
+async def test_a_launch_that_was_noted_and_never_made_is_made(temporal: Client) -> None:
+    """The worker died in the first task of the workflow, which is made again from its beginning."""
+    provider, life = Provider(), life_of(group_of(is_seen=False, idle_timeout_s=0.5), f"session-{uuid.uuid4().hex}")
+    view = await _reopened(temporal, provider, life)
+    assert (view.state, view.end, view.opened_at) == (SessionState.STOPPED, SessionEnd.IDLE, _BEFORE)
+    assert (of_stop(provider), provider.running) == ((1, 1), {})
+
+
+async def test_a_noted_launch_is_looked_for_and_not_made_where_the_session_is_to_end(temporal: Client) -> None:
+    life = life_of(group_of(), f"session-{uuid.uuid4().hex}")
+    provider = Provider(launched=["server-0"], running={"server-0": launch_ids(life.request)[0]})
+    view = await _reopened(temporal, provider, life, end=SessionEnd.ASKED)
+    assert (view.state, view.end) == (SessionState.STOPPED, SessionEnd.ASKED)
+    assert (of_stop(provider), provider.running) == ((1, 1), {})
+
+
+@pytest.mark.parametrize(
+    ("group", "lease_s", "end"), [(group_of(idle_timeout_s=0.5), None, SessionEnd.IDLE), (group_of(), 0.5, SessionEnd.LEASE_EXPIRED)]
+)
+async def test_a_ready_session_that_is_begun_anew_counts_its_times_from_then(
+    temporal: Client, group: ToolGroup, lease_s: float | None, end: SessionEnd
+) -> None:
+    """Its uses are not written down."""
+    began = datetime.now(UTC)
+    provider, life = Provider(), life_of(group, f"session-{uuid.uuid4().hex}", lease_s=lease_s)
+    times = {"used_at": _BEFORE, "lease_ends_at": _BEFORE if lease_s else None}
+    view = await _reopened(temporal, provider, life, state=SessionState.READY, launched={"server_id": "server-0"}, **times)
+    assert (view.end, provider.launched, provider.stopped) == (end, [], ["server-0"])
+    assert view.used_at is not None
+    assert view.used_at > began
+
+
+async def test_a_session_that_is_reset_after_its_end_tells_the_results_of_its_script(temporal: Client) -> None:
+    provider = Provider()
+    async with session(temporal, provider, group_of(), runs=[SessionRun(), SessionRun(key="two")]) as live:
+        account = await live.ended()
+        again = await Opened(provider, await _reset(temporal, live.handle)).ended()
+    assert again == account
+    assert [result.status for result in again.results] == ["success"] * 2
 
 
 async def test_a_launch_is_looked_for_by_the_next_run_where_one_is_full(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,10 +105,10 @@ class Session(LimitedSession):
             self.results = [await self._made_earlier(place, asked) for place, asked in earlier] + self.results
 
     async def _launch(self) -> None:
-        step = OpenStep(request=self._request, view=self.view)
+        step, asked = OpenStep(request=self._request, view=self.view), self.view.launch_call_id
         known = await surely(lambda: workflow.execute_local_activity(stubs.open_session, step, **options.session_note("open")))
         if isinstance(known, SessionView):
-            self.view, self.end = known, self.end or known.end
+            self._take(known)
             if known.state is not SessionState.LAUNCHING:
                 return
         elif not known:
@@ -117,7 +117,7 @@ class Session(LimitedSession):
             await self._fail(SessionEnd.REFUSED, ToolError(type=ErrorType.REJECTED, message=message))
             return
         if not self._is_bound:
-            await self._launches()
+            await self._launches(asked)
             return
         if self.view.launch_call_id is None:
             group = self._request.group
@@ -125,21 +125,33 @@ class Session(LimitedSession):
             self._change(versions=await pinning, lease_ends_at=self._lease_end)
         limits = asyncio.create_task(self._limited())
         try:
-            await self._launches()
+            await self._launches(asked)
         finally:
             limits.cancel()
 
-    async def _launches(self) -> None:
-        # An earlier run of its workflow has begun this launch.
-        begun = self.view.launch_call_id
-        if begun is not None and await self._is_settled(begun, await self._launch_made(begun, Finished(error=_ENDED_IN_LAUNCH))):
+    def _take(self, known: SessionView) -> None:
+        """Go on as it was written down: its workflow was reset, or its first task is made again. How it was used since is not known."""
+        self.end = known.end or self.end
+        self.view = known.model_copy(update={"end": self.end})
+        if known.state in {SessionState.LAUNCHING, SessionState.READY}:
+            self._change(lease_ends_at=self._lease_end, used_at=workflow.now() if known.used_at else None)
+        else:
+            self._made_before = known.runs
+
+    async def _launches(self, asked: str | None) -> None:
+        """`asked`: the launch that an earlier run of its workflow has begun. One that was only noted may never have been asked for."""
+        noted = self.view.launch_call_id
+        if self.end is not None:
+            asked = noted
+        if asked is not None and await self._is_settled(asked, await self._launch_made(asked, Finished(error=_ENDED_IN_LAUNCH))):
             return
         launches = sessions.launch_ids(self._request)
-        for call_id in launches[launches.index(begun) + 1 if begun in launches else 0 :]:
+        for call_id in launches[launches.index(noted) + (noted == asked) if noted in launches else 0 :]:
             if self.end is not None:
                 break
-            self._looks = (0, 0)
-            await self._note(launch_call_id=call_id, host=None, launched_at=workflow.now() if self._is_bound else None)
+            if call_id != noted:
+                self._looks = (0, 0)
+                await self._note(launch_call_id=call_id, host=None, launched_at=workflow.now() if self._is_bound else None)
             if await self._is_settled(call_id, await self._launch_call(call_id)):
                 return
         if self.end is not None:

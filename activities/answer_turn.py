@@ -21,9 +21,12 @@ class AnswerTurn:
 
     @activity.defn(name=step_names.ANSWER_TURN)
     async def answer_turn(self, step: AnswerAsk) -> AnswerNote:
-        note, turn = await self._asking.turn(step.ask)
+        answering = self._conversations.answering(step.ended)
+        note, turn = await self._asking.turn(step.ask, answering)
         if not is_answer(SERVICE, note):
             return AnswerNote(note=note)
+        if (reply := answering.reply_with(turn)) is not None:
+            return AnswerNote(note=note, reply=reply)
         try:
             async with asyncio.timeout(WRITING_DOWN_S):
                 return AnswerNote(note=note, reply=await self._conversations.end(step.ended, turn))

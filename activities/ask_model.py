@@ -1,10 +1,11 @@
 """One turn of a model: paid once, written down, and told to the workflow in a few words."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Protocol
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
@@ -13,9 +14,11 @@ from activities.agents.models import Models, refusal
 from activities.agents.role import AnyRole
 from activities.faults import Faults
 from activities.heartbeats import attempt_key, beating
+from engine.roles.heard import Heard
 from engine.roles.provider import BusyKind, ModelBusy, ModelProvider, ModelRefused, TurnCancelled
 from engine.tasks.progress import Progress, telling
-from engine.tasks.transcript import Transcript
+from engine.tasks.transcript import Also, AlsoWritten, Transcript
+from toolagent.contracts.chats import Chunk
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.texts import well_formed_contract
@@ -40,6 +43,10 @@ _MOST_FAULTS = 3
 _STORE_PAUSE_S = 5.0
 
 
+class Record(Protocol):
+    def __call__(self, *, also: Also | None = None) -> Awaitable[RecordedTurn]: ...
+
+
 class AskModel:
     """For agents of the given roles."""
 
@@ -52,20 +59,22 @@ class AskModel:
     async def ask_model(self, ask: ModelAsk) -> ModelTurnNote:
         return (await self.turn(ask))[0]
 
-    async def turn(self, ask: ModelAsk) -> tuple[ModelTurnNote, ModelTurn]:
-        """Asked for now or found: one that was written down is not paid again."""
+    async def turn(self, ask: ModelAsk, also: AlsoWritten | None = None) -> tuple[ModelTurnNote, ModelTurn]:
+        """Asked for now or found: one that was written down is not paid again. `also` is written with one that is asked for now."""
         key = f"turn-{ask.turn}"
         with self._faults.bounded():
             state = await self._kept.turns.state(ask.conversation_id, key)
-            lost, recorded = state.lost, state.recorded or await self._turn(ask, key, state.lost)
-        role = self._roles[ask.role]
-        note = note_of(recorded.turn, role.rules.smaller_steps, role.fault_in)
-        return note.model_copy(update={"lost": lost.usage, "lost_usd": lost.cost_usd}), recorded.turn
+            lost, recorded = state.lost, state.recorded or await self._turn(ask, key, state.lost, also)
+        return self._note(ask, recorded.turn).model_copy(update={"lost": lost.usage, "lost_usd": lost.cost_usd}), recorded.turn
 
-    async def _turn(self, ask: ModelAsk, key: str, lost: Lost) -> RecordedTurn:
+    def _note(self, ask: ModelAsk, turn: ModelTurn) -> ModelTurnNote:
+        role = self._roles[ask.role]
+        return note_of(turn, role.rules.smaller_steps, role.fault_in)
+
+    async def _turn(self, ask: ModelAsk, key: str, lost: Lost, also: AlsoWritten | None) -> RecordedTurn:
         provider = self._models.asked()
         max_tokens = self._affordable(ask, provider, lost)
-        prompt, messages = await asyncio.gather(self._models.prompt(ask.prompt), self._messages(ask))
+        prompt, messages = self._models.prompt(ask.prompt), await self._messages(ask)
         asked, turns = Asked(provider.name, provider.model, prompt.label), self._kept.turns
         request = ModelRequest(system=prompt.text, messages=sendable(messages), tools=self._roles[ask.role].offers, max_tokens=max_tokens)
         began, answer, of_task = datetime.now(UTC), ask.position + 1, self._roles[ask.role].rules.of_task
@@ -76,34 +85,47 @@ class AskModel:
                 ask.conversation_id, key, attempt_key(), spent, began, datetime.now(UTC), position=answer, asked=asked, of_task=of_task
             )
 
-        try:
-            async with beating() as attempt, self._telling(ask, attempt.say) as tell, self._listening(ask) as hear:
-                turn = self._models.prices.priced(well_formed_contract(await provider.ask(request, tell, hear)), provider.model)
-        except ModelBusy as busy:
-            if busy.usage is not None:
-                await lose(busy.usage, busy.kind)
-            await self._tell_busy(ask, busy)
-            pause = timedelta(seconds=busy.retry_after_s) if busy.retry_after_s else None
-            raise ApplicationError(
-                busy.message, busy.kind, type=step_names.MODEL_BUSY, next_retry_delay=pause, category=ApplicationErrorCategory.BENIGN
-            ) from busy
-        except TurnCancelled as cut:
-            # It is paid for, whoever does not want it any more: a second cancellation does not stop this.
-            await asyncio.shield(lose(cut.usage, BusyKind.CUT))
-            raise
-        except ModelRefused as refused:
-            raise refusal(refused.message, refused.kind) from refused
-        ended, question = datetime.now(UTC), messages[-1]
-        notes = _said(ask, turn, ended) if of_task else ()
-        record = partial(turns.record, ask.conversation_id, key, turn, began, ended, position=answer, asked=asked, of_task=of_task)
-        return await _surely(partial(record, question=question, notes=notes, attempt=attempt_key()))
+        async with self._listening(ask) as heard:
+            try:
+                async with beating() as attempt, self._telling(ask, attempt.say) as tell:
+                    turn = self._models.prices.priced(well_formed_contract(await provider.ask(request, tell, heard.hear)), provider.model)
+            except ModelBusy as busy:
+                if busy.usage is not None:
+                    await lose(busy.usage, busy.kind)
+                await self._tell_busy(ask, busy)
+                pause = timedelta(seconds=busy.retry_after_s) if busy.retry_after_s else None
+                raise ApplicationError(
+                    busy.message, busy.kind, type=step_names.MODEL_BUSY, next_retry_delay=pause, category=ApplicationErrorCategory.BENIGN
+                ) from busy
+            except TurnCancelled as cut:
+                # It is paid for, whoever does not want it any more: a second cancellation does not stop this.
+                await asyncio.shield(lose(cut.usage, BusyKind.CUT))
+                raise
+            except ModelRefused as refused:
+                raise refusal(refused.message, refused.kind) from refused
+            ended, question = datetime.now(UTC), messages[-1]
+            notes = _said(ask, turn, ended) if of_task else ()
+            record = partial(turns.record, ask.conversation_id, key, turn, began, ended, position=answer, asked=asked, of_task=of_task)
+            record = partial(record, question=question, notes=notes, attempt=attempt_key())
+            return await self._recorded(record, heard, partial(also, self._note(ask, turn), turn) if also is not None else None)
+
+    async def _recorded(self, record: Record, heard: Heard, also: Callable[[Sequence[Chunk]], Also | None] | None) -> RecordedTurn:
+        if also is not None and (within := also(await heard.rest())) is not None:
+            try:
+                recorded = await _surely(partial(record, also=within))
+            except Exception:  # noqa: BLE001 - whatever it is, what was paid for is written down
+                activity.logger.warning("A turn of a model is written down without what it means", exc_info=True)
+            else:
+                heard.was_told()
+                return recorded
+        return await _surely(record)
 
     def _telling(self, ask: ModelAsk, say: Progress) -> AbstractAsyncContextManager[Progress]:
         if not self._roles[ask.role].rules.of_task:
             return nullcontext(say)  # nobody reads the progress of what is no task
         return telling(self._kept.tasks, ask.conversation_id, attempt_key(), say, line_s=_LINE_S)
 
-    def _listening(self, ask: ModelAsk) -> AbstractAsyncContextManager[Callable[[str], None]]:
+    def _listening(self, ask: ModelAsk) -> AbstractAsyncContextManager[Heard]:
         return self._roles[ask.role].listening(ask, activity.info().attempt)
 
     async def _tell_busy(self, ask: ModelAsk, busy: ModelBusy) -> None:

@@ -1,6 +1,5 @@
 """The model that agents of this host ask, what it is told first, and what it costs."""
 
-import asyncio
 from dataclasses import dataclass
 
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
@@ -26,19 +25,19 @@ class Models:
             raise refusal(f"{why}\n\n{unset}".strip())
         return self.provider
 
-    async def prompt(self, name: str) -> Prompt:
+    def prompt(self, name: str) -> Prompt:
         """Raises ApplicationError: asking again does not bring it."""
         try:
-            return await asyncio.to_thread(self.prompts.get, name)
+            return self.prompts.get(name)
         except PromptMissing as missing:
             raise refusal(
                 f"{missing} The service takes its own prompts where the folder TOOL_AGENT_DATA_DIR has no folder prompts."
             ) from missing
 
-    async def text_of(self, prompt: str) -> str:
+    def text_of(self, prompt: str) -> str:
         """Nothing where there is none: the first turn says so."""
         try:
-            return (await asyncio.to_thread(self.prompts.get, prompt)).text
+            return self.prompts.get(prompt).text
         except PromptMissing:
             return ""
 

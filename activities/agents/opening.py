@@ -24,18 +24,18 @@ class Openings:
         if role.rules.of_task:
             started = NewNote("agent", TaskNoteKind.START, start_line(datetime.now(UTC), text))
             await self._kept.notes.write(conversation_id, (started,))
-        return await self.request(conversation_id, text, role, prompt, limits)
+        return self.request(conversation_id, text, role, prompt, limits)
 
-    async def request(self, conversation_id: str, text: str, role: AnyRole, prompt: str, limits: AgentLimits) -> AgentRequest:
+    def request(self, conversation_id: str, text: str, role: AnyRole, prompt: str, limits: AgentLimits) -> AgentRequest:
         """Of a role that finds by itself what it is told first."""
-        said = (text, await self._models.text_of(prompt), *(offer.model_dump_json() for offer in role.offers))
+        said = (text, self._models.text_of(prompt))
         return AgentRequest(
             conversation_id=conversation_id,
             role=role.name,
             prompt=prompt,
             limits=limits,
             price=self.price(),
-            opening=sum(len(part.encode("utf-8", "surrogatepass")) for part in said),
+            opening=role.offers_bytes + sum(len(part.encode("utf-8", "surrogatepass")) for part in said),
         )
 
     def price(self, why: str = "") -> Price | None:

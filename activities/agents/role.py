@@ -1,15 +1,16 @@
 """A role of agents: its rules, the tools of its model, and what those work with."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from pydantic import JsonValue
 
 from activities.agents.tool import AgentTool, AgentToolRefused, Used
-from engine.roles.provider import unheard
+from engine.roles.heard import Heard
 from engine.runtimes.runtime import Progress
 from engine.tasks.transcript import Transcript
 from toolagent.core.suggestions import nearest
@@ -40,6 +41,11 @@ class AgentRole(ABC, Generic[S]):
         self.offers: tuple[ToolOffer, ...] = tuple(tool.offer for tool in tools)
         """The same at each turn, so that a model's cache of them holds."""
 
+    @cached_property
+    def offers_bytes(self) -> int:
+        """What a model is told of the tools, as JSON."""
+        return sum(len(offer.model_dump_json().encode("utf-8", "surrogatepass")) for offer in self.offers)
+
     @abstractmethod
     async def site(self, use: PendingUse) -> S:
         """What the tools work with."""
@@ -50,10 +56,10 @@ class AgentRole(ABC, Generic[S]):
         return "\n".join(block.text for block in told[0].content if isinstance(block, Text))
 
     @asynccontextmanager
-    async def listening(self, ask: ModelAsk, attempt: int) -> AsyncGenerator[Callable[[str], None]]:
-        """Gives what to call with each piece of text that the model writes in this attempt; most roles wait for the whole of it."""
+    async def listening(self, ask: ModelAsk, attempt: int) -> AsyncGenerator[Heard]:
+        """Gives what hears the text that the model writes in this attempt."""
         del ask, attempt
-        yield unheard
+        yield Heard()
 
     def fault_in(self, use: ToolUse) -> str:
         """Why a use is not run, as the model is told; empty when it is."""

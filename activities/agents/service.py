@@ -11,6 +11,7 @@ from activities.agents.tool import AgentToolUnavailable, Used
 from activities.chat_tools import CHAT_TOOLS
 from activities.chat_tools.desk import Desk, Tables
 from engine.chats.written import Chunks, written_down
+from engine.roles.heard import Heard
 from engine.tasks.transcript import Transcript
 from toolagent.client.failures import MakingUnreachableError
 from toolagent.contracts.chats import Chunk
@@ -52,7 +53,7 @@ class ServiceRole(AgentRole[Desk]):
         return used
 
     @asynccontextmanager
-    async def listening(self, ask: ModelAsk, attempt: int) -> AsyncGenerator[Callable[[str], None]]:
+    async def listening(self, ask: ModelAsk, attempt: int) -> AsyncGenerator[Heard]:
         # After a remark an answer is given again: what was cut off before does not count.
-        async with written_down(self._chunks, ask.conversation_id, is_again=attempt > 1 or bool(ask.remarks)) as write:
-            yield write
+        async with written_down(self._chunks, ask.conversation_id, is_again=attempt > 1 or bool(ask.remarks)) as heard:
+            yield heard

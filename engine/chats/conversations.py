@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
+from engine.chats.answering import Answering
 from engine.chats.concierge import NO_MODEL, Concierge
 from engine.chats.spoken import not_begun, spoken
 from engine.chats.submissions import SubmissionRefused, Submissions
-from engine.chats.told import told_in
 from engine.store.chat_rows import reply_of
 from engine.store.chats import ChatTable
 from engine.store.messages import MessageTable
@@ -36,8 +36,8 @@ from toolagent_service.contracts.model import Block, ModelTurn, Text
 _REMEMBERED = 100
 """Turns in which is looked for what is spoken of."""
 
-Requested = Callable[[str, str], Awaitable[AgentRequest]]
-"""The request for a model's answer in a conversation, of what it is told first."""
+Requested = Callable[[str], Awaitable[AgentRequest]]
+"""The request for a model's answer in a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,7 @@ class Conversations:
         said = await self._chats.say(message.chat_id, message.message_id, message.message)
         if said.reply is not None:
             return AnsweredTurn(number=said.turn.number, reply=said.reply)
-        # None: the chat was deleted meanwhile. The step that asks the model sees that too, and refuses.
-        told = await told_in(self._chats, said.conversation_id)
-        return AskedTurn(number=said.turn.number, request=await self._requested(said.conversation_id, told or ""))
+        return AskedTurn(number=said.turn.number, request=await self._requested(said.conversation_id))
 
     async def end(self, ended: TurnEnded, answer: ModelTurn | None = None) -> ChatReply:
         """`answer` is read where it is not given."""
@@ -81,20 +79,11 @@ class Conversations:
             text = _text_of(answer.content)
         elif not ended.error:
             text = await self._said(ended.conversation_id or await self._chats.conversation(chat_id, ended.number), ended.position)
-        if ended.error or not text:
-            text = f"I could not answer this: {ended.error or 'the model said nothing.'}"
-        turn = ChatTurn(
-            number=0,
-            role=ChatRole.ASSISTANT,
-            text=text,
-            at=datetime.now(UTC),
-            message_id=ended.said.message_id,
-            tools=service.mentioned(text, ended.tools, ended.known_tools),
-            task_ids=ended.task_ids,
-            answered_by=AnsweredBy.MODEL,
-            error=well_formed(ended.error),
-        )
-        return reply_of(chat_id, await self._chats.answer(chat_id, turn))
+        return reply_of(chat_id, await self._chats.answer(chat_id, _answering(ended, text)))
+
+    def answering(self, ended: TurnEnded) -> Answering:
+        """The same, written down with the turn of the model."""
+        return Answering(self._chats, ended.said.chat_id, lambda turn: _answering(ended, _text_of(turn.content)))
 
     async def outcome(self, task_id: str) -> TaskOutcome | None:
         """How a task has ended; None while it goes on. One that is not known any more has ended: it was written down as it began."""
@@ -175,6 +164,22 @@ class Conversations:
             for message in await self._parts.messages.read(conversation_id, position, position):
                 return _text_of(message.content)
         return ""
+
+
+def _answering(ended: TurnEnded, text: str) -> ChatTurn:
+    if ended.error or not text:
+        text = f"I could not answer this: {ended.error or 'the model said nothing.'}"
+    return ChatTurn(
+        number=0,
+        role=ChatRole.ASSISTANT,
+        text=text,
+        at=datetime.now(UTC),
+        message_id=ended.said.message_id,
+        tools=service.mentioned(text, ended.tools, ended.known_tools),
+        task_ids=ended.task_ids,
+        answered_by=AnsweredBy.MODEL,
+        error=well_formed(ended.error),
+    )
 
 
 def _text_of(content: Sequence[Block]) -> str:

@@ -1,10 +1,11 @@
 """What a model writes, told to those who follow the chat as it is written."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
+from engine.roles.heard import Heard
 from toolagent.contracts.chats import Chunk
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.texts import well_formed
@@ -21,38 +22,53 @@ class Chunks(Protocol):
 
 
 @asynccontextmanager
-async def written_down(chunks: Chunks, conversation_id: str, *, is_again: bool) -> AsyncGenerator[Callable[[str], None]]:
-    """Gives what to call with each piece of text. `is_again`: an earlier attempt may have written some, which does not count."""
+async def written_down(chunks: Chunks, conversation_id: str, *, is_again: bool) -> AsyncGenerator[Heard]:
+    """Gives what hears each piece of text; at its end all are told. `is_again`: an earlier attempt may have written some, which does not
+    count.
+    """
     writing = _Writing(chunks, conversation_id, is_again=is_again)
-    task = asyncio.create_task(writing.run(), name=f"write what {conversation_id} says")
     try:
-        yield writing.hear
+        yield writing
     finally:
-        writing.is_over.set()
-        await task
+        await writing.rest()
+        await writing.write()
 
 
-class _Writing:
+class _Writing(Heard):
     def __init__(self, chunks: Chunks, conversation_id: str, *, is_again: bool) -> None:
         self._chunks, self._conversation_id, self._is_again = chunks, conversation_id, is_again
         self._pieces: list[str] = []
-        self.is_over = asyncio.Event()
+        self._is_over = asyncio.Event()
+        self._task = asyncio.create_task(self._run(), name=f"write what {conversation_id} says")
 
     def hear(self, text: str) -> None:
         self._pieces.append(text)
 
-    async def run(self) -> None:
-        while not self.is_over.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.is_over.wait(), _EVERY_S)
-            await self._write()
+    async def rest(self) -> Sequence[Chunk]:
+        self._is_over.set()
+        await self._task
+        return self._untold()
 
-    async def _write(self) -> None:
+    def was_told(self) -> None:
+        self._pieces, self._is_again = [], False
+
+    async def write(self) -> None:
+        if told := self._untold():
+            self._pieces = []
+            # Those who follow miss a piece; the answer has it.
+            with suppress(StoreUnavailableError):
+                await self._chunks.add_chunks(self._conversation_id, told)
+                self._is_again = False
+
+    async def _run(self) -> None:
+        while not self._is_over.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_over.wait(), _EVERY_S)
+            if not self._is_over.is_set():
+                await self.write()
+
+    def _untold(self) -> Sequence[Chunk]:
         if not self._pieces:
-            return
-        text, self._pieces = "".join(self._pieces), []
-        told = [Chunk(type="restart")] if self._is_again else []
-        # Those who follow miss a piece; the answer has it.
-        with suppress(StoreUnavailableError):
-            await self._chunks.add_chunks(self._conversation_id, (*told, Chunk(type="text", data=well_formed(text))))
-            self._is_again = False
+            return ()
+        text = Chunk(type="text", data=well_formed("".join(self._pieces)))
+        return (Chunk(type="restart"), text) if self._is_again else (text,)

@@ -1,7 +1,6 @@
 """Rows of the tables of conversations, and what they stand for."""
 
 import json
-from datetime import datetime
 
 from pydantic import JsonValue
 from sqlalchemy import RowMapping
@@ -30,13 +29,13 @@ def turn_of(row: RowMapping) -> ChatTurn:
     return ChatTurn.model_validate({**row, "tools": json.loads(row["tools"]), "task_ids": json.loads(row["task_ids"])})
 
 
-def event_row(chat_id: str, position: int, at: datetime, event: ChatEventKind, message_id: str, data: JsonValue) -> dict[str, object]:
+def event_row(chat_id: str, at: str, event: ChatEventKind, message_id: str, data: JsonValue) -> dict[str, object]:
+    """All but the position. `at` is a timestamp."""
     # ASCII: neither NUL nor half a surrogate pair gets to the database as itself.
     told = json.dumps(data, ensure_ascii=True)
     return {
         "chat_id": chat_id,
-        "position": position,
-        "at": timestamp(at),
+        "at": at,
         "event": event.value,
         "message_id": message_id,
         "data": told,

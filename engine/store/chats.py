@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.chat_rows import event_of, event_row, listed_of, reply_of, turn_of, turn_row
 from engine.store.chat_tables import chat_events, chat_turns, chats
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import Database, wait_alone
 from engine.store.file_references import holder_of_conversation, release_files
 from engine.store.tables import messages, model_turns, task_notes, tool_outcomes
 from toolagent.contracts.chats import AnsweredBy, ChatEvent, ChatEventKind, ChatReply, ChatRole, ChatTurn, Chunk, ListedChat
@@ -30,7 +30,11 @@ _Happening: TypeAlias = tuple[ChatEventKind, JsonValue]
 _AT_ONCE = 500
 
 # Building a statement costs more than sending it.
-_OPENED = select(chats.c.key, chats.c.is_open).where(chats.c.chat_id == bindparam("of"))
+_OPENED = (
+    select(chats.c.key, chats.c.is_open, chat_turns)
+    .outerjoin(chat_turns, (chat_turns.c.chat_id == chats.c.chat_id) & (chat_turns.c.message_id == bindparam("message")))
+    .where(chats.c.chat_id == bindparam("of"))
+)
 _COUNTED = (
     update(chats)
     .where(chats.c.chat_id == bindparam("of"))
@@ -56,7 +60,10 @@ _MESSAGE_OF = (
 )
 _KEY = select(chats.c.key).where(chats.c.chat_id == bindparam("of"))
 _LAST_POSITION = select(func.max(chat_events.c.position)).where(chat_events.c.chat_id == bindparam("of"))
-_NEW_TURN, _NEW_EVENTS = insert(chat_turns), insert(chat_events)
+_EARLIER = chat_events.alias()
+_NEXT_POSITION = select(func.coalesce(func.max(_EARLIER.c.position), 0) + 1).where(_EARLIER.c.chat_id == bindparam("of"))
+_NEW_TURN = insert(chat_turns)
+_NEW_EVENTS = insert(chat_events).values(position=_NEXT_POSITION.scalar_subquery())
 
 OF_A_CONVERSATION = (task_notes.c.task_id, messages.c.conversation_id, tool_outcomes.c.conversation_id, model_turns.c.conversation_id)
 
@@ -86,8 +93,7 @@ class ChatTable:
     async def say(self, chat_id: str, message_id: str, text: str) -> SaidMessage:
         """Opens the chat."""
         async with self._database.write(alone=_lock(chat_id)) as connection:
-            key = await _open(connection, chat_id)
-            said, answer = await _exchanged(connection, chat_id, message_id)
+            key, said, answer = await _opened(connection, chat_id, message_id)
             if said is None:
                 (said,) = await _append(connection, chat_id, _saying(message_id, text, now()))
         return SaidMessage(said, reply_of(chat_id, answer) if answer else None, conversation_of(key, said.number))
@@ -95,8 +101,7 @@ class ChatTable:
     async def exchange(self, chat_id: str, text: str, answer: ChatTurn) -> tuple[ChatTurn, ChatReply]:
         """A message that is answered as it is said: the turn of it, and the answer that stands for it. Opens the chat."""
         async with self._database.write(alone=_lock(chat_id)) as connection:
-            await _open(connection, chat_id)
-            said, stands = await _exchanged(connection, chat_id, answer.message_id)
+            _, said, stands = await _opened(connection, chat_id, answer.message_id)
             then = _told(chat_id, answer)
             if said is None:
                 said, stands = await _append(connection, chat_id, _saying(answer.message_id, text, answer.at), answer, then=then)
@@ -107,9 +112,17 @@ class ChatTable:
     async def answer(self, chat_id: str, answer: ChatTurn, *, ends: bool = True) -> ChatTurn:
         """The turn of the assistant that stands for this message. Its number follows. `ends`: somebody waits for it, who is told."""
         async with self._database.write(alone=_lock(chat_id)) as connection:
-            _, stands = await _exchanged(connection, chat_id, answer.message_id)
-            if stands is None:
-                (stands,) = await _append(connection, chat_id, answer, then=_told(chat_id, answer) if ends else ())
+            return await self._answer(connection, chat_id, answer, _told(chat_id, answer) if ends else ())
+
+    async def answer_within(self, connection: AsyncConnection, chat_id: str, answer: ChatTurn, unheard: Sequence[Chunk]) -> ChatTurn:
+        """The same in a transaction that writes something else too. `unheard` is what the model wrote that nobody was told."""
+        await wait_alone(connection, _lock(chat_id))
+        return await self._answer(connection, chat_id, answer, (*map(_chunk, unheard), *_told(chat_id, answer)))
+
+    async def _answer(self, connection: AsyncConnection, chat_id: str, answer: ChatTurn, then: Sequence[_Happening]) -> ChatTurn:
+        _, stands = await _exchanged(connection, chat_id, answer.message_id)
+        if stands is None:
+            (stands,) = await _append(connection, chat_id, answer, then=then)
         return stands
 
     async def add_chunks(self, conversation_id: str, chunks: Sequence[Chunk]) -> None:
@@ -235,18 +248,18 @@ def _lock(chat_id: str) -> str:
     return f"chat:{chat_key(chat_id)}"
 
 
-async def _open(connection: AsyncConnection, chat_id: str) -> str:
-    """In a transaction that has the lock of the chat. Its key."""
-    opened = (await connection.execute(_OPENED, {"of": chat_id})).one_or_none()
-    if opened is None:
+async def _opened(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[str, ChatTurn | None, ChatTurn | None]:
+    """In a transaction that has the lock of the chat. Its key, and what of `_exchanged` is there."""
+    rows = (await connection.execute(_OPENED, {"of": chat_id, "message": message_id})).mappings().all()
+    if not rows:
         # Of this opening: numbers begin again when it was deleted, and what a model said before is to answer nothing later.
         key, at = uuid4().hex, timestamp(now())
         row = {"chat_id": chat_id, "key": key, "turn_count": 0, "is_open": True, "created_at": at, "updated_at": at}
         await connection.execute(insert(chats), row)
-        return key
-    if not opened.is_open:
+        return key, None, None
+    if not rows[0]["is_open"]:
         await connection.execute(update(chats).where(chats.c.chat_id == chat_id).values(is_open=True))
-    return opened.key
+    return rows[0]["key"], *_sides([turn_of(row) for row in rows if row["number"] is not None])
 
 
 async def _turns_of(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]:
@@ -255,8 +268,12 @@ async def _turns_of(connection: AsyncConnection, chat_id: str, message_id: str) 
 
 async def _exchanged(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[ChatTurn | None, ChatTurn | None]:
     """The message and its answer, as far as they are there."""
-    sides = {turn.role: turn for turn in await _turns_of(connection, chat_id, message_id)}
-    return sides.get(ChatRole.USER), sides.get(ChatRole.ASSISTANT)
+    return _sides(await _turns_of(connection, chat_id, message_id))
+
+
+def _sides(turns: Sequence[ChatTurn]) -> tuple[ChatTurn | None, ChatTurn | None]:
+    of = {turn.role: turn for turn in turns}
+    return of.get(ChatRole.USER), of.get(ChatRole.ASSISTANT)
 
 
 def _saying(message_id: str, text: str, at: datetime) -> ChatTurn:
@@ -292,18 +309,16 @@ async def _append(connection: AsyncConnection, chat_id: str, *turns: ChatTurn, t
     numbered = [turn.model_copy(update={"number": at}) for at, turn in enumerate(turns, start=first)]
     await connection.execute(_NEW_TURN, [turn_row(chat_id, turn) for turn in numbered])
     said = [(ChatEventKind.MESSAGE, turn.model_dump(mode="json")) for turn in numbered]
-    last = await _happened(connection, chat_id, turns[-1].message_id, (*said, *then))
+    await _happened(connection, chat_id, turns[-1].message_id, (*said, *then))
     # It looks at all old events.
     if number // _FORGET_EVERY > (first - 1) // _FORGET_EVERY:
+        last = (await connection.execute(_LAST_POSITION, {"of": chat_id})).scalar_one()
         old = (chat_events.c.position <= last - _KEPT_EVENTS, chat_events.c.event == ChatEventKind.CHUNK.value)
         await connection.execute(delete(chat_events).where(chat_events.c.chat_id == chat_id, *old))
     return numbered
 
 
-async def _happened(connection: AsyncConnection, chat_id: str, message_id: str, events: Sequence[_Happening]) -> int:
-    """In a transaction that has the lock of the chat. The position of the last of them."""
-    last = (await connection.execute(_LAST_POSITION, {"of": chat_id})).scalar() or 0
-    at = now()
-    rows = [event_row(chat_id, position, at, event, message_id, data) for position, (event, data) in enumerate(events, start=last + 1)]
-    await connection.execute(_NEW_EVENTS, rows)
-    return last + len(rows)
+async def _happened(connection: AsyncConnection, chat_id: str, message_id: str, events: Sequence[_Happening]) -> None:
+    """In a transaction that has the lock of the chat. Each has the next position."""
+    at = timestamp(now())
+    await connection.execute(_NEW_EVENTS, [{"of": chat_id, **event_row(chat_id, at, event, message_id, data)} for event, data in events])

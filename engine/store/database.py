@@ -114,8 +114,8 @@ class Database:
             await connection.execution_options(**_writing(connection))
             transaction = await connection.begin()
             try:
-                if alone is not None and connection.dialect.name == "postgresql":
-                    await connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": alone})
+                if alone is not None:
+                    await wait_alone(connection, alone)
                 yield connection
                 await _finished(_committed(transaction))
             except BaseException:
@@ -191,6 +191,12 @@ class Database:
                 await _finished(task.result().close())
             raise cancelled
         return task.result()
+
+
+async def wait_alone(connection: AsyncConnection, name: str) -> None:
+    """Until no other transaction is `alone` under this name: in one of `write`."""
+    if connection.dialect.name == "postgresql":
+        await connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": name})
 
 
 async def _entered(engine: AsyncEngine) -> AsyncConnection:

@@ -84,7 +84,7 @@ async def write_message(connection: AsyncConnection, conversation_id: str, key: 
 
     In a transaction that has the lock of the conversation. What stands at the position stays there.
     """
-    of_it, key = messages.c.conversation_id == conversation_id, bounded(key)
+    key = bounded(key)
     row = {
         "conversation_id": conversation_id,
         "position": position,
@@ -94,7 +94,7 @@ async def write_message(connection: AsyncConnection, conversation_id: str, key: 
         "file_id": kept.packed.file_id,
     }
     if (await connection.execute(_new(connection.dialect.name), row)).first() is None:
-        there = or_(messages.c.key == key, messages.c.position == position)
+        of_it, there = messages.c.conversation_id == conversation_id, or_(messages.c.key == key, messages.c.position == position)
         known = select(messages.c.position).where(of_it, there).order_by(messages.c.position).limit(1)
         return Standing((await connection.execute(known)).scalar_one(), is_new=False)
     if kept.packed.file_id is not None:

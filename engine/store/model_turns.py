@@ -1,7 +1,7 @@
 """The table `model_turns`, the ledger: what each turn of a model said and cost, so that no turn is paid twice."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -52,6 +52,9 @@ class Origins:
 
 _NOT_SAID = Asked()
 
+Also = Callable[[AsyncConnection], Awaitable[None]]
+"""What is written in the same transaction."""
+
 # Building a statement costs more than sending it.
 _OF = model_turns.c.conversation_id == bindparam("of")
 _TURN_OF = select(model_turns.c.position, model_turns.c.started_at, model_turns.c.ended_at).where(
@@ -93,31 +96,36 @@ class ModelTurnTable:
         notes: Sequence[NewNote] = (),
         attempt: str = "",
         of_task: bool = True,
+        also: Also | None = None,
     ) -> RecordedTurn:
         """Write its message, its line in the ledger, the new sums and what the log says, all in one transaction.
 
         Returns what stands under the key. The message goes to `position`, `question` to the position before. Of two turns with one key,
         and of two messages for one position, the first stands; what the second cost is lost, and written down as by `record_lost`, if its
-        `attempt` is named. Not `of_task`: there is neither a log nor a task that has sums.
+        `attempt` is named. Not `of_task`: there is neither a log nor a task that has sums. `also` is done where this turn is the one
+        that stands.
         """
         packed = await self._messages.pack(Message(role="assistant", content=turn.content))
         before = await self._messages.pack(question) if question is not None else None
         row = _row(conversation_id, key, turn, asked, started_at, ended_at)
-        stands: RecordedTurn | None = None
+        named, stands = {"of": conversation_id, "own": bounded(key)}, None
         async with self._database.write(alone=lock_of_conversation(conversation_id)) as connection:
-            known = (await connection.execute(_TURN_OF, {"of": conversation_id, "own": bounded(key)})).one_or_none()
+            if before is not None:
+                await write_message(connection, conversation_id, key_of_position(position - 1), before, position - 1)
+            standing = await write_message(connection, conversation_id, f"turn:{key}", packed, position)
+            row["position"] = standing.position
+            # A turn is written with its message: where that is new, so is the turn.
+            known = None if standing.is_new else (await connection.execute(_TURN_OF, named)).one_or_none()
             if known is None:
-                if before is not None:
-                    await write_message(connection, conversation_id, key_of_position(position - 1), before, position - 1)
-                standing = await write_message(connection, conversation_id, f"turn:{key}", packed, position)
-                row["position"] = standing.position
                 await _enter(connection, conversation_id, key, turn, row, ended_at, notes, of_task=of_task)
                 stands = RecordedTurn(turn.model_copy(update=_kept_of(row)), standing.position) if standing.is_new else None
+                if also is not None and stands is not None:
+                    await also(connection)
             # The same moments: it is this one, written again.
             elif attempt and (known.started_at, known.ended_at) != (row["started_at"], row["ended_at"]):
-                named = f"{key}{_LOST}{attempt}"
-                lost = {**row, "key": bounded(named), "position": known.position}
-                await _enter_lost(connection, conversation_id, named, turn, lost, ended_at, of_task=of_task)
+                lost_key = f"{key}{_LOST}{attempt}"
+                lost = {**row, "key": bounded(lost_key), "position": known.position}
+                await _enter_lost(connection, conversation_id, lost_key, turn, lost, ended_at, of_task=of_task)
         # What was just written need not be read.
         stands = stands or (await self.state(conversation_id, key)).recorded
         if stands is None:

@@ -1,13 +1,14 @@
 """An answer of a model is written down by the attempt that had it; where that cannot be, the workflow does it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection
 from temporalio.testing import ActivityEnvironment
 
+from activities import ask_model
 from activities.agents.models import Models
 from activities.agents.service import ServiceRole
 from activities.answer_turn import AnswerTurn
@@ -15,7 +16,7 @@ from activities.ask_model import AskModel
 from activities.chat_tools.desk import Tables
 from engine.chats.conversations import ChatParts, Conversations
 from engine.chats.submissions import Submissions
-from engine.chats.told import told_in
+from engine.chats.told import Told
 from engine.registry.registry import ToolRegistry
 from engine.roles.prices import Prices
 from engine.roles.prompts import Prompts
@@ -33,7 +34,7 @@ from engine.store.tool_outcomes import ToolOutcomeTable
 from engine.store.tools import ToolTable
 from engine.tasks.transcript import Transcript
 from tests.activities.asking import PROMPTS
-from toolagent.contracts.chats import ChatMessage, ChatTurn
+from toolagent.contracts.chats import ChatEventKind, ChatMessage, ChatTurn, Chunk
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.testing.fake_making import FakeMaking
 from toolagent_service.agents import loop
@@ -56,6 +57,7 @@ class Model:
 
     async def ask(self, request: ModelRequest, beat: Callable[[str], None], hear: Callable[[str], None] = unheard) -> ModelTurn:  # noqa: ARG002 - it is over at once
         self.asked.append(request)
+        hear("".join(block.text for block in self.content if isinstance(block, Text)))
         reason = "tool_use" if isinstance(self.content[-1], ToolUse) else "end_turn"
         return ModelTurn(content=self.content, stop_reason=reason, model=self.model, usage=Usage())
 
@@ -74,6 +76,12 @@ class Failing(ChatTable):
             raise self._failures.pop()
         return await super().answer(chat_id, answer, ends=ends)
 
+    async def answer_within(self, connection: AsyncConnection, chat_id: str, answer: ChatTurn, unheard: Sequence[Chunk]) -> ChatTurn:
+        stands = await super().answer_within(connection, chat_id, answer, unheard)
+        if self._failures:
+            raise self._failures.pop()
+        return stands
+
 
 class Stage:
     """A chat in which `SAID` was said, and the step that is to answer it."""
@@ -86,7 +94,7 @@ class Stage:
         turns, notes = ModelTurnTable(database, messages), TaskNoteTable(database)
         transcript = Transcript(messages, ToolOutcomeTable(database, files), turns, notes, tasks)
         tables: Tables = object.__new__(Tables)
-        role = ServiceRole(tables, self.chats, partial(told_in, self.chats))
+        role = ServiceRole(tables, self.chats, Told(self.chats).asked)
         self.conversations = Conversations(ChatParts(self.chats, messages, tasks, Submissions(FakeMaking(), tasks, registry)), None, 60)
         self.step = AnswerTurn(AskModel(Models(model, Prompts(PROMPTS), Prices()), transcript, (role,)), self.conversations)
 
@@ -120,12 +128,30 @@ async def test_what_wants_a_function_is_no_answer(database: Database, tmp_path: 
     assert ((await stage.answered()).reply, await stage.told()) == (None, [SAID.message])
 
 
+async def test_what_nobody_heard_is_told_once_with_the_answer(database: Database, tmp_path: Path) -> None:
+    stage = Stage(database, tmp_path, Model())
+    await stage.answered()
+    said = [event for event in await stage.chats.events_after(SAID.chat_id, 0) if event.event is not ChatEventKind.MESSAGE]
+    assert [event.event for event in said] == [ChatEventKind.CHUNK, ChatEventKind.DONE]
+    assert said[0].data == {"type": "text", "data": ECHO.text}
+
+
 @pytest.mark.parametrize("failure", [StoreUnavailableError("The database is away."), ZeroDivisionError()])
 async def test_an_answer_that_cannot_be_written_down_is_left_to_the_workflow(
     database: Database, tmp_path: Path, failure: Exception
 ) -> None:
-    stage = Stage(database, tmp_path, Model(), Failing(database, failure))
+    """The turn was paid for, and stands."""
+    model = Model()
+    stage = Stage(database, tmp_path, model, Failing(database, failure, ZeroDivisionError()))
     note = await stage.answered()
     assert (note.reply, note.note.said, await stage.told()) == (None, ECHO.text, [SAID.message])
     reply = await stage.conversations.end((await stage.asked()).ended)
     assert (reply.response, await stage.told()) == (ECHO.text, [SAID.message, ECHO.text])
+    assert ((await stage.answered()).reply, len(model.asked)) == (reply, 1)
+
+
+async def test_an_answer_waits_for_a_database_that_is_away(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ask_model, "_STORE_PAUSE_S", 0.0)
+    stage = Stage(database, tmp_path, Model(), Failing(database, StoreUnavailableError("The database is away.")))
+    assert (await stage.answered()).reply is not None
+    assert await stage.told() == [SAID.message, ECHO.text]

@@ -1,7 +1,6 @@
 """The functions of the model of conversations, on real tables."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from activities.agents.service import ServiceRole
 from activities.agents.tool import AgentToolRefused, AgentToolUnavailable, Used
 from activities.chat_tools.desk import Tables
 from engine.chats.submissions import Submissions
-from engine.chats.told import told_in
+from engine.chats.told import Told
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
 from engine.store.catalog_state import CatalogState
@@ -45,7 +44,7 @@ class Role:
         matching = Matching(tools, groups, CatalogState(database))
         submissions = Submissions(self.making, self.tasks, self.registry)
         tables = Tables(matching, self.registry, groups, routes, self.tasks, TaskNoteTable(database), submissions)
-        self.role = ServiceRole(tables, self.chats, partial(told_in, self.chats))
+        self.role = ServiceRole(tables, self.chats, Told(self.chats).asked)
 
     async def use(self, name: str, given: dict[str, JsonValue] | None = None, key: str = "use-1") -> Used:
         given = given or {}
@@ -76,7 +75,7 @@ async def role(database: Database) -> Role:
 def test_they_are_the_six_of_the_specification(request: pytest.FixtureRequest) -> None:
     """`pytest tests/api tests/activities --update-snapshots` writes them anew."""
     tables: Tables = object.__new__(Tables)
-    offers = ServiceRole(tables, object.__new__(ChatTable), partial(told_in, object.__new__(ChatTable))).offers
+    offers = ServiceRole(tables, object.__new__(ChatTable), Told(object.__new__(ChatTable)).asked).offers
     told = [offer.model_dump(mode="json") for offer in offers]
     if request.config.getoption("--update-snapshots", default=False):
         SNAPSHOT.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n")

@@ -4,7 +4,9 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Generator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import NamedTuple
 
 import pytest
@@ -13,11 +15,13 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from engine import store
 from engine.store.database import Database, UnusableDatabaseError, migrate
-from engine.store.repair_tables import poisonous_inputs
+from engine.store.tables import METADATA
 from tests.postgres import PostgresServer, postgres_database
 
-METADATA = poisonous_inputs.metadata
+for module in iter_modules(store.__path__):
+    import_module(f"engine.store.{module.name}")  # each may have tables
 
 ROOT = Path(__file__).parents[2]
 

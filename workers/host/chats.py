@@ -1,7 +1,5 @@
 """What answers in conversations on this host, made from settings."""
 
-from functools import partial
-
 from temporalio.client import Client
 
 from activities.agents.models import Models
@@ -10,7 +8,7 @@ from activities.agents.service import ServiceRole
 from activities.chat_tools.desk import Tables
 from engine.chats.conversations import ChatParts, Conversations
 from engine.chats.submissions import Submissions
-from engine.chats.told import told_in
+from engine.chats.told import Told
 from toolagent.client.making import Making
 from toolagent.contracts.task_specs import MakeLimits
 from toolagent_service.agents.model_cost import limits_for
@@ -25,11 +23,13 @@ def chats_of(store: Store, settings: ChatSettings, client: Client, models: Model
     """The role for models that are asked here, and what is kept of conversations."""
     submissions = Submissions(Making(client), store.tasks, store.registry)
     tables = Tables(store.matching, store.registry, store.groups, store.routes, store.tasks, store.notes, submissions)
-    role = ServiceRole(tables, store.chats, partial(told_in, store.chats))
+    told = Told(store.chats)
+    role = ServiceRole(tables, store.chats, told.asked)
 
-    async def requested(conversation_id: str, text: str) -> AgentRequest:
+    async def requested(conversation_id: str) -> AgentRequest:
         limits = limits_for(MakeLimits(), _allowed(settings), openings.price())
-        return await openings.request(conversation_id, text, role, _PROMPT, limits)
+        # None: the chat was deleted meanwhile. The step that asks the model sees that too, and refuses.
+        return openings.request(conversation_id, await told.begun(conversation_id) or "", role, _PROMPT, limits)
 
     parts = ChatParts(store.chats, store.messages, store.tasks, submissions, store.concierge)
     return role, Conversations(parts, requested if models.provider is not None else None, settings.chat_idle_s)

@@ -113,7 +113,8 @@ class Session(LimitedSession):
                 return
         elif not known:
             most = self._request.group.limits.max_sessions
-            message = f"{most} sessions of this group live already. Stop one, or come again."
+            live = "One session of this group lives" if most == 1 else f"{most} sessions of this group live"
+            message = f"{live} already. Stop one, or come again."
             await self._fail(SessionEnd.REFUSED, ToolError(type=ErrorType.REJECTED, message=message))
             return
         if not self._is_bound:

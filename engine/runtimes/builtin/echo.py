@@ -18,7 +18,7 @@ class Result(ToolOutput):
 _MANIFEST = ToolManifest(
     tool_id="echo",
     name="Echo",
-    description="Returns the message it is given, unchanged: to see that calls arrive. 原样返回收到的消息,用于测试。",
+    description="Returns the message it is given, unchanged: to see that calls arrive.",
     tags=("test",),
     input_schema=schema_of(Arguments),
     output_schema=schema_of(Result),

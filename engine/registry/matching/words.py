@@ -44,7 +44,7 @@ def chinese_words(text: str) -> list[str]:
     if text.isascii():
         return []
     cut: Iterable[str] = rjieba.cut(text)
-    return [word for word in cut if HAN.match(word) and not is_empty(word)]
+    return [word for word in cut if HAN.match(word) and word not in _EMPTY]
 
 
 def is_empty(word: str) -> bool:

@@ -192,6 +192,12 @@ class Answers:
         after = wording.LIST_TASKS if self.intent is Intent.REPAIR else wording.SAY_WHAT
         return self._reply((wording.NOT_SO, {"reason": reason}), next_steps=self._steps((after, {})))
 
+    def undecided(self, wish: str) -> Reply:
+        """No tool says a word of it; a need it may be all the same. So what is understood is said too."""
+        nothing, helped = self.nothing_fits(wish), self.help()
+        steps = tuple(dict.fromkeys((*nothing.next_steps, *helped.next_steps)))
+        return nothing.model_copy(update={"reply": f"{nothing.reply} {helped.reply}", "next_steps": steps})
+
     def help(self) -> Reply:
         """What is understood, and that no model answers."""
         text = wording.BY_RULES if self.intent is Intent.UNDECIDED else wording.HELP

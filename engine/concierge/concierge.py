@@ -37,6 +37,8 @@ _TIMED = 20
 _MOST_NAMES = 20
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9_:-]*")
 _LONGEST = 500
+_OF_A_NEED = 2
+"""Words that say something: one alone, such as `great`, asks for nothing."""
 _MOST_LETTERS = 128
 _PRONOUN = 4
 """Letters of `it`, `this`, `that`: the id of a tool is longer."""
@@ -103,7 +105,7 @@ class Concierge:
         is_need = bool(need or wish.category)
         if is_need and (wish.intent is Intent.DISCOVER or any(words_in_common(need, tool) for tool in match.tools)):
             return answers.tools_found(need, match.tools, context.description(message))
-        return answers.help()
+        return answers.undecided(context.description(message)) if len(need.split()) >= _OF_A_NEED else answers.help()
 
     async def _details(self, wish: Wish, answers: Answers, message: str) -> Reply:
         ids = (*_ids_in(wish.about), *_ids_in(message, sure=True))

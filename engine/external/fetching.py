@@ -66,7 +66,7 @@ class TableFetch:
         except (httpx.HTTPError, OSError) as error:
             if isinstance(error, (TimeoutError, httpx.TimeoutException)):
                 raise TableRefusedError(_URL, f"It did not answer in full within {self._timeout_s:g} s.") from error
-            raise TableRefusedError(_URL, f"It cannot be reached: {error or type(error).__name__}.") from error
+            raise TableRefusedError(_URL, f"It cannot be reached: {str(error).rstrip('.') or type(error).__name__}.") from error
 
     async def _answer(self, method: str, url: str, key: str | None, body: bytes | None) -> Fetched:
         inner = httpx.AsyncHTTPTransport(verify=machine_tls(), limits=httpx.Limits(max_keepalive_connections=0))

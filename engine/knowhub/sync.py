@@ -35,12 +35,13 @@ class KnowHubSyncing:
         groups = await self._groups.list_all()
         plan = await asyncio.to_thread(plan_of, tools, groups, resources)
         if request.dry_run:
-            return KnowHubSync(status=SyncStatus.PLANNED, said=_told(plan, len(resources), "would change"), plan=plan)
+            return KnowHubSync(status=SyncStatus.PLANNED, said=_told(plan, len(resources), "would change", len(plan.theirs)), plan=plan)
         for slugs in plan.ours:
             await self._tools.add_slugs(slugs.tool_id, slugs.version, slugs.add)
         failed = await _written(client, plan.theirs, deadline)
         status = SyncStatus.PARTLY if failed else SyncStatus.DONE
-        return KnowHubSync(status=status, said=_told(plan, len(resources), "changed"), plan=plan, failed=failed)
+        said = _told(plan, len(resources), "changed", len(plan.theirs) - len(failed))
+        return KnowHubSync(status=status, said=said, plan=plan, failed=failed)
 
 
 async def _written(client: KnowHubClient, changes: Sequence[ResourceChange], deadline: float) -> tuple[ResourceFailure, ...]:
@@ -81,5 +82,5 @@ async def _change(client: KnowHubClient, change: ResourceChange) -> None:
         )
 
 
-def _told(plan: KnowHubPlan, count: int, verb: str) -> str:
-    return f"{plan.links_total} links with {count} resources; {verb} {len(plan.ours)} tools here and {len(plan.theirs)} resources there."
+def _told(plan: KnowHubPlan, count: int, verb: str, theirs: int) -> str:
+    return f"{plan.links_total} links with {count} resources; {verb} {len(plan.ours)} tools here and {theirs} resources there."

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+import httpx
 import structlog
 
 from engine.mcp_servers.entries import NoTool, definition_of, entry_of, rights_of
@@ -207,6 +208,8 @@ def refused(name: str, spec: McpServerSpec, failure: RuntimeFailure) -> Exceptio
     said = " ".join((failure.message.replace(f"mcp:{name}", name), *(f"It said last: {line[:_TOLD]}" for line in last)))
     if failure.details.get("missing") == "sandbox" or failure.error_type is ErrorType.EXECUTOR_NOT_FOUND:
         return McpServerNotStartedError(said)
-    if failure.error_type is ErrorType.VALIDATION_ERROR:
+    # Of another host, such as that of its authorization server, it is no fault of the URL.
+    is_nowhere = failure.details.get("cause") == "dns" and spec.url is not None and failure.details["host"] == httpx.URL(spec.url).host
+    if failure.error_type is ErrorType.VALIDATION_ERROR or is_nowhere:
         return McpServerRefusedError("url" if spec.url is not None else "command", said)
     return McpServerNotReachedError(said)

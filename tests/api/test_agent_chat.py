@@ -130,6 +130,7 @@ async def test_a_tool_is_explained_with_a_call_that_can_be_sent(shop: House) -> 
     answer = await said(shop, "what does calculator do?")
     assert answer.reply == (
         "calculator (Calculator): Works out an arithmetic expression. Integers are exact up to 4096 bits. "
+        "计算算术表达式:加减乘除、取余、乘方和函数。 "
         "Params: expression (string, required)."
     )
     assert isinstance(answer.solution, SingleCall)

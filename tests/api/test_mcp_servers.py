@@ -252,6 +252,11 @@ async def test_a_server_that_cannot_be_used_is_502_and_leaves_nothing(house: Hou
     assert (await house.registry.list_ids(), await house.groups.get("x")) == ((), None)
 
 
+async def test_a_host_that_is_nowhere_is_a_fault_of_the_url(house: House) -> None:
+    answer = await register(house, "x", url="https://nowhere.invalid/mcp")
+    assert refused(answer) == (422, "invalid_request", "url")
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

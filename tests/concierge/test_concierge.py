@@ -1,25 +1,43 @@
 """What the rules leave undecided is said to be so: a model decides it, where there is one."""
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import yaml
 
 from engine.concierge.answers import Answers
 from engine.concierge.concierge import Concierge
 from engine.registry.matching.matching import Matching
+from engine.runtimes.builtin import builtin_tools, entries
+from engine.runtimes.builtin.options import BuiltinOptions
 from engine.store.catalog_state import CatalogState
 from engine.store.database import Database
 from engine.store.groups import GroupTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
+from tests.conftest import ROOT
 from tests.parts import tool_registry
 from tests.store.making import task
+from toolagent.contracts.agent_chat import CompositeWorkflow, Proposal
+from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.making import Stage
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.tasks import TaskState
-from toolagent_service.contracts.concierge import Intent
+from toolagent_service.contracts.concierge import Intent, Reply
+
+MISSED = {
+    "my picture is 8 MB but the form only accepts 500 KB",
+    "what does the page https://example.com/news look like?",
+    "my photo is too heavy for the website",
+    "square root of 1764",
+    "order a pizza",
+    "把四张图拼成九宫格那样",
+}
+"""Of `needs.yaml`."""
 
 
 @pytest_asyncio.fixture
@@ -47,6 +65,27 @@ def concierge_of(database: Database, *, has_model: bool = True) -> Concierge:
 async def test_words_in_common_with_a_tool_decide_nothing(concierge: Concierge, message: str, intent: Intent) -> None:
     reply = await concierge.answer(message)
     assert (reply.intent, reply.tool_ids) == (intent, ("sky_painter",))
+
+
+async def test_needs_are_answered_with_the_shipped_tool_that_does_it_or_with_the_offer_to_make_one(database: Database) -> None:
+    registry = tool_registry(database)
+    for entry in entries(builtin_tools(BuiltinOptions())):
+        await registry.register(entry.manifest, entry.sources)
+    for tool in json.loads((ROOT / "data/registry.json").read_text("utf-8"))["tools"]:
+        await registry.register(ToolManifest.model_validate(tool), (LocalSource(host_dir="tools/x"),))
+    groups = json.loads((ROOT / "data/groups.json").read_text("utf-8"))["groups"]
+    await GroupTable(database).replace([ToolGroup.model_validate(group) for group in groups])
+    concierge = concierge_of(database)
+    needs = yaml.safe_load(Path(__file__).with_name("needs.yaml").read_text("utf-8"))
+    missed = {one["need"] for one in needs if not names(await concierge.answer(one["need"]), one["tools"])}
+    assert missed <= MISSED
+
+
+def names(reply: Reply, tools: list[str]) -> bool:
+    if not tools:
+        return isinstance(reply.solution, Proposal)
+    group = reply.solution.base_tools if isinstance(reply.solution, CompositeWorkflow) else ()
+    return not {*tools}.isdisjoint((*reply.tool_ids[:1], *group))
 
 
 def test_what_is_nearest_by_its_meaning_is_named_though_it_says_none_of_the_words() -> None:

@@ -82,6 +82,7 @@ async def test_a_resource_that_cannot_be_changed_keeps_no_other_from_it(database
             done, later = await both.run(GO), await both.run(GO)
         assert done.status is SyncStatus.PARTLY
         assert all(said in failure.reason for failure in done.failed)
+        assert f"{len(server.patches) - len(later.plan.theirs)} resources there" in done.said
         assert (later.status, len(later.plan.theirs)) == (SyncStatus.DONE, len(done.failed))
 
 

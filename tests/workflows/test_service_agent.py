@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 from temporalio import workflow
-from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 
-from tests.workflows.chat_paths import Archive, life_of, message, said
+from tests.workflows.chat_paths import Archive, life_of, message, said, served
 from tests.workflows.stage import AnyHandle, Stage
 from toolagent.client import names
 from toolagent.client.chats import Chats
 from toolagent.client.failures import ChatRefusedError
 from toolagent.client.patience import described as of_known
-from toolagent.contracts.chats import ChatMessage
+from toolagent.contracts.chats import ChatMessage, ChatReply
 from toolagent_service.contracts.chats import WRITING_DOWN_S, ChatLife
 from workflows.chats import options
 from workflows.chats.service_agent import ServiceAgent
@@ -135,6 +135,25 @@ async def test_the_same_message_twice_at_once_is_answered_once_and_anew_when_it_
         await handle.cancel()
         await handle.result()
     assert (first, told_once, archive.order) == (second, ["Hello."], ["Hello.", "Bye."])
+
+
+async def test_a_chat_that_is_closed_while_it_ends_a_run_gives_its_last_answer(temporal: Client) -> None:
+    """Cut off instead, the message would be said again, and open the chat anew that was deleted."""
+    stage, archive = stage_of(temporal), Archive()
+    archive.may_answer.clear()
+    async with stage.workers(archive.steps), served(temporal):
+        handle = await begun(stage, life_of(stage, events=10))
+        texts = {"Hello.": "msg-1", "model waits": "msg-2"}
+        first, last = [
+            await handle.start_update(names.SAY, message(stage, *one), wait_for_stage=WorkflowUpdateStage.ACCEPTED, result_type=ChatReply)
+            for one in texts.items()
+        ]
+        archive.may_answer.set()
+        await first.result()
+        await handle.cancel()
+        reply = await last.result()
+        await handle.result()
+    assert ("closed" in reply.response, archive.order, archive.rested) == (True, [*texts], 1)
 
 
 async def test_a_run_that_a_worker_let_go_of_in_an_answer_is_closed_without_a_complaint(monkeypatch: pytest.MonkeyPatch) -> None:

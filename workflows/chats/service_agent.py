@@ -71,13 +71,14 @@ class ServiceAgent:
         try:
             await self._recalled()
             await self._lived()
+            self._drains = True
+            await self._ended()
         except asyncio.CancelledError:
             # Whoever waits for an answer is told so.
-            self._is_closed = True
-        self._drains = True
-        if self._is_closed and self._answering is not None:
-            self._answering.cancel()
-        await workflow.wait_condition(lambda: self._waiting == 0 and not self._turn.locked() and workflow.all_handlers_finished())
+            self._is_closed = self._drains = True
+            if self._answering is not None:
+                self._answering.cancel()
+            await self._ended()
         if not self._is_closed and self._is_full:
             workflow.continue_as_new(self._carried())
         await workflow.execute_local_activity(stubs.rest_chat, ChatStep(chat_id=self._life.chat_id), **options.archive("rest"))
@@ -136,6 +137,10 @@ class ServiceAgent:
                 await workflow.wait_condition(lambda: self._is_full, timeout=left)
             except TimeoutError:
                 continue
+
+    async def _ended(self) -> None:
+        """Until nobody waits for an answer, and no turn is being written."""
+        await workflow.wait_condition(lambda: self._waiting == 0 and not self._turn.locked() and workflow.all_handlers_finished())
 
     async def _answered(self, message: ChatMessage) -> ChatReply:
         begun = await workflow.execute_local_activity(stubs.begin_turn, message, **options.archive("message"))

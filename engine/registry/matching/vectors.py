@@ -99,7 +99,7 @@ class Vectors:
 
     def _explained(self, word: str) -> tuple[str, ...]:
         found: list[str] = []
-        for token in self._dictionary.tokenize(word):
+        for token in () if is_empty(word) else self._dictionary.tokenize(word):
             definition = _ASIDE.sub("", ",".join((token.details or [])[_DEFINITION:])).lower()
             for sense in definition.split("/")[:_SENSES]:
                 if "variant of" not in sense:

@@ -7,6 +7,9 @@ import rjieba
 
 _JOINTS = "_:/.-"
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_ADDRESS = re.compile(r"https?://[^\s\u3000-\u9fff\uff00-\uffef\"'<>]+", re.IGNORECASE)
+_COUNTED = re.compile(r"\d+|[这那每哪]?[一二两三四五六七八九十几]?[个张段份篇封句家款条页首幅本]话?")
+"""A number; `这段`, `两张`, `一句话`: which or how many, and not of what."""
 HAN = re.compile(r"[\u3400-\u9fff]")
 
 # They say that somebody wants something, not what. Descriptions of tools are short, so there they are rare and would weigh much.
@@ -31,8 +34,9 @@ def words_of(text: str) -> list[str]:
 
 def telling_words(text: str) -> list[str]:
     """Without those that say nothing of a need, each once; all, where nothing else is left."""
-    words = list(dict.fromkeys(words_of(text)))
-    return [word for word in words if word not in _EMPTY] or words
+    # Where an address stands, what is there is meant; its parts are nobody's words.
+    words = list(dict.fromkeys(words_of(_ADDRESS.sub(" page ", text).replace("%", " percent "))))
+    return [word for word in words if not is_empty(word)] or words
 
 
 def chinese_words(text: str) -> list[str]:
@@ -44,4 +48,4 @@ def chinese_words(text: str) -> list[str]:
 
 
 def is_empty(word: str) -> bool:
-    return word in _EMPTY
+    return word in _EMPTY or _COUNTED.fullmatch(word) is not None

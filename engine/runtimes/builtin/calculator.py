@@ -44,8 +44,8 @@ class Result(ToolOutput):
 _MANIFEST = ToolManifest(
     tool_id="calculator",
     name="Calculator",
-    description="Works out an arithmetic expression. Integers are exact up to 4096 bits.",
-    tags=("math",),
+    description="Works out an arithmetic expression. Integers are exact up to 4096 bits. 计算算术表达式:加减乘除、取余、乘方和函数。",
+    tags=("math", "plus", "minus", "times", "divide", "percent", "计算", "乘以", "减去", "除以", "百分比"),
     input_schema=schema_of(Arguments),
     output_schema=schema_of(Result),
     permission_class=PermissionClass.READ,

@@ -67,9 +67,10 @@ _MANIFEST = ToolManifest(
     name="Execute Script",
     description=(
         "Executes a Python, Node.js or Bun script in the sandbox: its input as JSON on stdin, one JSON object on its stdout. What it "
-        "depends on is named beside it: `requirements.txt`, `pyproject.toml` or inline metadata (PEP 723), `package.json`."
+        "depends on is named beside it: `requirements.txt`, `pyproject.toml` or inline metadata (PEP 723), `package.json`. "
+        "在沙箱中运行 Python、Node.js 或 Bun 脚本。"
     ),
-    tags=("scripting", "execution"),
+    tags=("scripting", "execution", "run", "运行", "脚本"),
     category="scripting",
     input_schema=schema_of(Arguments),
     output_schema=schema_of(Result),

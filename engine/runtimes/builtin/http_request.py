@@ -86,9 +86,10 @@ class Result(ToolOutput):
 _MANIFEST = ToolManifest(
     tool_id="http_request",
     name="HTTP request",
-    description="Sends an HTTP request and returns status, headers and body. An HTTP error status is a result, not a failure.",
+    description="Sends an HTTP request and returns status, headers and body. An HTTP error status is a result, not a failure. "
+    "发送 HTTP 请求(GET、POST 等),调用接口,返回状态、响应头和正文。",
     category="http",
-    tags=("network", "api", "request"),
+    tags=("network", "api", "rest", "call", "request", "请求", "接口", "调用"),
     input_schema=schema_of(Arguments),
     output_schema=schema_of(Result),
     permission_class=PermissionClass.EXTERNAL,

@@ -1,7 +1,11 @@
 """What every value on the wire has in common."""
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, JsonValue
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from toolagent.contracts.descriptions import describe_fields
 
 __all__ = ["CAMEL_CASE", "Contract", "JsonSchema"]
 
@@ -23,5 +27,10 @@ class Contract(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
-        use_attribute_docstrings=True,
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler(core_schema)
+        describe_fields(cls, handler.resolve_ref_schema(schema))
+        return schema

@@ -1,8 +1,6 @@
 """The migrations make the tables that the code means, up and down, with what is in them."""
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
@@ -18,12 +16,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine import store
 from engine.store.database import Database, UnusableDatabaseError, migrate
 from engine.store.tables import METADATA
+from tests.copies import start_text
 from tests.postgres import PostgresServer, postgres_database
+from tests.system.loaded import Process
 
-for module in iter_modules(store.__path__):
-    import_module(f"engine.store.{module.name}")  # each may have tables
-
-ROOT = Path(__file__).parents[2]
+# Each defines tables. Those that nothing here imports would be missing when this file is run alone.
+for module in iter_modules(store.__path__, f"{store.__name__}."):
+    import_module(module.name)
 
 _ROWS = (
     "INSERT INTO tools VALUES ('ns:x', '1.0.0', 'image', 'catalog', NULL, '2026-11-21T00:00:00.000000+00:00')",
@@ -39,9 +38,12 @@ _ROWS = (
 )
 """One row in every table of revision 0001."""
 
+_BOUND_S = 60.0
+
 _MIGRATE = """
 import sys
 from pathlib import Path
+from engine import store
 from engine.store.database import migrate
 
 migrate(sys.argv[1], Path(sys.argv[2]))
@@ -85,8 +87,8 @@ async def test_the_migrated_database_has_the_tables_of_the_code(database: Databa
 async def test_migrating_twice_changes_nothing_and_many_hosts_at_once_wait_for_each_other(empty: Empty) -> None:
     """Each host has a lock file of its own; SQLite is for one host, whose processes share it."""
     locks = [empty.lock.with_suffix(f".{number}") for number in range(3)] if "postgresql" in empty.url else [empty.lock] * 3
-    ended = await asyncio.gather(*(asyncio.to_thread(_migrate_elsewhere, empty.url, lock) for lock in locks))
-    assert [done.stderr for done in ended if done.returncode] == []
+    hosts = [_migrating_elsewhere(empty.url, lock) for lock in locks]
+    assert [await asyncio.to_thread(host.wait, _BOUND_S) for host in hosts] == [0, 0, 0]
     await asyncio.to_thread(migrate, empty.url, empty.lock)
     assert await _tables(empty.url) == {*METADATA.tables, "alembic_version"}
 
@@ -125,8 +127,7 @@ async def test_all_tables_can_go(empty: Empty) -> None:
 async def test_a_migration_that_dies_half_way_has_done_nothing_and_can_be_done_again(empty: Empty) -> None:
     await asyncio.to_thread(migrate, empty.url, empty.lock, "0001")
     before = await _tables(empty.url)
-    died = await asyncio.to_thread(_migrate_elsewhere, empty.url, empty.lock, _DIE)
-    assert died.returncode == 9, died.stderr
+    assert await asyncio.to_thread(_migrating_elsewhere(empty.url, empty.lock, _DIE).wait, _BOUND_S) == 9
     assert await _tables(empty.url) == before
     await asyncio.to_thread(migrate, empty.url, empty.lock)
     assert await _tables(empty.url) == {*METADATA.tables, "alembic_version"}
@@ -153,9 +154,11 @@ async def test_every_id_and_time_is_compared_by_its_bytes(postgres_url: str) -> 
     await database.close()
 
 
-def _migrate_elsewhere(url: str, lock: Path, first: str = "") -> subprocess.CompletedProcess[bytes]:
+def _migrating_elsewhere(url: str, lock: Path, first: str = "") -> Process:
     """In a process of its own, like that of another host."""
-    return subprocess.run([sys.executable, "-c", first + _MIGRATE, url, str(lock)], cwd=ROOT, check=False, capture_output=True)
+    host, said = start_text(first + _MIGRATE, url, str(lock))
+    said.close()
+    return host
 
 
 async def _tables(url: str) -> set[str]:

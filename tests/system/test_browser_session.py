@@ -27,6 +27,7 @@ pytestmark = pytest.mark.timeout(300)
 
 _NO_CACHES = shutil.ignore_patterns("__pycache__", ".venv", ".pytest_cache")
 _NEVER_THERE = "bs-00000000000000ff"
+_NEVER_NAMED = "127.0.0.1:8999"
 _PAGES = {
     "/": "<title>Home</title><h1>Hello</h1><form action='/found'><input name=q></form><a href='/second'>on</a>",
     "/second": "<title>Second</title><p>the second page</p>",
@@ -166,6 +167,12 @@ def browsers(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[
     service.wait_until_nothing_is_left()
 
 
+@pytest.fixture(scope="module")
+def session(browsers: Browsers, sites: Sites) -> str:
+    """One for all tests that leave it well. The last that uses it ends it: starting a browser takes seconds of processor."""
+    return browsers.launched(sites.open.host, sites.private.host, _NEVER_NAMED, "*:8080")
+
+
 def test_a_session_from_launch_to_stop(browsers: Browsers, sites: Sites) -> None:
     session = browsers.launched(sites.open.host)
     home = browsers.done("navigate", session_id=session, url=sites.open.url)
@@ -187,37 +194,33 @@ def test_a_session_from_launch_to_stop(browsers: Browsers, sites: Sites) -> None
     assert (browsers.listed(), browsers.chromiums(), browsers.profiles()) == ([], [], [])
 
 
-def test_a_session_reaches_the_hosts_of_its_launch_and_no_others(browsers: Browsers, sites: Sites) -> None:
+def test_a_session_reaches_the_hosts_of_its_launch_and_no_others(browsers: Browsers, session: str, sites: Sites) -> None:
     sites.open.pages["/with"] = f"<title>With</title><img src='{sites.other.url}picture'>"
     sites.open.pages["/away"] = f"<meta http-equiv=refresh content='0;url={sites.other.url}'>"
-    session = browsers.launched(sites.open.host)
     status, refused = browsers.call("navigate", session_id=session, url=sites.other.url)
     assert (status, refused.error_type) == (422, ErrorType.VALIDATION_ERROR)
     assert reason_of(refused) == "host_not_allowed"
     assert browsers.done("navigate", session_id=session, url=f"{sites.open.url}with")["refused_hosts"] == [sites.other.host]
     browsers.done("navigate", session_id=session, url=f"{sites.open.url}away", wait_until="networkidle")
     assert sites.other.asked == []
-    browsers.done("stop", session_id=session)
 
 
-def test_a_session_reaches_no_host_that_the_service_refuses_whatever_its_launch_says(browsers: Browsers, sites: Sites) -> None:
-    never_named = "127.0.0.1:8999"
-    session = browsers.launched(sites.private.host, never_named, "*:8080")
-    for host, said in ((sites.private.host, "not a public address"), (never_named, "not among the hosts that this tool may reach")):
+def test_a_session_reaches_no_host_that_the_service_refuses_whatever_its_launch_says(
+    browsers: Browsers, session: str, sites: Sites
+) -> None:
+    for host, said in ((sites.private.host, "not a public address"), (_NEVER_NAMED, "not among the hosts that this tool may reach")):
         status, refused = browsers.call("navigate", session_id=session, url=f"http://{host}/")
         assert refused.error is not None
         assert status == 422, refused.error
         assert said in refused.error.message
     assert sites.private.asked == []
-    browsers.done("stop", session_id=session)
 
 
-def test_a_page_sees_neither_files_nor_the_ports_of_its_sandbox(browsers: Browsers, sites: Sites) -> None:
+def test_a_page_sees_neither_files_nor_the_ports_of_its_sandbox(browsers: Browsers, session: str, sites: Sites) -> None:
     inside = "127.0.0.1:8000"
     sites.open.pages["/sly"] = (
         f"<iframe src='http://{inside}/health'></iframe><iframe src='file:///etc/hosts'></iframe><a href='file:///etc/hosts'>file</a>"
     )
-    session = browsers.launched(sites.open.host)
     sly = browsers.done("navigate", session_id=session, url=f"{sites.open.url}sly")
     assert sly["refused_hosts"] == [inside]
     framed = "iframe >> nth=1 >> internal:control=enter-frame >> body"
@@ -225,11 +228,9 @@ def test_a_page_sees_neither_files_nor_the_ports_of_its_sandbox(browsers: Browse
     assert "localhost" not in str(seen.result)
     assert browsers.done("click", session_id=session, selector="text=file")["url"] == f"{sites.open.url}sly"
     assert browsers.call("navigate", session_id=session, url="file:///etc/hosts")[0] == 422
-    browsers.done("stop", session_id=session)
 
 
-def test_a_call_that_is_cancelled_leaves_its_session_usable(browsers: Browsers, sites: Sites) -> None:
-    session = browsers.launched(sites.open.host)
+def test_a_call_that_is_cancelled_leaves_its_session_usable(browsers: Browsers, session: str, sites: Sites) -> None:
     call_id = browsers.service.begin("browser_navigate", {"session_id": session, "url": f"{sites.open.url}slow"})
     wait_until(lambda: "/slow" in sites.open.asked, "the page is asked for")
     browsers.service.http.post(f"/tasks/{call_id}/cancel").raise_for_status()
@@ -239,7 +240,6 @@ def test_a_call_that_is_cancelled_leaves_its_session_usable(browsers: Browsers, 
     assert result.error is not None
     assert cast("dict[str, JsonValue]", result.error.details)["tool"] == "tool_idle"
     assert browsers.done("navigate", session_id=session, url=sites.open.url)["title"] == "Home"
-    browsers.done("stop", session_id=session)
 
 
 def test_the_same_launch_gives_the_same_session_and_none_after_its_stop(browsers: Browsers, sites: Sites) -> None:
@@ -259,8 +259,7 @@ def test_what_is_not_there_is_said_and_its_stop_is_a_success(browsers: Browsers)
     assert browsers.done("stop", session_id=_NEVER_THERE) == {"session_id": _NEVER_THERE, "status": "already_gone"}
 
 
-def test_a_session_whose_chromium_has_died_says_so_until_it_is_stopped(browsers: Browsers, sites: Sites) -> None:
-    session = browsers.launched(sites.open.host)
+def test_a_session_whose_chromium_has_died_says_so_until_it_is_stopped(browsers: Browsers, session: str) -> None:
     for pid in browsers.chromiums():
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

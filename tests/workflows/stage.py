@@ -16,6 +16,8 @@ __all__ = ["AnyHandle", "Play", "Stage"]
 
 BEAT = timedelta(seconds=0.2)
 LIFE = timedelta(seconds=300)
+TASK = timedelta(seconds=60)
+"""By default a task whose local activities take eight seconds is cut in two on a busy machine: then it issues other commands."""
 
 AnyHandle = WorkflowHandle[object, object]
 
@@ -35,7 +37,13 @@ class Stage:
 
     async def start(self, workflow: str, *inputs: object, workflow_id: str, attributes: TypedSearchAttributes | None = None) -> AnyHandle:
         return await self.client.start_workflow(
-            workflow, args=inputs, id=workflow_id, task_queue=self.queue, execution_timeout=LIFE, search_attributes=attributes
+            workflow,
+            args=inputs,
+            id=workflow_id,
+            task_queue=self.queue,
+            execution_timeout=LIFE,
+            task_timeout=TASK,
+            search_attributes=attributes,
         )
 
     @asynccontextmanager

@@ -27,7 +27,6 @@ _PROBE_S = 10.0
 _PAUSE_S = 0.1
 _ANSWER_S = 30.0
 _SILENT_S = 86_400.0
-_PDEATHSIG = 1
 _SAID = re.compile(r"[\"'](/[\w/-]{0,100})[\"']")
 _HELLO = {
     "jsonrpc": "2.0",

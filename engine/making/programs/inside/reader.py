@@ -21,7 +21,6 @@ from typing import Any, Callable, Iterator, NoReturn
 _MOST_COMMANDS = 500
 _DEEPEST = 6
 _LONGEST = 4000
-_NOT_ASKED = {"--help", "--version", "--install-completion", "--show-completion"}
 
 
 class Captured(BaseException):

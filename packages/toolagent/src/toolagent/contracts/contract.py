@@ -1,7 +1,16 @@
 """What every value on the wire has in common."""
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+import ast
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, JsonValue
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 __all__ = ["CAMEL_CASE", "Contract", "JsonSchema"]
 
@@ -23,5 +32,57 @@ class Contract(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
-        use_attribute_docstrings=True,
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler(core_schema)
+        _describe_fields(cls, handler.resolve_ref_schema(schema))
+        return schema
+
+
+def _describe_fields(model: type[BaseModel], schema: JsonSchemaValue) -> None:
+    """What `Field(description=…)` says is there already. Sources are read now: schemas are made rarely, models at each start."""
+    properties = schema.get("properties", {})
+    for name, field in model.model_fields.items():
+        said = None if field.description else _said(model, name)
+        for key in (name, field.alias, field.validation_alias, field.serialization_alias) if said else ():
+            if isinstance(key, str) and key in properties:
+                properties[key]["description"] = said
+
+
+def _said(model: type[BaseModel], field: str) -> str | None:
+    """By the class that has declared the field last."""
+    declares = next((one for one in model.__mro__ if field in inspect.get_annotations(one)), model)
+    return _texts(declares.__module__).get(declares.__qualname__, {}).get(field)
+
+
+@cache
+def _texts(module: str) -> Mapping[str, Mapping[str, str]]:
+    """Of each class, by its qualified name. Nothing where there is no source."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (OSError, TypeError):
+        return {}
+    return dict(_classes(tree.body, ""))
+
+
+def _classes(body: Sequence[ast.stmt], inside: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    for statement in body:
+        match statement:
+            case ast.ClassDef(name=name, body=inner):
+                yield inside + name, dict(_below(inner))
+                yield from _classes(inner, f"{inside}{name}.")
+            case ast.FunctionDef(name=name, body=inner) | ast.AsyncFunctionDef(name=name, body=inner):
+                yield from _classes(inner, f"{inside}{name}.<locals>.")
+            case _:
+                pass
+
+
+def _below(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for declared, said in pairwise(body):
+        match declared, said:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str() as text)):
+                yield name, inspect.cleandoc(text)
+            case _:
+                pass

@@ -1,0 +1,34 @@
+"""What stands below a field of a contract describes it in schemas."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from toolagent.contracts.contract import Contract
+
+
+class Described(Contract):
+    one: int
+    """Of the first."""
+    other: Annotated[str, Field(alias="anOther")] = ""
+    """Under its
+    other name."""
+    said: Annotated[int, Field(description="Said itself.")] = 0
+    """Not read."""
+    silent: int = 0
+
+
+class Heir(Described):
+    one: int
+    other: Annotated[str, Field(alias="anOther")] = ""
+    """Declared anew."""
+    inner: Described
+    """Of a model."""
+
+
+def test_what_stands_below_a_field_is_its_description() -> None:
+    described = {name: about.get("description") for name, about in Described.model_json_schema()["properties"].items()}
+    assert described == {"one": "Of the first.", "anOther": "Under its\nother name.", "said": "Said itself.", "silent": None}
+    inherited = {name: about.get("description") for name, about in Heir.model_json_schema()["properties"].items()}
+    assert inherited == {"one": None, "anOther": "Declared anew.", "said": "Said itself.", "silent": None, "inner": "Of a model."}
+    assert Heir.model_json_schema(by_alias=False)["properties"]["other"]["description"] == "Declared anew."

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -20,9 +20,11 @@ from engine.calling.joined_call import JoinedCalls
 from engine.calling.lane import Lane
 from engine.calling.lane_call import LaneMaking
 from engine.calling.moves import Moves
-from engine.upkeep.hosts.doors import DoorKeeper, held_door
+from engine.upkeep.hosts.doors import DoorKeeper, Successor, held_door
 from engine.upkeep.hosts.ended_elsewhere import ending_elsewhere
+from engine.upkeep.rounds import repeated
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
+from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.calls import ErrorType, ToolCall
 from toolagent.contracts.lanes import LaneCounts, LaneFigures
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
@@ -42,9 +44,9 @@ _BATCHES_AT_ONCE = 4
 
 
 class _Workflows:
-    """What a door asks of Temporal for its calls. All of it may be repeated."""
+    """What a door, or who comes after it, asks of Temporal for its calls. All of it may be repeated."""
 
-    def __init__(self, client: Client, calls: GuardedCalls) -> None:
+    def __init__(self, client: Client, calls: ToolAgentClient) -> None:
         self._client, self._calls = client, calls
 
     async def start(self, call: ToolCall, call_id: str) -> bool:
@@ -115,6 +117,13 @@ async def running_door(
         tables, mode = DoorTables(store.claims, store.calls, store.cached_tools, store.durations, store.memberships), settings.calls.lanes
         client_of_door = LaneCalls(calls, Door(door, lane, making.is_ready, tables, mode))
         yield RunningDoor(client_of_door, lambda: None if mode is LaneMode.OFF else _counts(lane.figures))
+
+
+def succeeded_doors(settings: Settings, store: Store, client: Client, making: LaneMaking) -> AbstractAsyncContextManager[None]:
+    """Take over from doors that are gone, as a host that is none, until the block ends."""
+    workflows = _Workflows(client, ToolAgentClient(client))
+    successor = Successor(store.doors, store.claims, workflows, Moves(store.claims, workflows.start, making.refuse, "").adopt)
+    return repeated(successor.look, settings.host.host_heartbeat_s, "calls of doors that are gone")
 
 
 def _counts(figures: LaneFigures) -> LaneCounts:

@@ -29,7 +29,7 @@ from workers.front.door import answering_mcp, bound_socket, never_ended, serving
 from workers.grace import Grace
 from workers.host.hosting import RunningHost, first_of, running_host
 from workers.im import running_im
-from workers.lanes import running_door
+from workers.lanes import running_door, succeeded_doors
 from workers.parts import builtins_of, doors_of, poster_of
 from workers.ports import url_of
 from workers.settings.kept import ContentSettings, DatabaseSettings
@@ -97,6 +97,7 @@ async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
         store = await stack.enter_async_context(opened_store(settings, state))
         await stack.enter_async_context(seen_doors(store.doors, settings.host.host_heartbeat_s))
         temporal, host = await _host(stack, settings, state, store, Grace(settings.calls.shutdown_grace_s))
+        await stack.enter_async_context(succeeded_doors(settings, store, temporal.client, host.lane))
         yield Running(temporal, state, host.ended, faults=host.faults)
 
 

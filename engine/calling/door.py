@@ -218,6 +218,9 @@ class Door:
             )
         if self._lane.leave(flight):
             raise LaneRefusedError(_unavailable(flight, "Temporal or the database is away. Try again in a moment.", sent=False))
+        if flight.moving is not None:
+            said = "The database is away. When it is back, the call is known by its id if it was accepted."
+            raise LanePendingError(_unavailable(flight, said, outcome="unknown"))
 
 
 def _unavailable(flight: Flight, message: str, **details: JsonValue) -> ToolResult:

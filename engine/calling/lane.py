@@ -56,6 +56,7 @@ class Flight:
     done: "asyncio.Future[ToolResult | None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     task: "asyncio.Task[None] | None" = None
     moving: "asyncio.Task[None] | None" = None
+    has_begun: bool = False
     is_moved: bool = False
     is_cancelled: bool = False
     is_settling: bool = False
@@ -191,10 +192,12 @@ class Lane:
 
     async def perform(self, asked: Sequence[LaneCall], workflow_id: str, run_id: str) -> tuple[LaneEnd, ...]:
         """Make the calls of a batch, as far as the budget goes. Done again, nothing is made twice."""
+        if any(call.call_id in self._flights for call in asked):
+            await asyncio.shield(self._preparing or self._prepared())
+        # Not before: who is taken back meanwhile was told that it is not made.
         flights = [flight for call in asked if (flight := self._flights.get(call.call_id)) is not None]
         if flights:
             self._lately.append((time.monotonic(), len(flights)))
-            await asyncio.shield(self._preparing or self._prepared())
         tasks = [self._task_of(flight, workflow_id, run_id) for flight in flights]
         if tasks:
             await asyncio.wait(tasks, timeout=self._budget_s)
@@ -309,25 +312,21 @@ class Lane:
         return flight.task
 
     async def _fly(self, flight: Flight, workflow_id: str, run_id: str) -> None:
-        begun = [self._count_begun]
-        try:
-            if not flight.is_cancelled:
-                result = await self._maker.make(flight, workflow_id, run_id, lambda: self._at_work(flight, begun))
-                if result is not None:
-                    self._end(flight, result)
-        finally:
-            for count in begun:
-                count()
+        if not flight.is_cancelled:
+            result = await self._maker.make(flight, workflow_id, run_id, lambda: self._at_work(flight))
+            if result is not None:
+                self._end(flight, result)
 
-    def _count_begun(self) -> None:
-        self._begun += 1
+    def _begin(self, flight: Flight) -> None:
+        """It does not wait any more: its tool works on it, or it needs no turn."""
+        self._begun, flight.has_begun = self._begun + (not flight.has_begun), True
 
     @asynccontextmanager
-    async def _at_work(self, flight: Flight, begun: list[Callable[[], None]]) -> AsyncGenerator[None]:
+    async def _at_work(self, flight: Flight) -> AsyncGenerator[None]:
         """The tool works in the block. Its place is free, and the call moves, once that takes longer than the budget."""
         places = self._places[flight.call.tool_id]
         await places.acquire()
-        begun.pop()()
+        self._begin(flight)
         loop = asyncio.get_running_loop()
 
         def late() -> None:
@@ -344,6 +343,7 @@ class Lane:
 
     def _landed(self, flight: Flight) -> None:
         """It was made; or has a workflow; or has to get one, whatever ended it."""
+        self._begin(flight)
         if not flight.done.done() and (flight.is_moved or self._is_closed):
             self._end(flight, None)
         elif not flight.done.done():

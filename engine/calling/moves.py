@@ -51,7 +51,7 @@ class Moves:
 
     async def _claim(self, flight: Flight, owner: str) -> None:
         """A door that was overtaken keeps its old claim: with that it cannot settle the call."""
-        standing, found = await self._claims.take(replace(flight.claim, owner=owner), flight.call)
+        standing, found = await self._claims.take(replace(flight.claim, owner=owner, is_cancelled=flight.is_cancelled), flight.call)
         if standing == "ours":
             flight.claim = found
         flight.is_accepted = True

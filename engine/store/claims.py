@@ -215,6 +215,7 @@ def _row(claim: Claim, call: ToolCall) -> dict[str, object]:
         "owner": claim.owner,
         "number": claim.number,
         "claimed_at": claim.claimed_at or timestamp(now()),
+        "cancelled_at": timestamp(now()) if claim.is_cancelled else None,
     }
 
 

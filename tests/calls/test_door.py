@@ -104,6 +104,20 @@ async def test_while_temporal_is_silent_who_is_not_accepted_is_sent_away_and_who
     assert front.stage.made == [ID]
 
 
+async def test_who_is_not_accepted_and_cannot_be_moved_is_told_that_nobody_knows(front: Front) -> None:
+    """It is made when the database is back, or not: what was lost while it was claimed may have been written."""
+
+    async def not_here(_flight: Flight) -> bool:
+        return False
+
+    front.stage.make_call = not_here
+    front.stage.may_move.clear()
+    with pytest.raises(LanePendingError) as pending:
+        await asyncio.wait_for(front.door.make(call(), ID, is_new=True), 10)
+    assert pending.value.result.error is not None
+    assert (pending.value.result.error.type, pending.value.result.error.details) == (ErrorType.UNAVAILABLE, {"outcome": "unknown"})
+
+
 @pytest.mark.parametrize("is_new", [True, False])
 async def test_who_is_sent_away_from_a_full_lane_has_nothing_accepted(front: Front, *, is_new: bool) -> None:
     front.stage.away = 1_000_000

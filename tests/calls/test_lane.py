@@ -358,25 +358,6 @@ async def test_a_call_that_is_handed_on_is_not_made_and_one_that_is_on_its_way_i
     assert (stage.made, stage.moved) == (["call-00000002"], ["call-00000001"])
 
 
-async def test_a_call_that_no_batch_has_taken_can_be_taken_back(stage: Stage) -> None:
-    stage.away = 1_000
-    waiting = stage.lane.take(flight(1))
-    await asyncio.sleep(0)
-    assert stage.lane.leave(waiting)
-    assert (waiting.done.result(), stage.made) == (None, [])
-
-
-async def test_a_call_of_a_batch_that_temporal_did_not_take_can_be_taken_back(stage: Stage) -> None:
-    stage.away = 1
-    asked = stage.lane.take(flight(1))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert stage.away == 0
-    assert stage.lane.leave(asked)
-    await stage.run(flight(2))
-    assert stage.made == ["call-00000002"]
-
-
 async def test_more_calls_than_may_wait_are_refused(stage: Stage) -> None:
     for number in range(99):
         with stage.lane.room():

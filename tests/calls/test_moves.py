@@ -14,6 +14,7 @@ from tests.calls.conftest import Desk
 from tests.store.test_calls import AT, RECORD, RESULT
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
 from toolagent.core.calls.results import failed
+from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.calls.lanes import LaneRefusedError
 
 CALL = ToolCall(tool_id="echo", params={"message": "hello"})
@@ -146,3 +147,20 @@ async def test_what_temporal_never_takes_ends_with_who_adopts_it_and_says_whethe
     assert record.result.error is not None
     assert (record.result.error.type, record.result.error.details) == (kind, details)
     assert await claims.get(OURS.call_id) is None
+
+
+@pytest.mark.promise("cancel-closes")
+async def test_a_cancelled_call_that_is_claimed_to_be_moved_is_claimed_as_cancelled(
+    database: Database, moves: Moves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who dies after that leaves none to be made by who takes it over."""
+
+    async def die(_table: ClaimTable, _call_id: str) -> None:
+        raise StoreUnavailableError("It died.")
+
+    monkeypatch.setattr(ClaimTable, "cancel", die)
+    with pytest.raises(StoreUnavailableError):
+        await moves.move(Flight(OURS, CALL, 100, is_cancelled=True))
+    claim = await ClaimTable(database).get(RECORD.call_id)
+    assert claim is not None
+    assert (claim.owner, claim.is_cancelled) == (NOBODY, True)

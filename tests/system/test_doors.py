@@ -18,7 +18,7 @@ from tests.machine import lacking
 from tests.postgres import PostgresServer, postgres_database
 from tests.system.cluster import Cluster, running_cluster
 from tests.system.doors import PROCESSES, House
-from tests.system.far_tools import FarServer, far_catalog, far_server
+from tests.system.far_tools import MANY, FarServer, far_catalog, far_server
 from tests.system.leftovers import is_alive
 from tests.system.service_process import run_tool
 from tests.system.waiting import wait_until
@@ -336,6 +336,21 @@ def test_when_the_parent_is_stopped_its_doors_answer_what_they_have_in_hand_and_
     assert not any(map(is_alive, doors))
     assert len(lanes) == PROCESSES
     assert _statuses(house, lanes) == {WorkflowExecutionStatus.COMPLETED}
+
+
+@pytest.mark.promise("accepted-means-ended")
+def test_when_no_door_is_left_a_host_ends_the_calls_that_were_accepted(cluster: Cluster, far: FarServer) -> None:
+    """The house has ended: else its doors do that. It is killed before the call can move."""
+    door = cluster.member("api", "alone")
+    door.start()
+    door.wait_until_ready()
+    far.look = psutil.Process(door.pid).kill
+    try:
+        with httpx.Client(base_url=door.url, timeout=60, trust_env=False) as http, pytest.raises(httpx.HTTPError):
+            run_tool(http, f"far_asks_{MANY - 1}", {"line": "alone"}, "alone")
+    finally:
+        far.look = lambda: None
+    wait_until(lambda: far.begun["alone"] == 2, "a host makes it", 30.0)
 
 
 def test_what_no_door_can_run_without_is_said_once_and_ends_the_parent(cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""Being a front door: its lease, and taking over calls that dead doors had accepted."""
+"""Being a front door: its lease; and taking over calls that dead doors had accepted."""
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
@@ -53,41 +53,33 @@ Adopt = Callable[[Claim], Awaitable[None]]
 """Gives a call that no process has in hand a workflow of its own. Raises LaneUnreachableError, StoreUnavailableError."""
 
 
-class DoorKeeper:
-    """Keeps the lease of one door, in a process that may be a `host` too."""
+class Successor:
+    """Takes over from doors that are gone, in any process that is alive; `own` is its door, if it is one."""
 
-    def __init__(
-        self, door: str, host: str | None, doors: DoorTable, claims: ClaimTable, workflows: Workflows, lane: OwnLane, adopt: Adopt
-    ) -> None:
-        self._door, self._host, self._doors, self._claims = door, host, doors, claims
-        self._workflows, self._lane, self._adopt = workflows, lane, adopt
+    def __init__(self, doors: DoorTable, claims: ClaimTable, workflows: Workflows, adopt: Adopt, own: str = "") -> None:
+        self._doors, self._claims, self._workflows, self._adopt, self._own = doors, claims, workflows, adopt, own
         self._forget_at = 0.0
         self._left = set[str]()
         """What the last rounds found to be adopted."""
         self._ended_at = ""
         """The call at which the last round ended early. The next one begins behind it: one that fails keeps no others from their turn."""
 
-    async def open(self) -> None:
-        """Raises StoreUnavailableError."""
-        await self._doors.beat(self._door, self._host, self._lane.figures)
-        # An earlier life of this process needs no lease to run out: it is gone.
-        await self._clear(self._host)
-
-    async def beat(self) -> None:
-        """Renew the lease."""
-        with suppress(StoreUnavailableError):
-            await self._doors.beat(self._door, self._host, self._lane.figures)
-
     async def look(self) -> None:
         """Take over what dead doors have left, until Temporal does not answer."""
         with suppress(StoreUnavailableError, LaneUnreachableError):
-            await self._clear(None)
+            await self.clear(None)
             await self._claims.drop_ended()  # else their calls would get workflows, to be told so
             await self._adopt_left()
-            await self._remember()
             if time.monotonic() >= self._forget_at:
                 self._forget_at = time.monotonic() + _FORGET_EVERY_S
                 await self._forget()
+
+    async def clear(self, host: str | None) -> None:
+        """End the lanes of doors that are gone, also of earlier lives of the `host`. Raises StoreUnavailableError."""
+        for gone in await self._doors.gone(host, self._own):
+            with suppress(LaneUnreachableError):  # nothing but its row says that there is a lane to be ended: it stays
+                await self._workflows.end_lane(gone)
+                await self._doors.leave(gone)
 
     async def _adopt_left(self) -> None:
         behind, seen = self._ended_at, set[str]()
@@ -116,15 +108,6 @@ class DoorKeeper:
         elif is_news:
             _log.error("claim_unreadable", call_id=claim.call_id, door=claim.owner, then="a door of the version that wrote it adopts it")
 
-    async def _remember(self) -> None:
-        """Calls that were accepted here without our knowing it: the database was lost, or the caller, while they were claimed."""
-
-        async def hand_on(claim: Claim) -> None:
-            if claim.call is not None:
-                self._lane.hand_on(Flight(claim, claim.call, 0, is_accepted=True))
-
-        await _with_each(partial(self._claims.held_for, self._door, _FORGOTTEN, _AT_ONCE), hand_on)
-
     async def _forget(self) -> None:
         """Claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes."""
 
@@ -135,16 +118,46 @@ class DoorKeeper:
         for age, ended in ((_OLD, (True,)), (_OLDEST, (True, None))):
             await _with_each(partial(self._claims.held_for, WORKFLOW, age, _AT_ONCE), partial(withdraw, ended=ended))
 
+
+class DoorKeeper:
+    """Keeps the lease of one door, in a process that may be a `host` too."""
+
+    def __init__(
+        self, door: str, host: str | None, doors: DoorTable, claims: ClaimTable, workflows: Workflows, lane: OwnLane, adopt: Adopt
+    ) -> None:
+        self._door, self._host, self._doors, self._claims, self._lane = door, host, doors, claims, lane
+        self._successor = Successor(doors, claims, workflows, adopt, door)
+
+    async def open(self) -> None:
+        """Raises StoreUnavailableError."""
+        await self._doors.beat(self._door, self._host, self._lane.figures)
+        # An earlier life of this process needs no lease to run out: it is gone.
+        await self._successor.clear(self._host)
+
+    async def beat(self) -> None:
+        """Renew the lease."""
+        with suppress(StoreUnavailableError):
+            await self._doors.beat(self._door, self._host, self._lane.figures)
+
+    async def look(self) -> None:
+        """See to calls that nobody has in hand."""
+        await self._successor.look()
+        with suppress(StoreUnavailableError):
+            await self._remember()
+
     async def leave(self) -> None:
         """The next door that looks takes over what is still claimed."""
         with suppress(StoreUnavailableError):  # the lease expires
             await self._doors.leave(self._door)
 
-    async def _clear(self, host: str | None) -> None:
-        for gone in await self._doors.gone(host, self._door):
-            with suppress(LaneUnreachableError):  # nothing but its row says that there is a lane to be ended: it stays
-                await self._workflows.end_lane(gone)
-                await self._doors.leave(gone)
+    async def _remember(self) -> None:
+        """Calls that were accepted here without our knowing it: the database was lost, or the caller, while they were claimed."""
+
+        async def hand_on(claim: Claim) -> None:
+            if claim.call is not None:
+                self._lane.hand_on(Flight(claim, claim.call, 0, is_accepted=True))
+
+        await _with_each(partial(self._claims.held_for, self._door, _FORGOTTEN, _AT_ONCE), hand_on)
 
 
 async def _with_each(page: Callable[[str], Awaitable[Sequence[Claim]]], do: Callable[[Claim], Awaitable[None]], after: str = "") -> None:

@@ -1,0 +1,72 @@
+"""Calls that leave the lane of a front door before they are made."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+import pytest_asyncio
+
+from tests.calls.test_lane import Stage, flight
+
+
+@pytest_asyncio.fixture
+async def stage() -> AsyncGenerator[Stage]:
+    stage = Stage()
+    yield stage
+    await stage.lane.close()
+
+
+async def test_a_call_that_no_batch_has_taken_can_be_taken_back(stage: Stage) -> None:
+    stage.away = 1_000
+    waiting = stage.lane.take(flight(1))
+    await asyncio.sleep(0)
+    assert stage.lane.leave(waiting)
+    assert (waiting.done.result(), stage.made) == (None, [])
+
+
+async def test_a_call_of_a_batch_that_temporal_did_not_take_can_be_taken_back(stage: Stage) -> None:
+    stage.away = 1
+    asked = stage.lane.take(flight(1))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert stage.away == 0
+    assert stage.lane.leave(asked)
+    await stage.run(flight(2))
+    assert stage.made == ["call-00000002"]
+
+
+@pytest.mark.promise("lanes-make-nothing-twice")
+async def test_a_call_that_is_taken_back_while_its_batch_waits_for_the_database_is_not_made(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its caller is told so, and may send it again."""
+    waits, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def prepare() -> None:
+        waits.set()
+        await may_go_on.wait()
+
+    monkeypatch.setattr(stage, "prepare", prepare)
+    left, kept = flight(1), flight(2)
+    running = asyncio.create_task(stage.run(left, kept))
+    await asyncio.wait_for(waits.wait(), 10)
+    await asyncio.sleep(0.01)
+    assert stage.lane.leave(left)
+    may_go_on.set()
+    taken_back, made = await running
+    assert (taken_back, made is not None, stage.made) == (None, True, [kept.call_id])
+
+
+async def test_a_call_that_is_cancelled_before_its_task_has_run_waits_no_longer(stage: Stage) -> None:
+    """What is counted as waiting for ever would fill the lane."""
+    asked = flight(1)
+
+    async def cancel() -> None:
+        while asked.task is None:  # noqa: ASYNC110 - it is to look in each turn of the loop
+            await asyncio.sleep(0)
+        asked.cancel()
+
+    done, cancelling = stage.lane.take(asked).done, asyncio.create_task(cancel())
+    assert await asyncio.wait_for(done, 10) is None
+    await cancelling
+    assert (stage.made, stage.lane.figures.waiting) == ([], 0)

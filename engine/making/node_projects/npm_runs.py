@@ -35,6 +35,9 @@ _GONE = re.compile(
 )
 _MOST_GONE = 5
 _SETTINGS = ".npmrc"
+BUN = "bun"
+"""The folder in `work` with the links by which scripts find it."""
+
 _NOWHERE = "/nonexistent/npmrc"
 _QUIET = ("--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
 
@@ -51,8 +54,10 @@ class NpmRuns:
         """Seconds that one run may take."""
         return self._installer.timeout_s
 
-    async def take(self, arguments: Sequence[str], work: Path, folder: Path, what: str, *, needs_index: bool = True) -> None:
-        """`npm` with these arguments in `folder`, which lies in `work`, the only place that it may write to.
+    async def take(
+        self, arguments: Sequence[str], work: Path, folder: Path, what: str, *, needs_index: bool = True, bun: Program | None = None
+    ) -> None:
+        """`npm` with these arguments in `folder`, which lies in `work`, the only place that it may write to. Scripts find `bun` and `bunx`.
 
         Settings of npm that lie there count for nothing: they could name another index, or what is run. Raises LockFailed, which begins
         with `what`; ScriptFailure (`UnavailableError`) where there is no Node.js here.
@@ -63,8 +68,11 @@ class NpmRuns:
         index = await index_of(self._installer, ScriptLanguage.NODEJS) if needs_index else Index()
         if index.passwords:
             raise HostUnready(f"{what}: the address of the package index holds a password, which a build would see.")
-        mounts = tuple(dict.fromkeys((*node.mounts, *npm.mounts, Mount(work, work, writable=True))))
+        more = bun.mounts if bun else ()
+        mounts = tuple(dict.fromkeys((*node.mounts, *npm.mounts, *more, Mount(work, work, writable=True))))
         variables = {**index.variables, **_variables(work, node), **self._programs.headers}
+        if bun:
+            variables["PATH"] = f"{work / BUN}:{variables['PATH']}"
         box = boxed(self._executor, "npm", folder, _LIMITS, mounts, variables)
         argv = (str(node.file), str(npm.file), *arguments, *_QUIET)
         log = work.with_name(f"{work.name}-log")

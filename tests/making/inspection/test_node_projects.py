@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.programs import Program
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
 from tests.parts import installer_of, machine_indexes
@@ -107,6 +109,20 @@ async def test_a_build_that_fails_after_it_made_what_is_needed_is_enough(
     built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
     assert helps(built)[0].endswith("shout 1s")
     assert "Its build ended with a failure" in built.notes[0]
+
+
+async def test_a_project_that_is_built_by_bun_is_given_it(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place, sandbox: Sandboxing
+) -> None:
+    """One that stands for it, and copies."""
+    bun = tmp_path / "any.exe"
+    bun.write_text('#!/bin/sh\nmkdir -p dist && cp "$2" dist/cli.js\n')
+    bun.chmod(0o755)
+    sandbox.environments.programs = replace(sandbox.environments.programs, bun=Program(bun))
+    scripts: JsonValue = {"build": "npm run bundle", "bundle": "bun build cli.js"}
+    package: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": scripts}
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
+    assert helps(built)[0].endswith("shout 1s")
 
 
 ATTACKS = {

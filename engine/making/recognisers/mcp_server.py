@@ -8,6 +8,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
+from engine.making.node_projects.manifests import DEPENDENCIES
 from engine.making.python_sources.projects import PYPROJECT, dependencies_named, folder_text, json_of, project_folder, pyproject_of
 from engine.making.recognisers.console_script import console_scripts_of, npm_programs_of
 from engine.making.repositories.asides import is_aside
@@ -141,7 +142,9 @@ def _rank(tree: Tree, path: PurePosixPath, named: frozenset[PurePosixPath]) -> t
 def _node(tree: Tree) -> Iterator[Finding]:
     for path in [path for path in tree.files if path.name == "package.json"][:_MOST]:
         package = json_of(tree.text(path))
-        wanted = [package.table(kind).values for kind in ("dependencies", "peerDependencies", "optionalDependencies")]
+        # What is bundled is needed for building alone; others may only test with it.
+        bundled = ("devDependencies",) if _MCP.search(package.text("name")) else ()
+        wanted = [package.table(kind).values for kind in (*DEPENDENCIES[:3], *bundled)]
         if not any(name in known for known in wanted for name in _NODE_PACKAGES):
             continue
         programs = npm_programs_of(tree, path)

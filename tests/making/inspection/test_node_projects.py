@@ -98,6 +98,12 @@ async def test_a_package_of_a_workspace_brings_what_it_depends_on_there(tmp_path
     assert (place.folder / "x-core-0.0.0.tgz").is_file()
 
 
+async def test_a_program_that_says_how_it_is_used_as_a_failure_is_one(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
+    text = 'console.error("Usage: shout [words]"); process.exit(1);'
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": PACKAGE, "cli.js": text}), place)
+    assert helps(built)[0].endswith("Usage: shout [words]")
+
+
 async def test_a_build_that_fails_after_it_made_what_is_needed_is_enough(
     tmp_path: Path, programs: NodeProgramBuilder, place: Place
 ) -> None:

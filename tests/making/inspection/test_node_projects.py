@@ -184,3 +184,22 @@ async def test_what_a_project_is_developed_with_and_cannot_be_had_is_left_out(
     built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
     assert helps(built)[0].endswith("shout 1s")
     assert "left-pad, which it is developed with" in built.notes[0]
+
+
+async def test_what_depends_on_an_address_elsewhere_is_left_out_too(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
+    package: dict[str, JsonValue] = {
+        **PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": {"build": "mkdir dist && cp cli.js dist"},
+        "devDependencies": {"@x/testing": "1.0.0"},
+    }  # fmt: skip
+    elsewhere = "https://elsewhere.test/a/tarball/v1"
+    packages: JsonValue = {
+        "": {key: package[key] for key in ("name", "version", "bin", "dependencies", "devDependencies")},
+        "node_modules/@x/testing": {"version": "1.0.0", "dev": True, "dependencies": {"a": elsewhere}},
+        "node_modules/a": {"version": "1.0.0", "resolved": elsewhere, "dev": True},
+        "node_modules/ms": {"version": "2.1.3"},
+    }
+    lock: JsonValue = {"name": "shout", "version": "1.0.0", "lockfileVersion": 3, "packages": packages}
+    files: dict[str, JsonValue] = {"package.json": package, "package-lock.json": lock, "cli.js": CLI}
+    built = await built_of(programs, written(tmp_path / "origin", files), place)
+    assert helps(built)[0].endswith("shout 1s")
+    assert "@x/testing, which it is developed with" in built.notes[0]

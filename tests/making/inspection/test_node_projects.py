@@ -74,7 +74,7 @@ async def test_dependencies_that_do_not_fit_together_are_installed_all_the_same(
 
 
 async def test_a_package_of_a_workspace_brings_what_it_depends_on_there(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
-    """What is made is ignored by git; a third package cannot be installed, and is not."""
+    """What is made is ignored by git; a third package cannot be installed, and is not. No browser is fetched."""
     made = "mkdir -p dist && cp src.js dist/index.js"
     files: dict[str, JsonValue] = {
         "package.json": {"private": True},
@@ -88,7 +88,8 @@ async def test_a_package_of_a_workspace_brings_what_it_depends_on_there(tmp_path
         },
         "packages/cli/src.js": 'console.log(`shout ${require("@x/core")}`);',
         "packages/core/package.json": {
-            "name": "@x/core", "main": "dist/index.js", "dependencies": {"ms": "2.1.3"}, "scripts": {"build": made},
+            "name": "@x/core", "main": "dist/index.js", "dependencies": {"ms": "2.1.3"},
+            "scripts": {"build": made, "postinstall": 'test "$PUPPETEER_SKIP_DOWNLOAD" = 1'},
         },
         "packages/core/src.js": 'module.exports = require("ms")(2000);',
         "packages/other/package.json": {"name": "@x/other", "dependencies": {"ms": "99.99.99"}},

@@ -8,7 +8,6 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from engine.making.node_projects.manifests import DEPENDENCIES
 from engine.making.python_sources.projects import PYPROJECT, dependencies_named, folder_text, json_of, project_folder, pyproject_of
 from engine.making.recognisers.console_script import console_scripts_of, npm_programs_of
 from engine.making.repositories.asides import is_aside
@@ -144,7 +143,7 @@ def _node(tree: Tree) -> Iterator[Finding]:
         package = json_of(tree.text(path))
         # What is bundled is needed for building alone; others may only test with it.
         bundled = ("devDependencies",) if _MCP.search(package.text("name")) else ()
-        wanted = [package.table(kind).values for kind in (*DEPENDENCIES[:3], *bundled)]
+        wanted = [package.table(kind).values for kind in ("dependencies", "peerDependencies", "optionalDependencies", *bundled)]
         if not any(name in known for known in wanted for name in _NODE_PACKAGES):
             continue
         programs = npm_programs_of(tree, path)

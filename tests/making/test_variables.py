@@ -34,6 +34,11 @@ def test_defaults_of_the_example_are_taken_and_what_has_none_is_named(tmp_path: 
     assert variables.missing == ("TOKEN", "EMPTY")
 
 
+def test_that_a_server_is_to_listen_is_not_taken_from_the_example(tmp_path: Path) -> None:
+    (tmp_path / ".env.example").write_text("MCP_TRANSPORT_TYPE=http\nMAIL_TRANSPORT=smtp\n")
+    assert variables_for(Tree.read(tmp_path), PurePosixPath(), {}).values == {"MAIL_TRANSPORT": "smtp"}
+
+
 def test_what_the_task_gives_goes_before(tmp_path: Path) -> None:
     variables = found(tmp_path, {".env.example": EXAMPLE}, MODE="slow", EMPTY="x")
     assert variables.values == {"MODE": "slow", "NAME": "quoted value", "EMPTY": "x"}

@@ -83,6 +83,8 @@ class Trial:
         self._state, self._calls, self._http, self._files = parts.local.state, parts.local.calls, parts.http, files
         self._progress, self._caller, self._is_patient = progress, caller, is_patient
         self._remote = 0
+        self._unanswered: str | None = None
+        """The tool whose last call has no answer: its process may be busy with it for ever."""
 
     async def start(self) -> None:
         for number, entry in enumerate(self._entries.values(), 1):
@@ -109,14 +111,13 @@ class Trial:
         if issues := await find_issues(entry.manifest.input_schema, filled):
             return Reply(Came.NOT_SENT, message=f"The input does not fit its input schema: {misfitting(issues)}")
         if not withheld:
-            return await self._exchange(entry, filled, self._progress)
+            return await self._asked(entry, filled, self._progress)
         self._sightings.withhold()
         # What the tool says of its progress could quote what it was given.
-        return await self._exchange(entry, filled, _unheard)
+        return await self._asked(entry, filled, _unheard)
 
     async def send(self, tool_id: str, content: Params | bytes) -> Reply:
-        entry = self._entries[tool_id]
-        return await (self._exchange(entry, content, self._progress) if isinstance(content, dict) else self._post(entry, content))
+        return await self._asked(self._entries[tool_id], content, self._progress)
 
     async def kill(self, tool_id: str) -> bool:
         route = self._supervisor.route(tool_id)
@@ -138,7 +139,7 @@ class Trial:
         return True
 
     async def renew(self) -> None:
-        await asyncio.gather(*map(self._supervisor.stop, self._entries))
+        await self._end()
         for left in (_TOOLS, _VOLUMES):
             await asyncio.to_thread(discard, self._state / left)
 
@@ -147,6 +148,24 @@ class Trial:
 
     def tell(self, progress: str) -> None:
         self._progress(progress)
+
+    async def _asked(self, entry: ToolEntry, content: Params | bytes, progress: Progress) -> Reply:
+        """In a process that is busy with nothing else: what took too long, or was given up, must not keep others from their answers."""
+        if self._unanswered is not None:
+            self._sightings.will_be_killed(self._unanswered)
+            await self._end()
+        self._unanswered = entry.manifest.tool_id
+        reply = await (self._post(entry, content) if isinstance(content, bytes) else self._exchange(entry, content, progress))
+        if reply.came is Came.SILENCE:
+            # A runtime ends what answers nothing at all: that is not its own death.
+            self._sightings.will_be_killed(entry.manifest.tool_id)
+        else:
+            self._unanswered = None
+        return reply
+
+    async def _end(self) -> None:
+        self._unanswered = None
+        await asyncio.gather(*map(self._supervisor.stop, self._entries))
 
     async def _exchange(self, entry: ToolEntry, params: Params, progress: Progress) -> Reply:
         if is_of_others(entry):

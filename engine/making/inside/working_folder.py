@@ -1,32 +1,41 @@
 """A working folder that an app may write to: its repository's folders, with a link to each of the files. Written by Tool Agent.
 
 It is kept in the tool's home over restarts: what the app writes there stays, and what the repository brings is always that of the version
-that runs. Databases and logs that the repository brings are copied once, as they are written to.
+that runs. Databases and logs that the repository brings are copied once, as they are written to. Modules are copied, too: who asks where
+they really are, to write beside them, is not led to a read-only folder.
 """
 
+import filecmp
 import os
 import shutil
 
 _WRITTEN = (".db", ".sqlite", ".sqlite3", ".db3", ".log")
+_CODE = ".py"
+_OURS = 1
+"""The time of change of a module that was copied here, in seconds: the app's own have others."""
 
 
-def laid_out(repository):
-    """The folder; it is made, or made good."""
-    home = os.path.join(os.environ.get("HOME") or "/tmp", "work")
+def laid_out(repository, name="work"):
+    """The folder of that name; it is made, or made good."""
+    home = os.path.join(os.environ.get("HOME") or "/tmp", name)
     for place, folders, files in os.walk(repository):
         folders[:] = [name for name in folders if not os.path.islink(os.path.join(place, name))]
         target = os.path.join(home, os.path.relpath(place, repository))
         os.makedirs(target, exist_ok=True)
         for name in files:
             _link(os.path.join(place, name), os.path.join(target, name))
-    _forget_others(home)
+    _forget_others(home, repository)
     return home
 
 
 def _link(source, target):
-    if os.path.splitext(source)[1].lower() in _WRITTEN:
+    ending = os.path.splitext(source)[1].lower()
+    if ending in _WRITTEN:
         if not os.path.exists(target):
             shutil.copyfile(source, target)
+        return
+    if ending == _CODE:
+        _copy(source, target)
         return
     if os.path.islink(target):
         if os.readlink(target) == source:
@@ -37,10 +46,21 @@ def _link(source, target):
     os.symlink(source, target)
 
 
-def _forget_others(home):
-    """Links of files that an older version had."""
+def _copy(source, target):
+    if os.path.isfile(target) and not os.path.islink(target) and filecmp.cmp(source, target, shallow=False):
+        return
+    if os.path.lexists(target):
+        os.unlink(target)
+    shutil.copyfile(source, target)
+    os.utime(target, (_OURS, _OURS))
+
+
+def _forget_others(home, repository):
+    """Links and modules of files that an older version had."""
     for place, _, files in os.walk(home):
         for name in files:
             path = os.path.join(place, name)
-            if os.path.islink(path) and not os.path.exists(path):
+            is_left = name.endswith(_CODE) and not os.path.islink(path) and os.stat(path).st_mtime == _OURS
+            source = os.path.join(repository, os.path.relpath(path, home)) if is_left else path
+            if (is_left or os.path.islink(path)) and not os.path.exists(source):
                 os.unlink(path)

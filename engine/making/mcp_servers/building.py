@@ -31,7 +31,8 @@ from toolagent_service.making.wildcards import chosen, meaningless
 _MOST_STARTS = 4
 _MOST_NOTES = 3
 _MOST_TOOLS = 100
-_NODE_BRIDGE = Path(__file__).parents[1] / "node_projects" / "inside" / "mcp_bridge.mjs"
+_NODE = Path(__file__).parents[1] / "node_projects" / "inside"
+_NODE_HOME, _NODE_BRIDGE = "in_home.mjs", "mcp_bridge.mjs"
 _TOLD = 400
 
 
@@ -77,15 +78,15 @@ class McpBuilder:
         files = [*dict.fromkeys((*named, *prepared.starts, *prepared.programs.values()))]
         # With what its README gives to it, before without.
         ways = [(file, given) for file in files for given in dict.fromkeys((plan.arguments, ()))][:_MOST_STARTS]
-        if "http" in plan.over:
-            await asyncio.to_thread(_with_bridge, place.folder)
+        beside = (_NODE_HOME, "working_folder.mjs", *((_NODE_BRIDGE, "listening.mjs") if "http" in plan.over else ()))
+        await asyncio.to_thread(_put_beside, place.folder, beside)
 
         def told(over: Over, file: str, arguments: Sequence[str]) -> str:
             return " ".join(("node", file, *arguments, *(("over HTTP",) if over == "http" else ())))
 
         def source(over: Over, file: str, arguments: Sequence[str]) -> McpSource:
-            bridge = (_NODE_BRIDGE.name,) if over == "http" else ()
-            command = ("node", *bridge, file, *arguments)
+            bridge = (_NODE_BRIDGE,) if over == "http" else ()
+            command = ("node", "--import", f"./{_NODE_HOME}", *bridge, file, *arguments)
             return McpSource(tool_name="-", host_dir=place.host_dir, command=command, environment=self._environment)
 
         starts = [(told(over, *way), partial(source, over, *way)) for over in plan.over for way in ways]
@@ -142,9 +143,9 @@ def _pack(repository: Path | None, prepared: Prepared, project: str, into: Path)
     open_to_all(into)
 
 
-def _with_bridge(folder: Path) -> None:
-    for path in (_NODE_BRIDGE, _NODE_BRIDGE.with_name("listening.mjs")):
-        (folder / path.name).write_text(path.read_text())
+def _put_beside(folder: Path, names: Sequence[str]) -> None:
+    for name in names:
+        (folder / name).write_text((_NODE / name).read_text())
     open_to_all(folder)
 
 

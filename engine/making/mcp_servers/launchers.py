@@ -68,7 +68,7 @@ if __name__ == "__main__":
     repository = Path(laid_out(str(HERE / {repository!r})))
     os.chdir(repository / {project!r})
     # Instead of the folder of this file, whose `main` is none of the repository's.
-    sys.path[0:1] = [str(HERE / {site!r})]
+    sys.path[0:1] = [laid_out(str(HERE / {site!r}), {site!r})]
     sys.argv = [NAME, *ARGUMENTS]
     if OVER == "http":
         text = repository / {module!r}

@@ -8,7 +8,7 @@ from engine.making.boxes import boxed
 from engine.making.building.builds import Built, Job, Place
 from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut
 from engine.making.node_projects.preparing import PACKAGE, NodePrepared, NodeProjects
-from engine.making.programs.commands import Command, Level, Parameter
+from engine.making.programs.commands import Command, command_of_help
 from engine.making.programs.tools import commands_file, program_candidate, script_names
 from engine.making.repositories.packaging import open_to_all
 from engine.runtimes.environments.execution import Executor, Order
@@ -24,7 +24,6 @@ _SCRIPT = '// Runs `{command}`. Written by Tool Agent.\nimport {{ run }} from ".
 _MIB = 1024 * 1024
 _LIMITS = SandboxLimits(memory_bytes=2048 * _MIB, processes=128, output_bytes=_MIB, disk_bytes=64 * _MIB, wall_s=60)
 _READ_S = 20.0
-_HELP = 4_000
 _TOLD = 5
 _SEEN = Path("/run/tool-agent-reader")
 
@@ -63,12 +62,11 @@ class NodeProgramBuilder:
         box = boxed(self._executor, "read-program", _SEEN / PACKAGE, _LIMITS, mounts, variables)
         argv = (str(node.file), str(_SEEN / file), "--help")
         done = await self._executor.run(Order(argv, box, _READ_S, place.work.with_name("read-log")))
-        text = done.stdout.decode(errors="replace").strip()
-        if done.cut or done.code != 0 or not text:
+        command = None if done.cut else command_of_help(name, done.code, done.stdout, done.stderr)
+        if command is None:
             last = next((line.strip() for line in reversed(done.stderr.decode(errors="replace").splitlines()) if line.strip()), "")
             return LeftOut(name, f"It does not answer `--help`: {last[:300] or 'it said nothing, or did not end'}")
-        arguments = Parameter(name="arguments", kind="positional", many=True, help="As in the help of the program.")
-        return Command(program=name, words=(), help=text[:_HELP], levels=(Level(parameters=(arguments,)),))
+        return command
 
 
 def _written(commands: tuple[Command, ...], targets: Mapping[str, str], folder: Path) -> None:

@@ -22,6 +22,7 @@ _NAME = re.compile(r"(?:@[a-z0-9~-][a-z0-9._~-]{0,99}/)?[a-z0-9~-][a-z0-9._~-]{0
 _VERSION = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}(?:[-+][0-9A-Za-z.+-]{1,100})?")
 _PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _STARTS = ("start", "start:prod", "start:production", "serve", "server", "start:dev", "dev")
+_BUN = re.compile(r"(?:^|[\s;&|(])bunx?(?:\s|$)")
 _RUNS = re.compile(r"(?:^|[\s;&/])(?:node|nodemon|pm2 start|supervisor)(?:\s+-[^\s]+)*\s+([\w@./-]+)")
 _MOST_PROGRAMS = 20
 _LONGEST = 300
@@ -82,6 +83,16 @@ def build_script(manifest: Table, source: Path) -> str:
     if "build" in scripts and (not files or any(_MADE & set(PurePosixPath(file).parts[:1]) for file in files)):
         return "build"
     return "" if is_made(manifest, source) else next((name for name in _BUILDS if name in scripts), "")
+
+
+def uses_bun(manifest: Table, script: str) -> bool:
+    """Whether Bun runs that script, one before or after it, or one that it runs."""
+    scripts = manifest.table("scripts")
+    told = scripts.text(script)
+    others = [
+        name for name in scripts.values if name in (f"pre{script}", f"post{script}") or re.search(rf"\brun {re.escape(name)}\b", told)
+    ]
+    return any(_BUN.search(scripts.text(name)) for name in (script, *others))
 
 
 def is_made(manifest: Table, source: Path) -> bool:

@@ -29,12 +29,21 @@ _NO_SCRIPTS = "--ignore-scripts"
 _ASK_S = 20.0
 _PLACE = re.compile(r"npm error (?:code|path|command|errno|syscall|A complete log|Lifecycle script)\b|npm error\s*$")
 """Lines of npm that say where it failed, not why."""
+_LOG = re.compile(r"^.*A complete log of this run can be found in:.*\n?", re.MULTILINE)
+"""A place of this machine, and the log is gone."""
+
 _GONE = re.compile(
     r"404 Not Found - GET https?://[^\s]*?/((?:@[^/\s]+/)?[^/\s]+)/-/|No matching version found for ((?:@[^/\s]+/)?[^@\s]+)@"
     r"|404\s+'((?:@[^/\s]+/)?[^@\s]+)@"
 )
+_ELSEWHERE = re.compile(r"npm error 403 .* - GET (https?://\S+)")
+"""What lies at another host than the index."""
+
 _MOST_GONE = 5
 _SETTINGS = ".npmrc"
+BUN = "bun"
+"""The folder in `work` with the links by which scripts find it."""
+
 _NOWHERE = "/nonexistent/npmrc"
 _QUIET = ("--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
 
@@ -51,8 +60,10 @@ class NpmRuns:
         """Seconds that one run may take."""
         return self._installer.timeout_s
 
-    async def take(self, arguments: Sequence[str], work: Path, folder: Path, what: str, *, needs_index: bool = True) -> None:
-        """`npm` with these arguments in `folder`, which lies in `work`, the only place that it may write to.
+    async def take(
+        self, arguments: Sequence[str], work: Path, folder: Path, what: str, *, needs_index: bool = True, bun: Program | None = None
+    ) -> None:
+        """`npm` with these arguments in `folder`, which lies in `work`, the only place that it may write to. Scripts find `bun` and `bunx`.
 
         Settings of npm that lie there count for nothing: they could name another index, or what is run. Raises LockFailed, which begins
         with `what`; ScriptFailure (`UnavailableError`) where there is no Node.js here.
@@ -63,8 +74,11 @@ class NpmRuns:
         index = await index_of(self._installer, ScriptLanguage.NODEJS) if needs_index else Index()
         if index.passwords:
             raise HostUnready(f"{what}: the address of the package index holds a password, which a build would see.")
-        mounts = tuple(dict.fromkeys((*node.mounts, *npm.mounts, Mount(work, work, writable=True))))
+        more = bun.mounts if bun else ()
+        mounts = tuple(dict.fromkeys((*node.mounts, *npm.mounts, *more, Mount(work, work, writable=True))))
         variables = {**index.variables, **_variables(work, node), **self._programs.headers}
+        if bun:
+            variables["PATH"] = f"{work / BUN}:{variables['PATH']}"
         box = boxed(self._executor, "npm", folder, _LIMITS, mounts, variables)
         argv = (str(node.file), str(npm.file), *arguments, *_QUIET)
         log = work.with_name(f"{work.name}-log")
@@ -73,7 +87,7 @@ class NpmRuns:
             told = (done.stderr or done.stdout).decode(errors="replace").strip()
             lines = [line.strip() for line in told.splitlines() if "error" in line.lower() and not _PLACE.match(line)] or told.splitlines()
             why = "it took too long, or said too much" if done.cut else (lines[0] if lines else f"npm exited with code {done.code}")
-            raise LockFailed(f"{what}: {why[:600]}", told[-_TOLD:]) from (TimeoutError() if done.cut == "time" else None)
+            raise LockFailed(f"{what}: {why[:600]}", _LOG.sub("", told)[-_TOLD:]) from (TimeoutError() if done.cut == "time" else None)
 
     async def install(self, work: Path, folder: Path, what: str, *options: str, is_exact: bool = False) -> tuple[str, ...]:
         """What a manifest in `folder` says, without running any script; what had to be looked over. Raises LockFailed, ScriptFailure.
@@ -107,6 +121,8 @@ class NpmRuns:
             told = f"What it depends on does not fit together ({failure.message[:300]}), and was installed all the same: {_ALL_THE_SAME}"
             return told, (_ALL_THE_SAME,)
         gone = next((name for found in _GONE.finditer(told) for name in found.groups() if name), "")
+        if not gone and (elsewhere := _ELSEWHERE.search(failure.told)):
+            gone = await asyncio.to_thread(_needing, work, folder, elsewhere[1])
         if already < _MOST_GONE and await asyncio.to_thread(_without, work, folder, gone):
             return f"{gone}, which it is developed with, is not to be had, and was left out.", ()
         raise failure
@@ -131,6 +147,17 @@ def _without_settings(work: Path, folder: Path) -> None:
             raise LockFailed(f"The project holds a {_SETTINGS} that cannot be removed: {error.strerror}.") from error
         if place == work:
             return
+
+
+def _needing(work: Path, folder: Path, address: str) -> str:
+    """The package that depends on what lies at an address, by the lock of the project; empty where that does not say. Raises LockFailed."""
+    require_plain(work, folder)
+    try:
+        packages = manifest_at(folder / _LOCK).table("packages")
+    except NotWanted:
+        return ""
+    found = (path for path in packages.values if address in packages.table(path).table("dependencies").values.values())
+    return next(found, "").rpartition("node_modules/")[2]
 
 
 def _without(work: Path, folder: Path, name: str) -> bool:

@@ -11,15 +11,16 @@ from engine.making.building.builds import Job
 from engine.making.failures import BuildFailed, LeftOut, LockFailed, NotWanted
 from engine.making.node_projects.engines import engines_note
 from engine.making.node_projects.locks import NodeLocks, own_lock
-from engine.making.node_projects.manifests import build_script, is_made, programs_of, started_of
-from engine.making.node_projects.npm_runs import NpmRuns
+from engine.making.node_projects.manifests import build_script, is_made, programs_of, started_of, uses_bun
+from engine.making.node_projects.npm_runs import BUN, NpmRuns
 from engine.making.node_projects.plain_files import new_folder, require_plain
 from engine.making.node_projects.unpacking import unpacked
 from engine.making.node_projects.workspaces import Layout, Package, laid_out
 from engine.making.repositories.packaging import BUILDING, Room, copy_into, open_to_all, pack_repository
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments
+from engine.runtimes.environments.programs import Program
 from engine.runtimes.folders import entries
-from engine.runtimes.runtime import Progress
+from toolagent.contracts.sources import ScriptLanguage
 
 PACKAGE = "package"
 """The folder beside our launcher with what is published."""
@@ -49,7 +50,7 @@ class NodeProjects:
     """Environments belong to the task until its tools are registered."""
 
     def __init__(self, runs: NpmRuns, environments: ScriptEnvironments) -> None:
-        self._runs = runs
+        self._runs, self._environments = runs, environments
         self._locks = NodeLocks(runs, environments)
 
     async def prepare(self, project: str, job: Job, *, is_whole: bool = False) -> NodePrepared:
@@ -77,7 +78,7 @@ class NodeProjects:
             lock = await asyncio.to_thread(own_lock, source, layout)
             notes = [
                 *engines_note(layout.project.manifest, await self._runs.node_version(work)),
-                *await self._built(work, source, layout, job.progress),
+                *await self._built(work, source, layout, job),
             ]
             job.progress("packing the project")
             packages = [*layout.installed, *([] if is_whole else [layout.project])]
@@ -88,9 +89,9 @@ class NodeProjects:
             await asyncio.shield(asyncio.to_thread(discard, work))
         return await asyncio.to_thread(_prepared, into, layout, environment, (*notes, *told))
 
-    async def _built(self, work: Path, source: Path, layout: Layout, progress: Progress) -> Sequence[str]:
+    async def _built(self, work: Path, source: Path, layout: Layout, job: Job) -> Sequence[str]:
         """By its own script and those of what it depends on, with what they need for that; what was noted."""
-        packages = (*layout.siblings, layout.project)
+        packages, progress = (*layout.siblings, layout.project), job.progress
         scripts = [
             (one, script) for one in packages if (script := await asyncio.to_thread(build_script, one.manifest, source / one.folder))
         ]
@@ -99,17 +100,27 @@ class NodeProjects:
         progress("installing what the project is built with")
         root = source / layout.root
         notes = await self._runs.install(work, root, "What the project is built with cannot be installed", is_exact=not layout.siblings)
+        bun = await self._bun(work, job) if any(uses_bun(package.manifest, script) for package, script in scripts) else None
         for package, script in scripts:
             progress(f"building {package.name}" if layout.siblings else "building the project")
             folder = source / package.folder
             try:
-                await self._runs.take(("run", script), work, folder, f"{package.name} cannot be built", needs_index=False)
+                await self._runs.take(("run", script), work, folder, f"{package.name} cannot be built", needs_index=False, bun=bun)
             except LockFailed as failure:
                 await asyncio.to_thread(require_plain, work, folder)
                 if not await asyncio.to_thread(is_made, package.manifest, folder):
                     raise
                 notes = (*notes, f"Its build ended with a failure, and what it had made by then was taken: {failure.message[:300]}")
         return notes
+
+    async def _bun(self, work: Path, job: Job) -> Program:
+        """Before anything of the project has run. Raises LockFailed, ScriptFailure."""
+        programs = await self._environments.provide(ScriptLanguage.BUN, job.about.tool_name, job.progress)
+        bun = programs.require("Bun", programs.bun)
+        folder = await asyncio.to_thread(new_folder, work, BUN)
+        for name in ("bun", "bunx"):
+            (folder / name).symlink_to(bun.file)
+        return bun
 
     async def _packed(self, work: Path, source: Path, layout: Layout, packages: Sequence[Package]) -> Path:
         """A folder with the archives of the project and of what of the repository it runs with."""

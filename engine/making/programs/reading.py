@@ -14,7 +14,7 @@ from engine.disk.leftovers import discard
 from engine.disk.removal import remove
 from engine.making.boxes import boxed
 from engine.making.failures import LeftOut
-from engine.making.programs.commands import Command, Level, Parameter, commands_of, fit_for_json
+from engine.making.programs.commands import Command, command_of_help, commands_of, fit_for_json
 from engine.runtimes.environments.environments import Environment
 from engine.runtimes.environments.execution import Execution, Executor, Order
 from engine.runtimes.process.box import Mount
@@ -28,7 +28,6 @@ _READ_S = 20.0
 _MOST_BYTES = 4 * _MIB
 _MOST_PROGRAMS = 20
 _OUT = "described.json"
-_HELP = 4_000
 _AT_ONCE = 2
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 _TARGET = re.compile(r"[\w.]{1,500}:[\w.]{1,500}")
@@ -93,17 +92,15 @@ def _order(programs: Readable, executor: Executor, name: str, work: Path) -> Ord
 
 
 def _by_help(name: str, done: Execution, told: Mapping[str, JsonValue]) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
-    """Of a parser that is none we know: its help, and any arguments."""
-    help_text = well_formed(done.stdout.decode(errors="replace")).strip()
     fault = told.get("fault")
     if done.cut:
         return (), (LeftOut(name, "Asked for its help, it did not end, or said too much."),)
-    if told.get("code") != 0 or fault or not help_text:
+    command = None if fault else command_of_help(name, told.get("code"), done.stdout, done.stderr)
+    if command is None:
         last = next((line.strip() for line in reversed(done.stderr.decode(errors="replace").splitlines()) if line.strip()), "")
         why = str(fault or last or "it said nothing")[:500]
         return (), (LeftOut(name, f"Its parser is none that can be read, and it does not answer `--help`: {why}"),)
-    arguments = Parameter(name="arguments", kind="positional", many=True, help="As in the help of the program.")
-    return (Command(program=name, words=(), help=help_text[:_HELP], levels=(Level(parameters=(arguments,)),)),), ()
+    return (command,), ()
 
 
 def _empty(work: Path) -> None:

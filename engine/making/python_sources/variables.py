@@ -21,6 +21,7 @@ _PLACEHOLDER = re.compile(r"your[-_ ]|<.*>|\bx{3,}|\.\.\.$|change[-_]?me|replace
 _DATABASE = re.compile(r"(?:^|_)(?:DATABASE|DB)_(?:URL|URI|DSN)$|^SQLALCHEMY_DATABASE_UR[IL]$", re.IGNORECASE)
 _SERVED = re.compile(r"(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|cockroachdb)(\+\w+)?://", re.IGNORECASE)
 _ASYNC = re.compile(r"\+(?:asyncpg|aiomysql|asyncmy|psycopg_async)\b")
+_TRANSPORT = re.compile(r"(?:^|_)TRANSPORT(?:_TYPE|_MODE)?=(?:https?|sse|streamable[-_]?http)$", re.IGNORECASE)
 _OURS = ("TOOL_AGENT_", "LD_")
 _SETTINGS = "BaseSettings"
 _MOST_READ = 2_000
@@ -50,7 +51,9 @@ def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *
     for name, value in _of_examples(tree, folder):
         if name in given or name in values:
             continue
-        if is_python and _DATABASE.search(name) and (not value or _SERVED.match(value)):
+        if _TRANSPORT.search(f"{name}={value}"):  # an MCP server is first spoken to on its stdin and stdout
+            notes.append(f"{name}: its default is taken, not {value!r} of the example; give another in `env`.")
+        elif is_python and _DATABASE.search(name) and (not value or _SERVED.match(value)):
             values[name] = _sqlite(value)
             notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
         elif value and _REFERENCE not in value.lower() and not _PLACEHOLDER.search(value):

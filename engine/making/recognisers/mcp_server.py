@@ -141,7 +141,9 @@ def _rank(tree: Tree, path: PurePosixPath, named: frozenset[PurePosixPath]) -> t
 def _node(tree: Tree) -> Iterator[Finding]:
     for path in [path for path in tree.files if path.name == "package.json"][:_MOST]:
         package = json_of(tree.text(path))
-        wanted = [package.table(kind).values for kind in ("dependencies", "peerDependencies", "optionalDependencies")]
+        # What is bundled is needed for building alone; others may only test with it.
+        bundled = ("devDependencies",) if _MCP.search(package.text("name")) else ()
+        wanted = [package.table(kind).values for kind in ("dependencies", "peerDependencies", "optionalDependencies", *bundled)]
         if not any(name in known for known in wanted for name in _NODE_PACKAGES):
             continue
         programs = npm_programs_of(tree, path)

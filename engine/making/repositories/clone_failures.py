@@ -19,7 +19,11 @@ _OF_LIMITS = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGBUS")
 _FULL = r"File size limit exceeded|died of signal 25|invalid index-pack output|No space left|File too large|pack exceeds maximum"
 """Signal 25 is SIGXFSZ: what ends by it says nothing, and git only that it heard nothing; connections break off besides."""
 
+_DAMAGED = "repository corruption on the remote side"
+"""Then git hears nothing, too."""
+
 _SAID: Mapping[str, CloneFailure] = {
+    _DAMAGED: CloneFailure.REFUSED,
     r"not found|does not exist|does not appear to be a git repository|not a git repository": CloneFailure.NOT_FOUND,
     r"could not read (Username|Password)|Authentication failed|Permission denied|error: 40[13]": CloneFailure.NOT_FOUND,
     r"transport '.*' not allowed": CloneFailure.NOT_ALLOWED,
@@ -112,7 +116,8 @@ def _bound(done: Execution, told: str) -> CloneFailed | None:
         return _beyond("memory (1 GiB)", "Give a smaller repository.", told)
     if done.ending.disk_hidden:
         return _beyond(f"levels of folders ({MOST_LEVELS})", "Give a repository without such folders.", told)
-    if done.ending.disk_full or re.search(_FULL, told) or done.code - _SIGNALLED == signal.SIGXFSZ:
+    is_full = _DAMAGED not in told and re.search(_FULL, told)
+    if done.ending.disk_full or is_full or done.code - _SIGNALLED == signal.SIGXFSZ:
         return _beyond("disk", "Give a smaller repository, or raise TOOL_AGENT_REPO_MAX_BYTES.", told)
     if done.cut is not None:
         return _beyond(f"room for what git writes ({done.cut}, 1 MiB)", "Its host says too much: give another address.", told)

@@ -59,6 +59,8 @@ class EnvironmentFolder:
             "BUN_INSTALL_CACHE_DIR": f"{cache}/bun",
             "BUN_INSTALL": f"{home}/.bun",
             "DO_NOT_TRACK": "1",
+            "PUPPETEER_SKIP_DOWNLOAD": "1",
+            "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD": "1",
         }
 
 

@@ -17,7 +17,7 @@ from tests.making.gate.conftest import GIVEN, INPUT, OUTPUT, WITHHELD
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
-from toolagent.contracts.manifest import NetworkAccess, SecurityContext, SideEffectScope, ToolManifest
+from toolagent.contracts.manifest import NetworkAccess, SecurityContext, SideEffectScope, ToolExample, ToolManifest
 from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxGrant, SandboxLevel
 from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, McpSource, RemoteSource, ToolSource
 from toolagent.contracts.task_specs import Example
@@ -281,6 +281,15 @@ async def test_one_of_others_that_fails_a_case_only_is_not_held_to_be_broken(sub
     result = await derived_cases.check(subject(candidate))
     assert result.passed
     assert "HTTP 500" in result.details
+
+
+async def test_a_tool_that_takes_the_example_of_its_author_is_not_held_to_be_broken(subject: Make) -> None:
+    judged = entry()
+    example = ToolExample(input={"numbers": [1, 2, 3], "operation": "sum"})
+    with_example = judged.model_copy(update={"manifest": judged.manifest.model_copy(update={"examples": (example,)})})
+    candidate = Candidate(lambda _tool, content: Reply(Came.ANSWER if content == example.input else Came.ERROR))
+    assert not (await derived_cases.check(subject(candidate, judged))).passed
+    assert (await derived_cases.check(subject(candidate, with_example))).passed
 
 
 async def test_how_many_hosts_it_asked_for_with_what_was_kept_back_is_not_told(subject: Make) -> None:

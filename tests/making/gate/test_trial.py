@@ -1,6 +1,7 @@
 """A candidate on trial is apart from the version in use, and leaves nothing."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
-from toolagent.contracts.sources import DockerSource, LocalSource, RemoteSource, ScriptLanguage, ScriptSource
+from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, RemoteSource, ScriptLanguage, ScriptSource
 from toolagent.core.failures import ContentUnavailableError
 from toolagent_service.calls.shared_processes import place_of_volumes
 
@@ -140,6 +141,48 @@ async def test_tools_that_share_a_process_are_judged_in_it(court: Court, spoilt:
     manifests = [entry.manifest.model_copy(update={"tool_id": f"reckoner_{name}"}) for name in ("one", "two")]
     judgement = await court.judge(*(ToolEntry(manifest=manifest, sources=sources) for manifest in manifests))
     assert failed_checks(judgement) == []
+
+
+_HANGS = """
+import json, sys, time
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    match asked.get("method"):
+        case "initialize":
+            version = asked["params"]["protocolVersion"]
+            result = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
+        case "tools/call":
+            time.sleep(600 if asked["params"]["name"] == "hangs" else 0)
+            result = {"content": [{"type": "text", "text": "here"}]}
+        case _:
+            result = {}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+async def test_a_case_that_is_not_answered_breaks_none_of_others_in_its_process(court: Court, tmp_path: Path) -> None:
+    (tmp_path / "data/hanging").mkdir(parents=True)
+    (tmp_path / "data/hanging/main.py").write_text(_HANGS)
+    command = (str(Path(sys.base_prefix) / "bin/python3"), "main.py")
+    entries = [
+        ToolEntry(
+            manifest=ToolManifest(tool_id=name, name=name, timeout_s=1.0),
+            sources=(McpSource(tool_name=name, host_dir="hanging", command=command, process="hanging"),),
+        )
+        for name in ("hangs", "answers")
+    ]
+    async with court.subject(*entries) as subject:
+        trial = subject.trial
+        await trial.start()
+        assert (await trial.call("hangs", {})).came is Came.SILENCE
+        assert (await trial.call("answers", {})).came is Came.ANSWER
+        assert trial.account().deaths == 0, "that we end it is no death of its own"
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await trial.call("hangs", {})
+        assert (await trial.call("answers", {})).came is Came.ANSWER
 
 
 async def test_a_script_on_trial_is_seen_to_ask_for_a_host_that_it_does_not_declare(court: Court, tmp_path: Path) -> None:

@@ -63,6 +63,15 @@ def test_a_clone_that_a_limit_ended_says_which(done: Execution, told: str) -> No
     assert (told in failure.message, "git says" in failure.message) == (True, False), failure.message
 
 
+def test_a_repository_that_is_damaged_over_there_is_not_too_large() -> None:
+    said = (
+        b"remote: fatal: unable to read 12c2\nremote: aborting due to possible repository corruption on the remote side.\n"
+        b"fatal: early EOF\nfatal: fetch-pack: invalid index-pack output\n"
+    )
+    failure = failure_of(execution(said), repository_address("https://host.test/o/n", ("https",)), ())
+    assert (failure.kind, "git says: remote: fatal: unable to read 12c2" in failure.message) == (CloneFailure.REFUSED, True)
+
+
 def test_the_limit_that_was_passed_is_named_with_its_setting() -> None:
     size, count = Extent(size=300 << 20, count=10), Extent(size=5, count=20_001)
     assert [word in too_large(size, 256 << 20, 20_000).message for word in ("256 MiB", "TOOL_AGENT_REPO_MAX_BYTES")] == [True, True]

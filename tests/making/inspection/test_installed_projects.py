@@ -203,3 +203,32 @@ async def test_a_program_of_npm_becomes_a_tool_that_takes_arguments(
     assert entry.manifest.description.endswith("shout [words]")
     assert (place.folder / "package/cli.js").is_file()
     assert "node_modules/ms" in (place.folder / "package-lock.json").read_text()
+
+
+WRITING = """\
+import { mkdirSync, readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+
+mkdirSync(".storage");
+const { version } = JSON.parse(readFileSync("package.json", "utf8"));
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method, params } = JSON.parse(line);
+  const results = {
+    initialize: { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "notes", version } },
+    "tools/list": { tools: [{ name: "add", inputSchema: { type: "object" } }] },
+  };
+  const said = results[method] ? { result: results[method] } : { error: { code: -32601, message: "unknown" } };
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id, ...said }));
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
+async def test_a_server_of_nodejs_begins_where_it_may_write(
+    tmp_path: Path, projects: PythonProjects, node: NodeProjects, servers: McpRuntime, place: Place
+) -> None:
+    package: JsonValue = {"name": "notes", "version": "1.0.0", "type": "module", "bin": {"notes": "cli.js"}}
+    repository = written(tmp_path / "origin", {"package.json": json.dumps(package), "cli.js": WRITING})
+    plan = McpBuild(language="nodejs", programs=("notes",))
+    built = await McpBuilder(projects, node, servers, {}).build(plan, Job(repository, ABOUT, place, silent))
+    assert [entry.manifest.name for entry in built.candidate.entries] == ["add"]

@@ -19,6 +19,13 @@ def test_an_mcp_server_of_node_is_given_what_its_readme_gives_to_it(tmp_path: Pa
     assert only(found(tmp_path, {"README.md": other}), FindingKind.MCP_SERVER).details["arguments"] == ["--quiet"]
 
 
+@pytest.mark.parametrize(("name", "is_server"), [("@x/git-mcp-server", True), ("@x/notes", False)])
+def test_a_server_of_node_that_is_bundled_needs_the_sdk_for_building_alone(tmp_path: Path, name: str, *, is_server: bool) -> None:
+    package = {"name": name, "bin": "dist/index.js", "devDependencies": {"@modelcontextprotocol/sdk": "1.20.2"}}
+    kinds = [one.kind for one in found(tmp_path, {"package.json": json.dumps(package)})]
+    assert (FindingKind.MCP_SERVER in kinds) is is_server
+
+
 def test_the_server_that_a_manifest_tells_clients_to_start_goes_before_others(tmp_path: Path) -> None:
     server = "from mcp.server.fastmcp import FastMCP\nserver = FastMCP('x')\nif __name__ == '__main__':\n    server.run()\n"
     files = {

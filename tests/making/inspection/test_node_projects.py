@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
 from engine.runtimes.environments.execution import Executor
+from engine.runtimes.environments.programs import Program
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
 from tests.parts import installer_of, machine_indexes
@@ -72,7 +74,7 @@ async def test_dependencies_that_do_not_fit_together_are_installed_all_the_same(
 
 
 async def test_a_package_of_a_workspace_brings_what_it_depends_on_there(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
-    """What is made is ignored by git; a third package cannot be installed, and is not."""
+    """What is made is ignored by git; a third package cannot be installed, and is not. No browser is fetched."""
     made = "mkdir -p dist && cp src.js dist/index.js"
     files: dict[str, JsonValue] = {
         "package.json": {"private": True},
@@ -86,7 +88,8 @@ async def test_a_package_of_a_workspace_brings_what_it_depends_on_there(tmp_path
         },
         "packages/cli/src.js": 'console.log(`shout ${require("@x/core")}`);',
         "packages/core/package.json": {
-            "name": "@x/core", "main": "dist/index.js", "dependencies": {"ms": "2.1.3"}, "scripts": {"build": made},
+            "name": "@x/core", "main": "dist/index.js", "dependencies": {"ms": "2.1.3"},
+            "scripts": {"build": made, "postinstall": 'test "$PUPPETEER_SKIP_DOWNLOAD" = 1'},
         },
         "packages/core/src.js": 'module.exports = require("ms")(2000);',
         "packages/other/package.json": {"name": "@x/other", "dependencies": {"ms": "99.99.99"}},
@@ -94,6 +97,12 @@ async def test_a_package_of_a_workspace_brings_what_it_depends_on_there(tmp_path
     built = await built_of(programs, written(tmp_path / "origin", files), place, "packages/cli")
     assert helps(built)[0].endswith("shout 2s")
     assert (place.folder / "x-core-0.0.0.tgz").is_file()
+
+
+async def test_a_program_that_says_how_it_is_used_as_a_failure_is_one(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
+    text = 'console.error("Usage: shout [words]"); process.exit(1);'
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": PACKAGE, "cli.js": text}), place)
+    assert helps(built)[0].endswith("Usage: shout [words]")
 
 
 async def test_a_build_that_fails_after_it_made_what_is_needed_is_enough(
@@ -107,6 +116,20 @@ async def test_a_build_that_fails_after_it_made_what_is_needed_is_enough(
     built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
     assert helps(built)[0].endswith("shout 1s")
     assert "Its build ended with a failure" in built.notes[0]
+
+
+async def test_a_project_that_is_built_by_bun_is_given_it(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place, sandbox: Sandboxing
+) -> None:
+    """One that stands for it, and copies."""
+    bun = tmp_path / "any.exe"
+    bun.write_text('#!/bin/sh\nmkdir -p dist && cp "$2" dist/cli.js\n')
+    bun.chmod(0o755)
+    sandbox.environments.programs = replace(sandbox.environments.programs, bun=Program(bun))
+    scripts: JsonValue = {"build": "npm run bundle", "bundle": "bun build cli.js"}
+    package: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": scripts}
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
+    assert helps(built)[0].endswith("shout 1s")
 
 
 ATTACKS = {
@@ -162,3 +185,22 @@ async def test_what_a_project_is_developed_with_and_cannot_be_had_is_left_out(
     built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
     assert helps(built)[0].endswith("shout 1s")
     assert "left-pad, which it is developed with" in built.notes[0]
+
+
+async def test_what_depends_on_an_address_elsewhere_is_left_out_too(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
+    package: dict[str, JsonValue] = {
+        **PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": {"build": "mkdir dist && cp cli.js dist"},
+        "devDependencies": {"@x/testing": "1.0.0"},
+    }  # fmt: skip
+    elsewhere = "https://elsewhere.test/a/tarball/v1"
+    packages: JsonValue = {
+        "": {key: package[key] for key in ("name", "version", "bin", "dependencies", "devDependencies")},
+        "node_modules/@x/testing": {"version": "1.0.0", "dev": True, "dependencies": {"a": elsewhere}},
+        "node_modules/a": {"version": "1.0.0", "resolved": elsewhere, "dev": True},
+        "node_modules/ms": {"version": "2.1.3"},
+    }
+    lock: JsonValue = {"name": "shout", "version": "1.0.0", "lockfileVersion": 3, "packages": packages}
+    files: dict[str, JsonValue] = {"package.json": package, "package-lock.json": lock, "cli.js": CLI}
+    built = await built_of(programs, written(tmp_path / "origin", files), place)
+    assert helps(built)[0].endswith("shout 1s")
+    assert "@x/testing, which it is developed with" in built.notes[0]

@@ -31,7 +31,8 @@ async def check(subject: Subject) -> CheckResult:
     asked = 0
     for number, entry in enumerate(subject.each(NAME)):
         name, no = entry.manifest.tool_id, why_not(subject, entry)
-        every = await subject.cases.of(as_probed(entry.manifest)) if no is None else ()
+        probed = as_probed(entry.manifest)
+        every = (*_examples(probed), *await subject.cases.of(probed)) if no is None else ()
         cases, whole = every[: _share(subject, entry, number)], len(every)
         if not cases:
             if no is None and number >= subject.limits.script_cases:
@@ -74,6 +75,13 @@ def as_probed(manifest: ToolManifest) -> ToolManifest:
         return manifest
     left = {name: one for name, one in properties.items() if name in required or not _takes_file(one)}
     return manifest.model_copy(update={"input_schema": {**schema, "properties": left}}) if len(left) < len(properties) else manifest
+
+
+def _examples(manifest: ToolManifest) -> tuple[Params, ...]:
+    """What its author calls it with: of a text that has to be a number the schema may say nothing."""
+    names = manifest.input_schema.get("properties")
+    known = names if isinstance(names, dict) else {}
+    return tuple(one.input for one in manifest.examples if one.input.keys() <= known.keys())[:_FEW]
 
 
 def _takes_file(schema: object) -> bool:

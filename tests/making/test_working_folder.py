@@ -1,0 +1,49 @@
+"""A working folder of links and copies: what writes beside its code does so in the home of its tool."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.making.mcp_servers.launchers import Start, launcher_of_server
+from engine.making.python_projects.packing import BRIDGE, WORKING_FOLDER
+from tests.making.inspection.conftest import written
+
+_WRITES = """
+import os
+from pathlib import Path
+
+def main():
+    for here in (os.path.abspath(__file__), Path(__file__).resolve()):
+        with Path(here).parents[1].joinpath("server.log").open("a") as log:
+            log.write("x")
+"""
+
+
+@pytest.mark.parametrize("start", [Start("script", "notes", "notes.server:main"), Start("file", "run.py", "notes/run.py")])
+def test_a_server_that_writes_beside_its_code_writes_in_its_home(tmp_path: Path, start: Start) -> None:
+    files = {"notes/__init__.py": "", "notes/server.py": _WRITES, "notes/run.py": "from notes.server import main\nmain()\n"}
+    project, home = written(tmp_path / "project", {"main.py": launcher_of_server(start, "", "")}), tmp_path / "home"
+    for folder in ("site", "repository"):
+        written(project / folder, files)
+    for path in (WORKING_FOLDER, BRIDGE):
+        (project / path.name).write_text(path.read_text())
+    there = sorted(project.rglob("*"))
+    subprocess.run([sys.executable, "-BS", "main.py"], cwd=project, env={"HOME": str(home)}, check=True, timeout=30)
+    assert sorted(project.rglob("*")) == there
+    assert [path.read_text() for path in home.rglob("server.log")] == ["xx"]
+
+
+def test_code_is_that_of_the_version_that_runs_and_what_the_app_made_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    first = written(tmp_path / "first", {"changed.py": "1", "spoilt.py": "1", "gone.py": "1", "page.html": "1"})
+    second = written(tmp_path / "second", {"changed.py": "2", "spoilt.py": "1", "page.html": "2"})
+    laid_out = runpy.run_path(str(WORKING_FOLDER))["laid_out"]
+    work = Path(laid_out(str(first)))
+    written(work, {"spoilt.py": "by the app", "own.py": "by the app"})
+    assert laid_out(str(second)) == str(work)
+    assert {path.name: path.read_text() for path in work.iterdir()} == {
+        "changed.py": "2", "spoilt.py": "1", "own.py": "by the app", "page.html": "2",
+    }  # fmt: skip

@@ -25,8 +25,8 @@ class AnswerTurn:
         note, turn = await self._asking.turn(step.ask, answering)
         if not is_answer(SERVICE, note):
             return AnswerNote(note=note)
-        if (reply := answering.reply_with(turn)) is not None:
-            return AnswerNote(note=note, reply=reply)
+        if answering.reply is not None:
+            return AnswerNote(note=note, reply=answering.reply)
         try:
             async with asyncio.timeout(WRITING_DOWN_S):
                 return AnswerNote(note=note, reply=await self._conversations.end(step.ended, turn))

@@ -1,7 +1,7 @@
 """One turn of a model: paid once, written down, and told to the workflow in a few words."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,7 +18,6 @@ from engine.roles.heard import Heard
 from engine.roles.provider import BusyKind, ModelBusy, ModelProvider, ModelRefused, TurnCancelled
 from engine.tasks.progress import Progress, telling
 from engine.tasks.transcript import Also, AlsoWritten, Transcript
-from toolagent.contracts.chats import Chunk
 from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.texts import well_formed_contract
@@ -74,7 +73,7 @@ class AskModel:
     async def _turn(self, ask: ModelAsk, key: str, lost: Lost, also: AlsoWritten | None) -> RecordedTurn:
         provider = self._models.asked()
         max_tokens = self._affordable(ask, provider, lost)
-        prompt, messages = self._models.prompt(ask.prompt), await self._messages(ask)
+        prompt, messages = await self._models.prompt(ask.prompt), await self._messages(ask)
         asked, turns = Asked(provider.name, provider.model, prompt.label), self._kept.turns
         request = ModelRequest(system=prompt.text, messages=sendable(messages), tools=self._roles[ask.role].offers, max_tokens=max_tokens)
         began, answer, of_task = datetime.now(UTC), ask.position + 1, self._roles[ask.role].rules.of_task
@@ -85,9 +84,10 @@ class AskModel:
                 ask.conversation_id, key, attempt_key(), spent, began, datetime.now(UTC), position=answer, asked=asked, of_task=of_task
             )
 
-        async with self._listening(ask) as heard:
+        # Heartbeats to the end: what is to be written down may wait for the database, and another attempt would pay again.
+        async with beating() as attempt, self._listening(ask) as heard:
             try:
-                async with beating() as attempt, self._telling(ask, attempt.say) as tell:
+                async with self._telling(ask, attempt.say) as tell:
                     turn = self._models.prices.priced(well_formed_contract(await provider.ask(request, tell, heard.hear)), provider.model)
             except ModelBusy as busy:
                 if busy.usage is not None:
@@ -107,17 +107,21 @@ class AskModel:
             notes = _said(ask, turn, ended) if of_task else ()
             record = partial(turns.record, ask.conversation_id, key, turn, began, ended, position=answer, asked=asked, of_task=of_task)
             record = partial(record, question=question, notes=notes, attempt=attempt_key())
-            return await self._recorded(record, heard, partial(also, self._note(ask, turn), turn) if also is not None else None)
+            return await self._recorded(ask, turn, record, heard, also)
 
-    async def _recorded(self, record: Record, heard: Heard, also: Callable[[Sequence[Chunk]], Also | None] | None) -> RecordedTurn:
-        if also is not None and (within := also(await heard.rest())) is not None:
-            try:
-                recorded = await _surely(partial(record, also=within))
-            except Exception:  # noqa: BLE001 - whatever it is, what was paid for is written down
-                activity.logger.warning("A turn of a model is written down without what it means", exc_info=True)
-            else:
+    async def _recorded(self, ask: ModelAsk, turn: ModelTurn, record: Record, heard: Heard, also: AlsoWritten | None) -> RecordedTurn:
+        try:
+            rest = await heard.rest()
+            within = also(self._note(ask, turn), turn, rest) if also is not None else None
+            if also is not None and within is not None:
+                recorded = await _surely(lambda: _tried(also, record, within))
                 heard.was_told()
                 return recorded
+            await heard.write()
+        except Exception:  # noqa: BLE001 - whatever it is, what was paid for is written down
+            activity.logger.warning("A turn of a model is written down without what it means", exc_info=True)
+            if also is not None:
+                also.undone()
         return await _surely(record)
 
     def _telling(self, ask: ModelAsk, say: Progress) -> AbstractAsyncContextManager[Progress]:
@@ -156,6 +160,12 @@ class AskModel:
     async def _outcomes(self, conversation_id: str, position: int, answer: Message) -> dict[str, ToolOutcome]:
         keys = {key_of_use(position, use.id): use.id for use in answer.content if isinstance(use, ToolUse)}
         return {keys[key]: outcome for key, outcome in (await self._kept.outcomes.get(conversation_id, keys)).items()}
+
+
+async def _tried(also: AlsoWritten, record: Record, within: Also) -> RecordedTurn:
+    """What an earlier try wrote is committed or not: nobody knows, so it does not count."""
+    also.undone()
+    return await record(also=within)
 
 
 async def _surely(record: Callable[[], Awaitable[RecordedTurn]]) -> RecordedTurn:

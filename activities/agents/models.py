@@ -1,6 +1,8 @@
 """The model that agents of this host ask, what it is told first, and what it costs."""
 
-from dataclasses import dataclass
+import asyncio
+import time
+from dataclasses import dataclass, field
 
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
@@ -8,6 +10,9 @@ from engine.roles.prices import Prices
 from engine.roles.prompts import Prompt, PromptMissing, Prompts
 from engine.roles.provider import ModelProvider
 from toolagent_service import step_names
+
+_KEPT_S = 1.0
+"""A prompt whose file is changed holds from then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,7 @@ class Models:
     provider: ModelProvider | None
     prompts: Prompts
     prices: Prices
+    _kept: dict[str, tuple[float, Prompt]] = field(default_factory=dict[str, tuple[float, Prompt]], init=False)
 
     def asked(self, why: str = "") -> ModelProvider:
         """Raises ApplicationError where none is set; `why` a model is asked at all goes first: that, or the setting, has to be mended."""
@@ -25,21 +31,28 @@ class Models:
             raise refusal(f"{why}\n\n{unset}".strip())
         return self.provider
 
-    def prompt(self, name: str) -> Prompt:
+    async def prompt(self, name: str) -> Prompt:
         """Raises ApplicationError: asking again does not bring it."""
         try:
-            return self.prompts.get(name)
+            return await self._read(name)
         except PromptMissing as missing:
             raise refusal(
                 f"{missing} The service takes its own prompts where the folder TOOL_AGENT_DATA_DIR has no folder prompts."
             ) from missing
 
-    def text_of(self, prompt: str) -> str:
+    async def text_of(self, prompt: str) -> str:
         """Nothing where there is none: the first turn says so."""
         try:
-            return self.prompts.get(prompt).text
+            return (await self._read(prompt)).text
         except PromptMissing:
             return ""
+
+    async def _read(self, name: str) -> Prompt:
+        at, prompt = self._kept.get(name, (0.0, None))
+        if prompt is None or time.monotonic() - at >= _KEPT_S:
+            prompt = await asyncio.to_thread(self.prompts.get, name)
+            self._kept[name] = time.monotonic(), prompt
+        return prompt
 
 
 def refusal(message: str, *details: str) -> ApplicationError:

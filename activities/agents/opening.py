@@ -24,11 +24,11 @@ class Openings:
         if role.rules.of_task:
             started = NewNote("agent", TaskNoteKind.START, start_line(datetime.now(UTC), text))
             await self._kept.notes.write(conversation_id, (started,))
-        return self.request(conversation_id, text, role, prompt, limits)
+        return await self.request(conversation_id, text, role, prompt, limits)
 
-    def request(self, conversation_id: str, text: str, role: AnyRole, prompt: str, limits: AgentLimits) -> AgentRequest:
+    async def request(self, conversation_id: str, text: str, role: AnyRole, prompt: str, limits: AgentLimits) -> AgentRequest:
         """Of a role that finds by itself what it is told first."""
-        said = (text, self._models.text_of(prompt))
+        said = (text, await self._models.text_of(prompt))
         return AgentRequest(
             conversation_id=conversation_id,
             role=role.name,

@@ -15,5 +15,8 @@ class Heard:
         """What nobody was told so far. The model is done; who asks may tell it, and then says so."""
         return ()
 
+    async def write(self) -> None:
+        """Tell the rest now."""
+
     def was_told(self) -> None:
         """The rest was."""

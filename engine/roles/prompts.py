@@ -4,8 +4,6 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-_Version = tuple[int, int, int]
-
 
 class PromptMissing(ValueError):
     """There is no such prompt, or nothing in it; the message names the file."""
@@ -33,21 +31,14 @@ class Prompts:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._read: dict[str, tuple[_Version, Prompt]] = {}
 
     def get(self, name: str) -> Prompt:
-        """Line ends do not count. A look at the file, which is read where it changed. Raises PromptMissing."""
+        """Blocks. Line ends do not count. Raises PromptMissing."""
         path = self._folder / f"{name}.md"
         try:
-            found = path.stat()
-            version = (found.st_mtime_ns, found.st_size, found.st_ino)
-            if (known := self._read.get(name)) is not None and known[0] == version:
-                return known[1]
             text = path.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise PromptMissing(f"The prompt {name!r} cannot be read from {path}: {error}.") from error
         if not text:
             raise PromptMissing(f"The prompt {name!r} is empty: write it to {path}.")
-        prompt = Prompt(name, f"{text}\n")
-        self._read[name] = version, prompt
-        return prompt
+        return Prompt(name, f"{text}\n")

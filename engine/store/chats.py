@@ -112,17 +112,19 @@ class ChatTable:
     async def answer(self, chat_id: str, answer: ChatTurn, *, ends: bool = True) -> ChatTurn:
         """The turn of the assistant that stands for this message. Its number follows. `ends`: somebody waits for it, who is told."""
         async with self._database.write(alone=_lock(chat_id)) as connection:
-            return await self._answer(connection, chat_id, answer, _told(chat_id, answer) if ends else ())
+            return await self._answer(connection, chat_id, answer, then=_told(chat_id, answer) if ends else ())
 
     async def answer_within(self, connection: AsyncConnection, chat_id: str, answer: ChatTurn, unheard: Sequence[Chunk]) -> ChatTurn:
         """The same in a transaction that writes something else too. `unheard` is what the model wrote that nobody was told."""
         await wait_alone(connection, _lock(chat_id))
-        return await self._answer(connection, chat_id, answer, (*map(_chunk, unheard), *_told(chat_id, answer)))
+        return await self._answer(connection, chat_id, answer, before=[*map(_chunk, unheard)], then=_told(chat_id, answer))
 
-    async def _answer(self, connection: AsyncConnection, chat_id: str, answer: ChatTurn, then: Sequence[_Happening]) -> ChatTurn:
+    async def _answer(
+        self, connection: AsyncConnection, chat_id: str, answer: ChatTurn, *, before: Sequence[_Happening] = (), then: Sequence[_Happening]
+    ) -> ChatTurn:
         _, stands = await _exchanged(connection, chat_id, answer.message_id)
         if stands is None:
-            (stands,) = await _append(connection, chat_id, answer, then=then)
+            (stands,) = await _append(connection, chat_id, answer, before=before, then=then)
         return stands
 
     async def add_chunks(self, conversation_id: str, chunks: Sequence[Chunk]) -> None:
@@ -297,9 +299,11 @@ def _chunk(chunk: Chunk) -> _Happening:
     return ChatEventKind.CHUNK, chunk.model_dump(mode="json")
 
 
-async def _append(connection: AsyncConnection, chat_id: str, *turns: ChatTurn, then: Sequence[_Happening] = ()) -> Sequence[ChatTurn]:
+async def _append(
+    connection: AsyncConnection, chat_id: str, *turns: ChatTurn, before: Sequence[_Happening] = (), then: Sequence[_Happening] = ()
+) -> Sequence[ChatTurn]:
     """In a transaction that has the lock of the chat. Turns about one message, with their numbers; of a chat that was deleted nothing is
-    written. `then` happens after them.
+    written. `before` happens before them, `then` after them.
     """
     told = {"of": chat_id, "more": len(turns), "spoken_at": timestamp(turns[-1].at)}
     number = (await connection.execute(_COUNTED, told)).scalar_one_or_none()
@@ -309,7 +313,7 @@ async def _append(connection: AsyncConnection, chat_id: str, *turns: ChatTurn, t
     numbered = [turn.model_copy(update={"number": at}) for at, turn in enumerate(turns, start=first)]
     await connection.execute(_NEW_TURN, [turn_row(chat_id, turn) for turn in numbered])
     said = [(ChatEventKind.MESSAGE, turn.model_dump(mode="json")) for turn in numbered]
-    await _happened(connection, chat_id, turns[-1].message_id, (*said, *then))
+    await _happened(connection, chat_id, turns[-1].message_id, (*before, *said, *then))
     # It looks at all old events.
     if number // _FORGET_EVERY > (first - 1) // _FORGET_EVERY:
         last = (await connection.execute(_LAST_POSITION, {"of": chat_id})).scalar_one()

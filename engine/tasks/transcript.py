@@ -1,7 +1,8 @@
 """Where conversations of agents are kept: what was said, what came of uses, what turns cost, and the log that people read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from engine.store.messages import MessageTable
 from engine.store.model_turns import Also, ModelTurnTable
@@ -12,8 +13,16 @@ from toolagent.contracts.chats import Chunk
 from toolagent_service.contracts.agent import ModelTurnNote
 from toolagent_service.contracts.model import ModelTurn
 
-AlsoWritten = Callable[[ModelTurnNote, ModelTurn, Sequence[Chunk]], Also | None]
-"""What is written with a turn, in one transaction: of the turn, what the workflow is told of it, and what nobody heard of it yet."""
+
+class AlsoWritten(Protocol):
+    """What is written with a turn of a model, in one transaction."""
+
+    def __call__(self, note: ModelTurnNote, turn: ModelTurn, unheard: Sequence[Chunk]) -> Also | None:
+        """Of the turn, what the workflow is told of it, and what nobody heard of it yet. None: there is nothing to write."""
+        ...
+
+    def undone(self) -> None:
+        """What it wrote may not be there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """An answer of a model is written down by the attempt that had it; where that cannot be, the workflow does it."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +25,7 @@ from engine.roles.prompts import Prompts
 from engine.roles.provider import unheard
 from engine.store.chats import ChatTable
 from engine.store.content.folder import FolderContent
-from engine.store.database import Database
+from engine.store.database import CommitUnknownError, Database
 from engine.store.files import FileStore
 from engine.store.messages import MessageTable
 from engine.store.model_turns import ModelTurnTable
@@ -53,11 +55,13 @@ class Model:
     content: tuple[Block, ...] = (ECHO,)
     name: str = "scripted"
     model: str = "m"
+    takes_s: float = 0.0
     asked: list[ModelRequest] = field(default_factory=list[ModelRequest])
 
-    async def ask(self, request: ModelRequest, beat: Callable[[str], None], hear: Callable[[str], None] = unheard) -> ModelTurn:  # noqa: ARG002 - it is over at once
+    async def ask(self, request: ModelRequest, beat: Callable[[str], None], hear: Callable[[str], None] = unheard) -> ModelTurn:  # noqa: ARG002 - as the protocol has it
         self.asked.append(request)
         hear("".join(block.text for block in self.content if isinstance(block, Text)))
+        await asyncio.sleep(self.takes_s)
         reason = "tool_use" if isinstance(self.content[-1], ToolUse) else "end_turn"
         return ModelTurn(content=self.content, stop_reason=reason, model=self.model, usage=Usage())
 
@@ -69,7 +73,9 @@ class Failing(ChatTable):
 
     def __init__(self, database: Database, *failures: Exception) -> None:
         super().__init__(database)
-        self._failures = [*failures]
+        self._failures, self._within = [*failures], list[Exception]()
+        self.next_times: list[Exception] = []
+        """Of writing within another transaction, after the first time."""
 
     async def answer(self, chat_id: str, answer: ChatTurn, *, ends: bool = True) -> ChatTurn:
         if self._failures:
@@ -80,7 +86,34 @@ class Failing(ChatTable):
         stands = await super().answer_within(connection, chat_id, answer, unheard)
         if self._failures:
             raise self._failures.pop()
+        self._within, now = self.next_times, self._within
+        if now:
+            raise now.pop()
         return stands
+
+
+class Unsure(Database):
+    """Says once, armed, that it does not know whether a transaction was committed."""
+
+    def __init__(self, url: str, *, is_committed: bool) -> None:
+        super().__init__(url)
+        self.is_armed, self._is_committed = False, is_committed
+
+    @asynccontextmanager
+    async def write(self, *, alone: str | None = None) -> AsyncGenerator[AsyncConnection]:
+        fails, self.is_armed = self.is_armed, False
+        async with super().write(alone=alone) as connection:
+            yield connection
+            if fails and not self._is_committed:
+                raise CommitUnknownError("The connection was lost.")
+        if fails:
+            raise CommitUnknownError("The connection was lost.")
+
+
+class Slow(ChatTable):
+    async def add_chunks(self, conversation_id: str, chunks: Sequence[Chunk]) -> None:
+        await asyncio.sleep(1.0)
+        await super().add_chunks(conversation_id, chunks)
 
 
 class Stage:
@@ -128,12 +161,41 @@ async def test_what_wants_a_function_is_no_answer(database: Database, tmp_path: 
     assert ((await stage.answered()).reply, await stage.told()) == (None, [SAID.message])
 
 
-async def test_what_nobody_heard_is_told_once_with_the_answer(database: Database, tmp_path: Path) -> None:
+async def test_what_nobody_heard_is_told_once_before_the_answer(database: Database, tmp_path: Path) -> None:
     stage = Stage(database, tmp_path, Model())
     await stage.answered()
-    said = [event for event in await stage.chats.events_after(SAID.chat_id, 0) if event.event is not ChatEventKind.MESSAGE]
-    assert [event.event for event in said] == [ChatEventKind.CHUNK, ChatEventKind.DONE]
-    assert said[0].data == {"type": "text", "data": ECHO.text}
+    said, heard, answer, done = await stage.chats.events_after(SAID.chat_id, 0)
+    assert [one.event for one in (said, answer, done)] == [ChatEventKind.MESSAGE, ChatEventKind.MESSAGE, ChatEventKind.DONE]
+    assert (heard.event, heard.data) == (ChatEventKind.CHUNK, {"type": "text", "data": ECHO.text})
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+@pytest.mark.parametrize("failures", [(), (ZeroDivisionError(),)])
+async def test_a_commit_that_nobody_knows_of_is_made_good(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_committed: bool, failures: tuple[Exception, ...]
+) -> None:
+    monkeypatch.setattr(ask_model, "_STORE_PAUSE_S", 0.0)
+    model, unsure = Model(), Unsure(database.url, is_committed=is_committed)
+    try:
+        chats = Failing(unsure)
+        stage = Stage(unsure, tmp_path, model, chats)
+        asked = await stage.asked()
+        unsure.is_armed, chats.next_times = True, [*failures]
+        note = await ActivityEnvironment().run(stage.step.answer_turn, asked)
+        assert note.reply is not None
+        assert (await stage.told(), len(model.asked)) == ([SAID.message, ECHO.text], 1)
+    finally:
+        await unsure.close()
+
+
+async def test_heartbeats_go_on_while_what_was_heard_is_written_down(database: Database, tmp_path: Path) -> None:
+    """Another attempt would pay for the turn again."""
+    beats: list[object] = []
+    stage = Stage(database, tmp_path, Model(takes_s=0.3), Slow(database))
+    asked, environment = await stage.asked(), ActivityEnvironment()
+    environment.on_heartbeat = lambda *details: beats.append(details)
+    await environment.run(stage.step.answer_turn, asked)
+    assert beats
 
 
 @pytest.mark.parametrize("failure", [StoreUnavailableError("The database is away."), ZeroDivisionError()])

@@ -16,18 +16,17 @@ __all__ = ["AnyHandle", "Play", "Stage"]
 
 BEAT = timedelta(seconds=0.2)
 LIFE = timedelta(seconds=300)
-TASK = timedelta(seconds=60)
-"""By default a task whose local activities take eight seconds is cut in two on a busy machine: then it issues other commands."""
 
 AnyHandle = WorkflowHandle[object, object]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """`queue` is the workflow's own, and names what else the path needs."""
+    """`queue` is the workflow's own, and names what else the path needs. `task` is what one task of it may take."""
 
     client: Client
     queue: str
+    task: timedelta | None = None
     interceptors: tuple[Interceptor, ...] = ()
 
     @property
@@ -42,7 +41,7 @@ class Stage:
             id=workflow_id,
             task_queue=self.queue,
             execution_timeout=LIFE,
-            task_timeout=TASK,
+            task_timeout=self.task,
             search_attributes=attributes,
         )
 

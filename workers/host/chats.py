@@ -29,7 +29,7 @@ def chats_of(store: Store, settings: ChatSettings, client: Client, models: Model
     async def requested(conversation_id: str) -> AgentRequest:
         limits = limits_for(MakeLimits(), _allowed(settings), openings.price())
         # None: the chat was deleted meanwhile. The step that asks the model sees that too, and refuses.
-        return openings.request(conversation_id, await told.begun(conversation_id) or "", role, _PROMPT, limits)
+        return await openings.request(conversation_id, await told.begun(conversation_id) or "", role, _PROMPT, limits)
 
     parts = ChatParts(store.chats, store.messages, store.tasks, submissions, store.concierge)
     return role, Conversations(parts, requested if models.provider is not None else None, settings.chat_idle_s)

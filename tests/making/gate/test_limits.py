@@ -137,7 +137,7 @@ async def test_what_a_server_of_others_says_to_one_made_up_request_is_only_told(
 
 
 async def test_examples_come_on_top_of_the_few_cases_of_a_server_of_others(tmp_path: Path) -> None:
-    wrong, fits, other = (ToolExample(input={"numbers": numbers, "operation": "mean"}) for numbers in ("7", [7], [8]))
+    wrong, fits, other = (ToolExample(input={"numbers": [one], "operation": "mean"}) for one in ("7", 7, 8))
     first, *rest = reading(100)
     first = first.model_copy(update={"manifest": first.manifest.model_copy(update={"examples": (wrong, fits, other)})})
     candidate = Candidate()

@@ -47,3 +47,26 @@ def test_code_is_that_of_the_version_that_runs_and_what_the_app_made_stays(tmp_p
     assert {path.name: path.read_text() for path in work.iterdir()} == {
         "changed.py": "2", "spoilt.py": "1", "own.py": "by the app", "page.html": "2",
     }  # fmt: skip
+
+
+def test_an_older_version_finds_its_folder_as_it_was_and_a_newer_one_what_was_written_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    repository = written(tmp_path / "version", {"app.py": "2", "lib/run.py": "2", "lib/page.html": "2", "app.db": "2", "set.ini": "2"})
+    # As a version of before left it: links to its files, and what the app wrote.
+    before = written(tmp_path / "work", {"app.db": "own", "set.ini": "own", "lib/notes.txt": "own", "data/one.txt": "own"})
+    for name in ("app.py", "lib/run.py", "lib/page.html"):
+        (before / name).symlink_to(tmp_path / "gone" / name)
+    there = {path: path.is_symlink() for path in before.rglob("*")}
+    laid_out = runpy.run_path(str(WORKING_FOLDER))["laid_out"]
+    work = Path(laid_out(str(repository)))
+    assert {path: path.is_symlink() for path in before.rglob("*")} == there
+    names = ("app.py", "lib/run.py", "lib/page.html", "app.db", "set.ini", "lib/notes.txt", "data/one.txt")
+    assert [(work / name).read_text() for name in names] == ["2", "2", "2", "own", "own", "own", "own"]
+    (work / "data/two.txt").write_text("own")
+    (work / "lib/notes.txt").unlink()
+    laid_out(str(repository))
+    assert (before / "data/two.txt").is_file()
+    assert [(work / name).exists() for name in ("set.ini", "lib/notes.txt")] == [True, False]
+    assert (work / "set.ini").read_text() == "own"

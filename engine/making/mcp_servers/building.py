@@ -86,7 +86,7 @@ class McpBuilder:
 
         def source(over: Over, file: str, arguments: Sequence[str]) -> McpSource:
             bridge = (_NODE_BRIDGE,) if over == "http" else ()
-            command = ("node", "--import", f"./{_NODE_HOME}", *bridge, file, *arguments)
+            command = ("node", _NODE_HOME, *bridge, file, *arguments)
             return McpSource(tool_name="-", host_dir=place.host_dir, command=command, environment=self._environment)
 
         starts = [(told(over, *way), partial(source, over, *way)) for over in plan.over for way in ways]

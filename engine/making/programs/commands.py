@@ -18,7 +18,7 @@ _LARGEST = 1 << 63
 """Readers of JSON disagree on larger whole numbers."""
 _TEXT = 4_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
-_USAGE = re.compile(r"^\W*usage\b", re.IGNORECASE | re.MULTILINE)
+_USAGE = re.compile(r"^[^\w\n]*usage\b", re.IGNORECASE | re.MULTILINE)
 
 _Text = Annotated[str, Field(max_length=20_000)]
 _Names = Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=20)]
@@ -105,7 +105,7 @@ def command_of_help(program: str, code: object, stdout: bytes, stderr: bytes) ->
     Some say how they are used as one says what went wrong: on stderr, with an exit code.
     """
     said, also = (well_formed(text.decode(errors="replace")).strip() for text in (stdout, stderr))
-    text = said if said and code == 0 else next((one for one in (said, also) if _USAGE.search(one)), "")
+    text = said if said and code == 0 else next((one for one in (said, also) if _USAGE.search(one[:_TEXT])), "")
     if not text:
         return None
     arguments = Parameter(name="arguments", kind="positional", many=True, help="As in the help of the program.")

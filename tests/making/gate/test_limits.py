@@ -18,7 +18,7 @@ from tests.making.gate.test_checks import Candidate, entry
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
-from toolagent.contracts.manifest import SideEffectScope, ToolManifest
+from toolagent.contracts.manifest import SideEffectScope, ToolExample, ToolManifest
 from toolagent.contracts.sources import RemoteSource
 
 UNWRITABLE = NotSent(ErrorType.VALIDATION_ERROR, "The parameter 'x' may have visible ASCII characters only.")
@@ -134,6 +134,15 @@ async def test_what_a_server_of_others_says_to_one_made_up_request_is_only_told(
     assert (few.passed, "status 500" in few.details) == (True, True)
     more = await derived_cases.check(Subject(reading(20), Candidate(failing), Known(tmp_path)))
     assert (more.passed, len(more.faults)) == (False, 20)
+
+
+async def test_examples_come_on_top_of_the_few_cases_of_a_server_of_others(tmp_path: Path) -> None:
+    wrong, fits, other = (ToolExample(input={"numbers": [one], "operation": "mean"}) for one in ("7", 7, 8))
+    first, *rest = reading(100)
+    first = first.model_copy(update={"manifest": first.manifest.model_copy(update={"examples": (wrong, fits, other)})})
+    candidate = Candidate()
+    await derived_cases.check(Subject((first, *rest), candidate, Known(tmp_path)))
+    assert [content for tool_id, content in candidate.sent if tool_id == "tool_0"] == [fits.input, {"numbers": [0], "operation": "sum"}]
 
 
 async def test_a_server_that_does_not_answer_is_told_of_once_and_keeps_all_its_tools_out(tmp_path: Path) -> None:

@@ -232,3 +232,39 @@ async def test_a_server_of_nodejs_begins_where_it_may_write(
     plan = McpBuild(language="nodejs", programs=("notes",))
     built = await McpBuilder(projects, node, servers, {}).build(plan, Job(repository, ABOUT, place, silent))
     assert [entry.manifest.name for entry in built.candidate.entries] == ["add"]
+
+
+THREADED = """\
+const { fork } = require("node:child_process");
+const { once } = require("node:events");
+const { createInterface } = require("node:readline");
+const { Worker, isMainThread, parentPort } = require("node:worker_threads");
+
+async function serve() {
+  const [[thread], [child]] = await Promise.all([once(new Worker(__filename), "message"), once(fork(__filename, ["child"]), "message")]);
+  const tools = [process.argv[2], thread, child].map((name) => ({ name, inputSchema: { type: "object" } }));
+  for await (const line of createInterface({ input: process.stdin })) {
+    const { id, method, params } = JSON.parse(line);
+    const serverInfo = { name: "notes", version: "1.0.0" };
+    const initialize = { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo };
+    const result = { initialize, "tools/list": { tools } }[method];
+    const said = result ? { result } : { error: { code: -32601, message: "unknown" } };
+    if (id !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id, ...said }));
+  }
+}
+
+if (!isMainThread) parentPort.postMessage("in_thread");
+else if (process.argv[2] === "child") process.send("in_child");
+else if (require.main === module) serve();
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
+async def test_a_server_of_nodejs_may_start_threads_and_processes(
+    tmp_path: Path, projects: PythonProjects, node: NodeProjects, servers: McpRuntime, place: Place
+) -> None:
+    package: JsonValue = {"name": "notes", "version": "1.0.0", "bin": {"notes": "cli.js"}}
+    repository = written(tmp_path / "origin", {"package.json": json.dumps(package), "cli.js": THREADED})
+    plan = McpBuild(language="nodejs", programs=("notes",), arguments=("given",))
+    built = await McpBuilder(projects, node, servers, {}).build(plan, Job(repository, ABOUT, place, silent))
+    assert [entry.manifest.name for entry in built.candidate.entries] == ["given", "in_thread", "in_child"]

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import cast
 
@@ -14,7 +15,7 @@ from pydantic import JsonValue
 
 from engine.making.failures import LeftOut
 from engine.making.openapi.tools import Described
-from engine.making.programs.commands import Command, commands_of
+from engine.making.programs.commands import Command, command_of_help, commands_of
 from engine.making.programs.tools import commands_file, program_candidate
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.sources import ScriptLanguage
@@ -188,6 +189,13 @@ def test_what_the_reader_says_is_bounded_and_checked() -> None:
     many: JsonValue = {"commands": [{"name": f"c{number}"} for number in range(300)]}
     commands, left = commands_of("prog", many)
     assert (len(commands), len(left)) == (200, 100)
+
+
+def test_help_is_told_from_what_was_written_to_take_long() -> None:
+    began = time.process_time()
+    assert command_of_help("x", 1, b"a" + b"\n" * 50_000 + b"a", b"") is None
+    assert time.process_time() - began < 1
+    assert command_of_help("x", 2, b"", b"No words.\n\n  Usage: x [words]\n") is not None
 
 
 def test_how_a_command_is_told_names_its_options() -> None:

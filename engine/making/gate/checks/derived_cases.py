@@ -10,6 +10,7 @@ from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.schemas import FILE_PATH, mentions_format
+from toolagent.validation.schemas import find_issues
 
 NAME = "derived cases"
 _FINE = (Came.ANSWER, Came.REFUSAL)
@@ -32,8 +33,9 @@ async def check(subject: Subject) -> CheckResult:
     for number, entry in enumerate(subject.each(NAME)):
         name, no = entry.manifest.tool_id, why_not(subject, entry)
         probed = as_probed(entry.manifest)
-        every = (*_examples(probed), *await subject.cases.of(probed)) if no is None else ()
-        cases, whole = every[: _share(subject, entry, number)], len(every)
+        examples, derived = (await _examples(probed), await subject.cases.of(probed)) if no is None else ((), ())
+        share, whole = _share(subject, entry, number), len(examples) + len(derived)
+        cases = (*examples[:share], *derived[:share])
         if not cases:
             if no is None and number >= subject.limits.script_cases:
                 continue
@@ -77,11 +79,12 @@ def as_probed(manifest: ToolManifest) -> ToolManifest:
     return manifest.model_copy(update={"input_schema": {**schema, "properties": left}}) if len(left) < len(properties) else manifest
 
 
-def _examples(manifest: ToolManifest) -> tuple[Params, ...]:
-    """What its author calls it with: of a text that has to be a number the schema may say nothing."""
+async def _examples(manifest: ToolManifest) -> tuple[Params, ...]:
+    """What its author calls it with, where its schema allows that: of a text that has to be a number the schema may say nothing."""
     names = manifest.input_schema.get("properties")
     known = names if isinstance(names, dict) else {}
-    return tuple(one.input for one in manifest.examples if one.input.keys() <= known.keys())[:_FEW]
+    said = [one.input for one in manifest.examples if one.input.keys() <= known.keys()]
+    return tuple([one for one in said[:_FEW] if not await find_issues(manifest.input_schema, one)])
 
 
 def _takes_file(schema: object) -> bool:
@@ -90,7 +93,8 @@ def _takes_file(schema: object) -> bool:
 
 
 def _share(subject: Subject, entry: ToolEntry, number: int) -> int:
-    """Each call of a script is a process of its own, so that all of them share a few; of very many the first get one.
+    """How many are derived; it is given no more examples. Each call of a script is a process of its own: all share a few, of very many
+    the first get one.
 
     What goes to servers of others is shared too.
     """

@@ -6,7 +6,7 @@ RequestValidationError   a body or header of the wrong form
 ControlFailedError       a tool could not be started or stopped
 MakingUnreachableError   Temporal cannot be asked about a task that makes or repairs a tool
 ToolAgentError           a call without an ordinary end; answered with its ToolResult
-TableRefusedError, TableExistsError, NoSuchTableError (external tables)
+TableRefusedError, TableNotReachedError, TableExistsError, NoSuchTableError (external tables)
 McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpServersBusyError, McpServerExistsError, NoSuchMcpServerError
 FileTooLargeError, StoreUnavailableError (the database, or where files are kept)
 Exception                ours to repair; the caller learns nothing of it
@@ -48,6 +48,7 @@ from toolagent.core.failures import (
     StoreUnavailableError,
     StoreUnwritableError,
     TableExistsError,
+    TableNotReachedError,
     TableRefusedError,
 )
 from toolagent.core.suggestions import nearest
@@ -179,6 +180,7 @@ def handle_errors(app: Starlette) -> None:
     _handle(app, MakingUnreachableError, lambda error: refusal_response(unanswered(error, "Ask again.")))
     _handle(app, FileTooLargeError, lambda error: refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, str(error))))
     _handle(app, TableRefusedError, lambda error: refusal_response(_refused_field(error)))
+    _handle(app, TableNotReachedError, lambda error: refusal_response(Refusal(ProblemKind.SERVER_NOT_REACHED, str(error))))
     _handle(app, TableExistsError, lambda error: refusal_response(bad_field("source", str(error), ProblemKind.TABLE_EXISTS)))
     _handle(app, NoSuchTableError, lambda error: refusal_response(Refusal(ProblemKind.TABLE_NOT_FOUND, str(error))))
     _handle_mcp_servers(app)

@@ -24,7 +24,9 @@ async def list_external_tools(dependencies: Injected) -> ExternalTables:
 @router.post(
     "/external_tools/register",
     summary="Register a table of tools on another host",
-    responses=problem_responses(*JSON_BODY, ErrorType.SECURITY_ERROR, ProblemKind.TABLE_EXISTS, ErrorType.UNAVAILABLE),
+    responses=problem_responses(
+        *JSON_BODY, ErrorType.SECURITY_ERROR, ProblemKind.TABLE_EXISTS, ProblemKind.SERVER_NOT_REACHED, ErrorType.UNAVAILABLE
+    ),
 )
 async def register_external_tools(body: RegisterTableBody, dependencies: Injected) -> ExternalTable:
     """It is fetched at once, and its tools are found and called as `<source>:<id>` from then on. The key becomes a secret."""

@@ -219,7 +219,7 @@ class Door:
         if self._lane.leave(flight):
             raise LaneRefusedError(_unavailable(flight, "Temporal or the database is away. Try again in a moment.", sent=False))
         if flight.moving is not None:
-            said = "The database is away. When it is back, the call is known by its id if it was accepted."
+            said = "Temporal or the database is away. When both are back, the call is known by its id if it was accepted."
             raise LanePendingError(_unavailable(flight, said, outcome="unknown"))
 
 

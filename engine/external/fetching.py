@@ -11,7 +11,7 @@ from engine.network.tls import machine_tls
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.destination import Destinations, PinnedTransport
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.failures import TableRefusedError
+from toolagent.core.failures import TableNotReachedError, TableRefusedError
 
 ALLOW_SETTING = "TOOL_AGENT_EXTERNAL_TOOLS_ALLOW"
 
@@ -44,11 +44,11 @@ class TableFetch:
         self._destinations, self._max_bytes, self._timeout_s = destinations, max_bytes, timeout_s
 
     async def get(self, url: str, key: str | None) -> Fetched:
-        """Raises TableRefusedError."""
+        """Raises TableRefusedError, TableNotReachedError."""
         return await self._ask("GET", url, key, None)
 
     async def post(self, url: str, key: str | None, body: bytes) -> Fetched:
-        """Raises TableRefusedError."""
+        """Raises TableRefusedError, TableNotReachedError."""
         return await self._ask("POST", url, key, body)
 
     async def _ask(self, method: str, url: str, key: str | None, body: bytes | None) -> Fetched:
@@ -57,6 +57,8 @@ class TableFetch:
             async with asyncio.timeout(self._timeout_s):
                 return await self._answer(method, url, key, body)
         except CallFailed as failure:
+            if failure.details.get("no_such_host") is False:
+                raise TableNotReachedError(failure.message) from failure
             is_private = failure.error_type is ErrorType.SECURITY_ERROR
             raise TableRefusedError(_URL, failure.message, is_private=is_private) from failure
         except httpx.TooManyRedirects as error:

@@ -33,7 +33,7 @@ class TableReader:
         self._fetch = fetch
 
     async def read(self, source: str, url: str, secret: str | None, key: str | None) -> ReadTable:
-        """`secret` is the name of the key. Raises TableRefusedError."""
+        """`secret` is the name of the key. Raises TableRefusedError, TableNotReachedError."""
         fetched = await self._fetch.get(url, key)
         document = await asyncio.to_thread(_document, fetched)
         form = next((form for form, (is_one, _) in FORMS.items() if is_one(document)), None)

@@ -14,7 +14,7 @@ from engine.store.external_tables import ExternalTableRows
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.external_tables import ExternalTable, ExternalTables, LeftOutTool, RemovedTable
 from toolagent.core.calls.masking import masked_text
-from toolagent.core.failures import NoSuchTableError, TableExistsError, TableRefusedError
+from toolagent.core.failures import NoSuchTableError, TableExistsError, TableNotReachedError, TableRefusedError
 
 _TOLD = 50
 _AT_ONCE = 4
@@ -44,7 +44,7 @@ class Tables:
     async def register(self, source: str, url: str, key: str | None) -> ExternalTable:
         """Fetch a table and take its tools in. Its key is the one given here: what is stored under its name was for another table.
 
-        Raises TableExistsError, TableRefusedError; then nothing is kept.
+        Raises TableExistsError, TableRefusedError, TableNotReachedError; then nothing is kept.
         """
         await self._require_free(source)
         if masked_text(url) != url:
@@ -127,7 +127,7 @@ class Tables:
         now, secret = datetime.now(UTC), table.api_key.removeprefix("secret:") if table.api_key else None
         try:
             read = await self._reader.read(table.source, table.tools_url, secret, self._key(secret))
-        except TableRefusedError as refusal:
+        except (TableRefusedError, TableNotReachedError) as refusal:
             _log.warning("external_table_not_refreshed", source=table.source, reason=str(refusal), then="its tools stay as they were")
             return table.model_copy(update={"attempted_at": now, "error": str(refusal)}), None
         listing = _without(read.listing, await self._rows.taken(table.source))

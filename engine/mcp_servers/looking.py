@@ -209,7 +209,7 @@ def refused(name: str, spec: McpServerSpec, failure: RuntimeFailure) -> Exceptio
     if failure.details.get("missing") == "sandbox" or failure.error_type is ErrorType.EXECUTOR_NOT_FOUND:
         return McpServerNotStartedError(said)
     # Of another host, such as that of its authorization server, it is no fault of the URL.
-    is_nowhere = failure.details.get("cause") == "dns" and spec.url is not None and failure.details["host"] == httpx.URL(spec.url).host
+    is_nowhere = failure.details.get("no_such_host") and spec.url is not None and failure.details["host"] == httpx.URL(spec.url).host
     if failure.error_type is ErrorType.VALIDATION_ERROR or is_nowhere:
         return McpServerRefusedError("url" if spec.url is not None else "command", said)
     return McpServerNotReachedError(said)

@@ -13,6 +13,8 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 _THREADS = ThreadPoolExecutor(32, "resolve")
 """Of its own: a name server that does not answer keeps a thread for half a minute, and nothing else must wait for that."""
 
+_NO_HOST = (socket.EAI_NONAME, socket.EAI_NODATA)
+
 _NAT64 = IPv6Network("64:ff9b::/96")
 _NOT_PUBLIC = tuple(
     map(
@@ -55,6 +57,11 @@ def bounded(resolve: Resolve, *, at_once: int = 4, within_s: float = 10.0) -> Re
             raise TimeoutError(f"no name server answered within {within_s:g} s") from None
 
     return one
+
+
+def is_no_host(error: Exception) -> bool:
+    """Whether a look-up failed because there is no such host, and not because a name server did not answer."""
+    return not isinstance(error, OSError) or (isinstance(error, socket.gaierror) and error.errno in _NO_HOST)
 
 
 def _found(host: str, port: int) -> Sequence[str]:

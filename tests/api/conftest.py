@@ -1,6 +1,7 @@
 """The front door before a real registry and file store on a temporary database, and a client that keeps the contract."""
 
-from collections.abc import AsyncGenerator
+import socket
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from engine.external.tables import Tables
 from engine.mcp_servers.logins import McpLogins
 from engine.mcp_servers.looking import ServerLooks
 from engine.mcp_servers.servers import RegisteredServers
+from engine.network.addresses import resolve
 from engine.registry.export import CatalogExport
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
@@ -67,6 +69,7 @@ from workers.state.secrets import SecretSource
 
 LIMITS = Limits(max_params_bytes=10_000, max_file_bytes=200_000)
 BASE_URL = "http://127.0.0.1:8001"
+UNRESOLVED = {"nowhere.example": socket.EAI_NONAME, "later.example": socket.EAI_AGAIN}
 
 COMPRESS = ToolManifest(
     tool_id="image_compress_api",
@@ -181,18 +184,27 @@ class NoKnowHub:
         return KnowHubSync(status=SyncStatus.OFF, said=f"dry_run={dry_run}")
 
 
+async def resolved(host: str, port: int) -> Sequence[str]:
+    """As everywhere, but for two names, which need no name server: of one there is none, and nobody says whether there is the other."""
+    if host in UNRESOLVED:
+        raise socket.gaierror(UNRESOLVED[host], "it cannot be resolved")
+    return await resolve(host, port)
+
+
 def external_tables(database: Database, state: Path, every_s: float = 3600.0) -> Tables:
     """Those of this machine are allowed."""
-    reader = TableReader(TableFetch(Destinations(("127.0.0.1",), setting=ALLOW_SETTING), max_bytes=256 * 1024, timeout_s=2))
+    reader = TableReader(TableFetch(Destinations(("127.0.0.1",), resolved, ALLOW_SETTING), max_bytes=256 * 1024, timeout_s=2))
     return Tables(ExternalTableRows(database), reader, SecretSource({}, state / "secrets"), every_s=every_s)
 
 
-_JUDGE = BeforeSending(Destinations(("127.0.0.1",), setting="TOOL_AGENT_MCP_ALLOW"))
+def _judge() -> BeforeSending:
+    """A new one: what bounds its look-ups belongs to an event loop."""
+    return BeforeSending(Destinations(("127.0.0.1",), resolved, "TOOL_AGENT_MCP_ALLOW"))
 
 
 def logins_at(database: Database, state: Path) -> McpLogins:
     """As one more process has them."""
-    ask = asking(_JUDGE)
+    ask = asking(_judge())
     return McpLogins(McpLoginRows(database), AESGCMRequestStateCodec(["k" * 32]), ask, SecretSource({}, state / "secrets").resolve)
 
 
@@ -201,7 +213,7 @@ def registered_servers(
 ) -> RegisteredServers:
     """As a front door alone has them. Those of this machine are allowed."""
     keys, logins = SecretSource({}, state / "secrets"), logins_at(database, state)
-    runtime = RemoteMcpRuntime(patience_s, 1.0, HttpExchange(), keys.resolve, _JUDGE, logins)
+    runtime = RemoteMcpRuntime(patience_s, 1.0, HttpExchange(), keys.resolve, _judge(), logins)
     looks = ServerLooks(runtime, None)
     return RegisteredServers(McpServerRows(database), looks, logins, keys, every_s=every_s, own_ports={own_port})
 
@@ -211,7 +223,7 @@ async def reached_by(logins: McpLogins, entry: ToolEntry | None) -> JsonValue:
     assert entry is not None
     source = entry.sources[0]
     assert isinstance(source, McpSource)
-    runtime = RemoteMcpRuntime(30.0, 1.0, HttpExchange(), lambda _: None, _JUDGE, logins)
+    runtime = RemoteMcpRuntime(30.0, 1.0, HttpExchange(), lambda _: None, _judge(), logins)
     running = await runtime.start(entry.manifest, source, lambda _: None)
     try:
         return await runtime.call(running, source, ToolRequest("call-00000001", {}, 30.0, Path(), manifest=entry.manifest))

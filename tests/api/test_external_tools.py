@@ -204,6 +204,12 @@ async def test_a_key_that_no_header_can_hold_is_422(house: House, site: Site) ->
     assert refused(await register(house, "x", f"{site.url}/list", "sk-…")) == (422, "invalid_request", "api_key")
 
 
+async def test_a_host_that_is_nowhere_is_a_fault_of_the_url_and_one_that_nobody_knows_now_is_none(house: House) -> None:
+    assert refused(await register(house, "x", "https://nowhere.example/list")) == (422, "invalid_request", "tools_url")
+    later = await register(house, "x", "https://later.example/list")
+    assert (later.status_code, later.json()["type"]) == (502, "server_not_reached")
+
+
 @pytest.mark.parametrize("path", BAD)
 async def test_a_table_that_cannot_be_used_is_422_and_leaves_nothing(house: House, site: Site, path: str, tmp_path: Path) -> None:
     site.answers[f"/{path}"] = BAD[path]

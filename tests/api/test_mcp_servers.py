@@ -252,9 +252,9 @@ async def test_a_server_that_cannot_be_used_is_502_and_leaves_nothing(house: Hou
     assert (await house.registry.list_ids(), await house.groups.get("x")) == ((), None)
 
 
-async def test_a_host_that_is_nowhere_is_a_fault_of_the_url(house: House) -> None:
-    answer = await register(house, "x", url="https://nowhere.invalid/mcp")
-    assert refused(answer) == (422, "invalid_request", "url")
+async def test_a_host_that_is_nowhere_is_a_fault_of_the_url_and_one_that_nobody_knows_now_is_none(house: House) -> None:
+    assert refused(await register(house, "x", url="https://nowhere.example/mcp")) == (422, "invalid_request", "url")
+    assert refused(await register(house, "x", url="https://later.example/mcp")) == (502, "server_not_reached", "")
 
 
 @pytest.mark.parametrize(

@@ -113,9 +113,10 @@ async def test_who_is_not_accepted_and_cannot_be_moved_is_told_that_nobody_knows
     front.stage.make_call = not_here
     front.stage.may_move.clear()
     with pytest.raises(LanePendingError) as pending:
-        await asyncio.wait_for(front.door.make(call(), ID, is_new=True), 10)
+        await asyncio.wait_for(front.door.make(call(), ID, is_new=True), 30)
     assert pending.value.result.error is not None
     assert (pending.value.result.error.type, pending.value.result.error.details) == (ErrorType.UNAVAILABLE, {"outcome": "unknown"})
+    assert "Temporal or the database" in pending.value.result.error.message
 
 
 @pytest.mark.parametrize("is_new", [True, False])

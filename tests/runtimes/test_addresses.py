@@ -77,4 +77,7 @@ async def test_that_a_name_server_did_not_answer_is_said() -> None:
     assert (refused.value.status, refused.value.error) == (504, "dns_timeout")
     with pytest.raises(CallFailed) as failed:
         await Destinations((), late).of(httpx.URL("http://a.test"))
-    assert (failed.value.error_type, failed.value.details) == (ErrorType.EXECUTION_ERROR, {"cause": "dns", "host": "a.test"})
+    assert (failed.value.error_type, failed.value.details) == (
+        ErrorType.EXECUTION_ERROR,
+        {"cause": "dns", "host": "a.test", "no_such_host": False},
+    )

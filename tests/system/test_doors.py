@@ -339,11 +339,13 @@ def test_when_the_parent_is_stopped_its_doors_answer_what_they_have_in_hand_and_
 
 
 @pytest.mark.promise("accepted-means-ended")
-def test_when_no_door_is_left_a_host_ends_the_calls_that_were_accepted(cluster: Cluster, far: FarServer) -> None:
-    """The house has ended: else its doors do that. It is killed before the call can move."""
+def test_when_no_door_is_left_a_host_ends_the_calls_that_were_accepted(cluster: Cluster, far: FarServer, temporal_address: str) -> None:
+    """It is killed before the call can move."""
     door = cluster.member("api", "alone")
     door.start()
     door.wait_until_ready()
+    alone = House(cluster, door, far, temporal_address)
+    wait_until(lambda: len(alone.lanes()) == 1, "no other door is alive: the test before ends the shared house", 20.0)
     far.look = psutil.Process(door.pid).kill
     try:
         with httpx.Client(base_url=door.url, timeout=60, trust_env=False) as http, pytest.raises(httpx.HTTPError):

@@ -9,8 +9,9 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Protocol
 
 import httpx
+from pydantic import JsonValue
 
-from engine.network.addresses import Address, Resolve, bounded, carried, is_here, is_ours, is_public, resolve
+from engine.network.addresses import Address, Resolve, bounded, carried, is_here, is_no_host, is_ours, is_public, resolve
 from engine.runtimes.failures import CallFailed, NotSent
 from toolagent.contracts.calls import ErrorType
 
@@ -54,9 +55,8 @@ class Destinations:
         try:
             found = [ip_address(address) for address in await self._resolve(url.raw_host.decode("ascii").strip("[]"), port)]
         except (OSError, UnicodeError, OverflowError) as error:
-            raise CallFailed(
-                ErrorType.EXECUTION_ERROR, f"The host {url.host!r} could not be resolved: {error}.", {"cause": "dns", "host": url.host}
-            ) from error
+            details: dict[str, JsonValue] = {"cause": "dns", "host": url.host, "no_such_host": is_no_host(error)}
+            raise CallFailed(ErrorType.EXECUTION_ERROR, f"The host {url.host!r} could not be resolved: {error}.", details) from error
         for address in found:
             if not self._may_reach(url.host, address):
                 raise _refused(url.host, address, self._setting)

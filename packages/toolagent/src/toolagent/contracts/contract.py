@@ -62,7 +62,7 @@ def _texts(module: str) -> Mapping[str, Mapping[str, str]]:
     """Of each class, by its qualified name. Nothing where there is no source."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
-    except (OSError, TypeError):
+    except (KeyError, OSError, TypeError):
         return {}
     return dict(_classes(tree.body, ""))
 

@@ -18,6 +18,7 @@ __all__ = [
     "StoreUnavailableError",
     "StoreUnwritableError",
     "TableExistsError",
+    "TableNotReachedError",
     "TableRefusedError",
     "TaskConflictError",
     "TaskEndedError",
@@ -86,6 +87,10 @@ class RegistrationRefusedError(ValueError):
 
 class TableRefusedError(RegistrationRefusedError):
     """An external tool table is not taken."""
+
+
+class TableNotReachedError(RuntimeError):
+    """No name server says now where an external tool table is."""
 
 
 class TableExistsError(ValueError):

@@ -81,7 +81,7 @@ def _fused(*orders: Sequence[str]) -> list[str]:
     for order in orders:
         for rank, tool_id in enumerate(order):
             scores[tool_id] = scores.get(tool_id, 0.0) + 1 / (_DAMPING + rank)
-    return sorted(scores, key=lambda tool_id: -scores[tool_id])
+    return sorted(scores, key=scores.__getitem__, reverse=True)
 
 
 def _by_name(known: Mapping[str, Traits]) -> dict[str, list[str]]:

@@ -39,6 +39,8 @@ class WordIndex:
         self._analyzer = plain.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.stemmer("english")).build()
         self._index.register_tokenizer(_CUT, self._analyzer)
         self._searcher = self._index.searcher()
+        self._found: dict[tuple[int, int], str] = {}
+        """The ids of what was found, by where it stands: reading a document costs more than finding it."""
 
     def change(self, gone: Iterable[str], new: Iterable[tuple[ToolText, str]]) -> None:
         """Forget tools, and take in texts with what a dictionary says of their Chinese words."""
@@ -50,7 +52,7 @@ class WordIndex:
         writer.commit()
         writer.wait_merging_threads()
         self._index.reload()
-        self._searcher = self._index.searcher()
+        self._searcher, self._found = self._index.searcher(), {}
 
     def search(self, wanted: Wanted, limit: int) -> list[str]:
         """The ids of tools with at least one of the words, the best first. Where none has, those with a similar one."""
@@ -61,7 +63,13 @@ class WordIndex:
         if not clauses:
             return []
         hits = self._searcher.search(tantivy.Query.boolean_query([*clauses]), limit).hits
-        return [str(self._searcher.doc(address)[_TOOL][0]) for _, address in hits]
+        return [self._id_at(address) for _, address in hits]
+
+    def _id_at(self, address: tantivy.DocAddress) -> str:
+        place = address.segment_ord, address.doc
+        if (known := self._found.get(place)) is None:
+            known = self._found[place] = str(self._searcher.doc(address)[_TOOL][0])
+        return known
 
     def _exactly(self, wanted: Wanted) -> Iterator[tuple[tantivy.Occur, tantivy.Query]]:
         for stem in self._stems(wanted.words):

@@ -43,6 +43,9 @@ _SHOWN = 8
 
 T = TypeVar("T", bound=BaseModel)
 
+_Renewal = tuple[str, str, str | None]
+"""Name and URL of a server, and the token that is renewed."""
+
 
 class LoginFailed(Exception):
     """The message says why, to a person at a browser."""
@@ -62,7 +65,7 @@ class McpLogins:
 
     def __init__(self, rows: McpLoginRows, seal: Seal, ask: Ask, secrets: Secrets) -> None:
         self._rows, self._seal, self._ask, self._secrets = rows, seal, ask, secrets
-        self._renewals: dict[tuple[str, str], asyncio.Task[tuple[McpLoginRow, Granted]]] = {}
+        self._renewals: dict[_Renewal, asyncio.Task[tuple[McpLoginRow, Granted]]] = {}
 
     def of(self, source: McpSource) -> "StoredLogin":
         """For one connection to a registered server at a URL."""
@@ -133,12 +136,15 @@ class McpLogins:
         await self._rows.keep(name, url, self.sealed(flow.granted), is_new=True)
         return await self.read(source)
 
-    async def renewed(self, source: McpSource) -> tuple[McpLoginRow, Granted]:
-        """With a new token. A caller that goes away does not end it: the answer may hold the only token to renew with. Raises NotSent."""
-        key = _place(source)
+    async def renewed(self, source: McpSource, old: Granted) -> tuple[McpLoginRow, Granted]:
+        """With another token than `old` has. Raises NotSent.
+
+        A caller that goes away does not end it: the answer may hold the only token to renew with.
+        """
+        key = (*_place(source), _token_of(old))
         task = self._renewals.get(key)
         if task is None:
-            task = self._renewals[key] = asyncio.create_task(self._renew(source), name="renew an MCP login")
+            task = self._renewals[key] = asyncio.create_task(self._renew(source, key[-1]), name="renew an MCP login")
             task.add_done_callback(lambda done: self._note_end(key, done))
         return await asyncio.shield(task)
 
@@ -170,8 +176,11 @@ class McpLogins:
             message = f"The login at {name} was sealed with another key. {remedy}"
             raise login_required(message) from error
 
-    async def _renew(self, source: McpSource) -> tuple[McpLoginRow, Granted]:
+    async def _renew(self, source: McpSource, old: str | None) -> tuple[McpLoginRow, Granted]:
         row, granted = await self.read(source)
+        if _token_of(granted) != old:
+            # Somebody else has renewed it since `old` was read.
+            return row, granted
         while not await self._rows.lease(row, _LEASE_S):
             # Somebody else renews it.
             await asyncio.sleep(_AGAIN_S)
@@ -191,7 +200,7 @@ class McpLogins:
             return await self.read(source)
         return replace(row, number=row.number + 1), flow.granted
 
-    def _note_end(self, key: tuple[str, str], done: asyncio.Task[tuple[McpLoginRow, Granted]]) -> None:
+    def _note_end(self, key: _Renewal, done: asyncio.Task[tuple[McpLoginRow, Granted]]) -> None:
         self._renewals.pop(key, None)
         if not done.cancelled():
             done.exception()
@@ -212,23 +221,23 @@ class StoredLogin:
         if self._granted is None or self._is_over(self._granted):
             _, self._granted = await self._logins.read(self._source)
             if self._is_over(self._granted) and self._can_renew(self._granted):
-                _, self._granted = await self._logins.renewed(self._source)
+                _, self._granted = await self._logins.renewed(self._source, self._granted)
         return self._noted(self._granted)
 
     async def renewed(self, used: str | None, refusal: httpx2.Response, *, is_again: bool = False) -> str:
         row, granted = await self._logins.read(self._source)
         scope = extract_scope_from_www_auth(refusal) if refusal.status_code == _FORBIDDEN else None
-        if granted.tokens is None or granted.tokens.access_token == used:
+        if _token_of(granted) in (None, used):
             if scope is not None:
                 kept = scope if len(scope) <= _MOST_SCOPE else None
                 raise await self._logins.require(row, f"It wants more scopes: {scope[:_TOLD]}. ", kept)
             if is_again and used == self._fresh:
                 raise await self.refused()
             if self._can_renew(granted):
-                _, granted = await self._logins.renewed(self._source)
+                _, granted = await self._logins.renewed(self._source, granted)
             elif self._source.oauth is not None and self._source.oauth.grant is McpGrant.CLIENT_CREDENTIALS:
                 _, granted = await self._logins.logged_in(self._source, refusal)
-            self._fresh = granted.tokens.access_token if granted.tokens else None
+            self._fresh = _token_of(granted)
         self._granted = granted
         token = self._noted(granted)
         if token is None or token == used:
@@ -247,9 +256,9 @@ class StoredLogin:
 
     def _noted(self, granted: Granted) -> str | None:
         """The token, which is masked from now on in what the server says."""
-        if granted.tokens is None:
+        token = _token_of(granted)
+        if token is None:
             return None
-        token = granted.tokens.access_token
         if token not in self._recent:
             if len(self._recent) == _SHOWN:
                 self.shown.remove(self._recent[0])
@@ -261,6 +270,10 @@ class StoredLogin:
 def _place(source: McpSource) -> tuple[str, str]:
     """Name and URL of a registered server."""
     return source.server or "", source.url or ""
+
+
+def _token_of(granted: Granted) -> str | None:
+    return granted.tokens.access_token if granted.tokens else None
 
 
 def _without_query(url: str) -> str:

@@ -39,6 +39,18 @@ async def test_what_a_server_asks_for_besides_is_bounded(house: House, site: Aut
         assert (await _row(rows, site)).scope == kept
 
 
+async def test_a_token_that_somebody_has_renewed_meanwhile_is_not_renewed_again(
+    house: House, site: Authorized, database: Database, tmp_path: Path
+) -> None:
+    await logged_in(house, site)
+    source, logins = McpSource(tool_name="-", url=site.url, server="far"), logins_at(database, tmp_path)
+    _, old = await logins.read(source)
+    _, renewed = await logins.renewed(source, old)
+    for late in (logins, logins_at(database, tmp_path)):
+        assert await late.renewed(source, old) == await logins.read(source)
+    assert (renewed.tokens != old.tokens, site.doorman.refreshed) == (True, 1)
+
+
 async def _row(rows: McpLoginRows, site: Authorized) -> McpLoginRow:
     row = await rows.get("far", site.url)
     assert row is not None

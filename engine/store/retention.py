@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import Column, Select, delete, func, select
 
 from engine.store.chat_tables import chats
 from engine.store.chats import OF_A_CONVERSATION, ChatTable
@@ -11,8 +11,11 @@ from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.file_references import holder_of_candidates, holder_of_conversation, release_files
 from engine.store.tables import group_sessions, tasks
+from toolagent.core.chats import CONVERSATION_PREFIX
 
 _PAGE = 50
+_KEY = len(CONVERSATION_PREFIX) + 1, 32
+"""Where the key of the chat stands in the name of a conversation, and how long it is."""
 _OF_A_TASK = (*OF_A_CONVERSATION, tasks.c.task_id)
 
 
@@ -38,11 +41,27 @@ async def forget_chats(database: Database, retention: timedelta) -> int:
     return forgotten
 
 
+async def forget_left_over(database: Database) -> int:
+    """Delete what was still written for conversations after their chats were deleted; of how many. Raises StoreUnavailableError."""
+    forgotten = 0
+    for named in OF_A_CONVERSATION:
+        while page := await database.scalars(_left_over(named)):
+            for conversation_id in page:
+                await _forget(database, conversation_id)
+            forgotten += len(page)
+    return forgotten
+
+
 async def forget_sessions(database: Database, retention: timedelta) -> int:
     """Delete sessions of groups that ended longer ago than the retention; how many. Raises StoreUnavailableError."""
     async with database.write() as connection:
         deleted = await connection.execute(delete(group_sessions).where(group_sessions.c.ended_at < timestamp(now() - retention)))
         return deleted.rowcount
+
+
+def _left_over(named: Column[str]) -> Select[str]:
+    is_known = select(chats.c.key).where(chats.c.key == func.substr(named, *_KEY)).exists()
+    return select(named).distinct().where(named.startswith(CONVERSATION_PREFIX), ~is_known).limit(_PAGE)
 
 
 async def _silent(database: Database, before: str) -> Sequence[str]:

@@ -18,6 +18,13 @@ def test_tools_that_another_tool_agent_has_from_a_table_are_left_out() -> None:
     assert listing.left_out == (LeftOutTool(entry="far:echo", reason="It is a tool of another table; register that one."),)
 
 
+def test_entries_that_do_not_say_which_tool_they_are_are_told_also_where_schemas_come_from_elsewhere() -> None:
+    document = tool_agent.merged({"tools": [{"name": "Nameless"}, {"tool_id": "echo"}, "echo", {"tool_id": ""}]}, {"tools": []})
+    listing = tool_agent.read(document, Table("near", "https://a.example/tools", "https://a.example/tools"))
+    assert [entry.manifest.tool_id for entry in listing.entries] == ["near:echo"]
+    assert listing.left_out == tuple(LeftOutTool(entry=f"tools[{at}]", reason="It has no `tool_id`.") for at in (0, 2, 3))
+
+
 @pytest.mark.parametrize(
     ("form", "document"),
     [

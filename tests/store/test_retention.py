@@ -14,7 +14,7 @@ from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
 from engine.store.files import FileStore
 from engine.store.messages import MessageTable
-from engine.store.retention import forget_chats, forget_sessions, forget_tasks
+from engine.store.retention import forget_chats, forget_left_over, forget_sessions, forget_tasks
 from engine.store.sessions import SessionTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
@@ -91,3 +91,20 @@ async def test_chats_that_were_silent_for_long_are_deleted(database: Database) -
     assert await forget_chats(database, RETENTION) == 1
     assert {chat.chat_id for chat in await table.page(limit=9)} == {"spoken in just now", "young"}
     assert await table.turns("old") == ()
+
+
+async def test_what_was_still_written_for_a_chat_that_was_deleted_is_deleted_too(database: Database, tmp_path: Path) -> None:
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 1 << 20)
+    chats, messages = ChatTable(database), MessageTable(database, files)
+    for chat_id in ("gone", "there"):
+        await chats.say(chat_id, "msg-1", "Hello.")
+    gone, there = [await chats.conversation(chat_id, 1) for chat_id in ("gone", "there")]
+    await chats.forget("gone")
+    await TaskNoteTable(database).write(gone, (NewNote("said", TaskNoteKind.TEXT, "Something."),))
+    for conversation_id in (gone, there, "create_00000001"):
+        await messages.put(conversation_id, 1, Message(role="user", content=(Text(text="x" * 20_000),)))
+    assert await forget_left_over(database) == 1
+    assert [len(await messages.read(one)) for one in (gone, there, "create_00000001")] == [0, 1, 1]
+    assert await TaskNoteTable(database).after(gone) == ()
+    assert (await counted(database))[1] == 2
+    assert await forget_left_over(database) == 0

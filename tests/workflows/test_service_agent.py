@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 from temporalio import workflow
-from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateStage
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowUpdateFailedError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 
 from tests.workflows.chat_paths import Archive, life_of, message, said, served
 from tests.workflows.stage import AnyHandle, Stage
+from toolagent.client import chats as client_chats
 from toolagent.client import names
 from toolagent.client.chats import Chats
 from toolagent.client.failures import ChatRefusedError
 from toolagent.client.patience import described as of_known
 from toolagent.contracts.chats import ChatMessage, ChatReply
+from toolagent.core.chats import CHAT_CLOSED
 from toolagent_service.contracts.chats import WRITING_DOWN_S, ChatLife
 from workflows.chats import options
 from workflows.chats.service_agent import ServiceAgent
@@ -154,6 +156,22 @@ async def test_a_chat_that_is_closed_while_it_ends_a_run_gives_its_last_answer(t
         reply = await last.result()
         await handle.result()
     assert ("closed" in reply.response, archive.order, archive.rested) == (True, [*texts], 1)
+
+
+async def test_a_message_whose_chat_is_deleted_by_force_is_not_said_again(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would open the chat anew, and its model would be paid."""
+    monkeypatch.setattr(client_chats, "_CLOSING_S", 0)
+    stage, archive, chats = stage_of(temporal), Archive(), Chats(temporal)
+    async with stage.workers(archive.steps), served(temporal):
+        handle = await begun(stage, life_of(stage))
+        asked = asyncio.create_task(chats.say(message(stage, "model waits")))
+        async with asyncio.timeout(_PATIENCE_S):
+            while not (await handle.describe()).raw_description.pending_activities:  # noqa: ASYNC110 - it happens on the server
+                await asyncio.sleep(0.1)
+        await chats.close(stage.queue)
+        reply = await asyncio.wait_for(asked, _PATIENCE_S)
+    newest = await temporal.get_workflow_handle(handle.id).describe()
+    assert (reply.error, newest.status) == (CHAT_CLOSED, WorkflowExecutionStatus.TERMINATED)
 
 
 async def test_a_run_that_a_worker_let_go_of_in_an_answer_is_closed_without_a_complaint(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 
 from toolagent.client import names
 from toolagent.contracts.chats import ChatMessage, ChatReply
+from toolagent.core.chats import CHAT_CLOSED
 from toolagent_service import stubs
 from toolagent_service.agents.service import SERVICE, remembered
 from toolagent_service.contracts.agent import AgentEnd, AgentRequest, AgentResult, ModelAsk, ModelTurnNote, ToolNote, ToolRun
@@ -40,8 +41,6 @@ _MOST_WAITING = 8
 """Messages of one chat; some servers take no more than ten updates of a workflow at once."""
 
 _ANSWERS = "answer-turn"
-
-_CLOSED = "The chat was closed before the answer was made."
 
 
 @workflow.defn(name=names.SERVICE_AGENT)
@@ -193,7 +192,7 @@ class ServiceAgent:
             if isinstance(result, AgentResult) and result.end is not AgentEnd.DONE:
                 error = result.reason
         except (ActivityError, asyncio.CancelledError) as failure:
-            error = _CLOSED if is_cancelled_exception(failure) else f"A function did not work: {failure.__cause__ or failure}"
+            error = CHAT_CLOSED if is_cancelled_exception(failure) else f"A function did not work: {failure.__cause__ or failure}"
         finally:
             self._answering = None
         if reply is not None:

@@ -28,17 +28,18 @@ def service_of(url: str) -> str:
 def merged(document: JsonValue, found: JsonValue) -> JsonValue:
     """The list, with the schemas that a search gave."""
     known = {str(one.get("tool_id")): one for one in _tools(found)}
-    return {"tools": [{**one, **_schemas(known.get(str(one["tool_id"]), {}))} for one in _tools(document)]}
+    listed = ((one, _tool(one)) for one in _listed(document))
+    return {"tools": [{**tool, **_schemas(known.get(str(tool["tool_id"]), {}))} if tool else one for one, tool in listed]}
 
 
 def read(document: JsonValue, table: Table) -> Listing:
     """Each is called by `POST /run_tool` there. Raises TableRefusedError."""
-    tools = _tools(document)
-    require_few(len(tools))
+    listed = _listed(document)
+    require_few(len(listed))
     service = service_of(table.url)
-    left_out = list[LeftOutTool]()
+    left_out = [LeftOutTool(entry=f"tools[{at}]", reason="It has no `tool_id`.") for at, one in enumerate(listed) if _tool(one) is None]
     entries = list[ToolEntry]()
-    for one in tools:
+    for one in _tools(document):
         named = str(one["tool_id"])
         if one.get("external_source"):
             left_out.append(LeftOutTool(entry=named[:128], reason="It is a tool of another table; register that one."))
@@ -56,10 +57,18 @@ def read(document: JsonValue, table: Table) -> Listing:
     return once_each(entries, left_out)
 
 
-def _tools(document: JsonValue) -> list[dict[str, JsonValue]]:
+def _listed(document: JsonValue) -> list[JsonValue]:
     tools = document.get("tools") if isinstance(document, dict) else None
-    listed = tools if isinstance(tools, list) else []
-    return [one for one in listed if isinstance(one, dict) and isinstance(one.get("tool_id"), str) and one["tool_id"]]
+    return tools if isinstance(tools, list) else []
+
+
+def _tools(document: JsonValue) -> list[dict[str, JsonValue]]:
+    return [tool for one in _listed(document) if (tool := _tool(one))]
+
+
+def _tool(one: JsonValue) -> dict[str, JsonValue] | None:
+    """None where an entry does not say which tool it is."""
+    return one if isinstance(one, dict) and isinstance(one.get("tool_id"), str) and one["tool_id"] else None
 
 
 def _schemas(found: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -11,7 +11,7 @@ import structlog
 from engine.store.content.store import ContentStore
 from engine.store.content_sweep import Swept, sweep_files
 from engine.store.database import Database
-from engine.store.retention import forget_chats, forget_sessions, forget_tasks
+from engine.store.retention import forget_chats, forget_left_over, forget_sessions, forget_tasks
 from engine.upkeep.rounds import repeated
 from toolagent.core.failures import StoreUnavailableError
 
@@ -61,3 +61,5 @@ async def _forget_old(database: Database, retention: Retention) -> None:
         _log.info("forgot_sessions", sessions=forgotten)
     if forgotten := await forget_chats(database, retention.chats):
         _log.info("forgot_chats", chats=forgotten, with_them="their turns, events and conversations")
+    if forgotten := await forget_left_over(database):
+        _log.info("forgot_conversations", conversations=forgotten, reason="their chats were deleted before they ended")

@@ -10,6 +10,7 @@ from uuid import uuid4
 from temporalio.client import (
     Client,
     WithStartWorkflowOperation,
+    WorkflowExecutionStatus,
     WorkflowFailureError,
     WorkflowHandle,
     WorkflowUpdateFailedError,
@@ -20,10 +21,11 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from toolagent.client.failures import ChatRefusedError, ChatUnreachableError
-from toolagent.client.patience import if_known, reached, starting
+from toolagent.client.patience import described, if_known, reached, starting
 from toolagent.client.updates import attended
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.chats import ChatMessage, ChatReply
+from toolagent.core.chats import CHAT_CLOSED
 
 __all__ = ["Chats"]
 
@@ -73,6 +75,10 @@ class Chats:
             except WorkflowUpdateFailedError as error:
                 if not _is_cut_off(error):
                     raise _refused(error) from error
+                if await self._is_terminated(start):
+                    # Said again it would open the chat anew.
+                    told = f"I could not answer this: {CHAT_CLOSED}"
+                    return ChatReply(response=told, chat_id=message.chat_id, message_id=message.message_id, error=CHAT_CLOSED)
             except RPCError as error:
                 # It ended at that moment.
                 if error.status is not RPCStatusCode.NOT_FOUND:
@@ -91,6 +97,13 @@ class Chats:
                 return
             except TimeoutError:
                 await handle.terminate("The chat was deleted.", rpc_timeout=_RPC_TIMEOUT)
+
+    async def _is_terminated(self, start: WithStartWorkflowOperation[Any, Any]) -> bool:
+        """Whether the run that took the message was: its chat was deleted, or an operator ended it."""
+        taken = await start.workflow_handle()
+        with _reached():
+            run = await described(self._client.get_workflow_handle(taken.id, run_id=taken.result_run_id))
+        return run is not None and run.status is WorkflowExecutionStatus.TERMINATED
 
     def _handle(self, chat_id: str) -> WorkflowHandle[object, object]:
         return self._client.get_workflow_handle(names.chat_workflow(chat_id))

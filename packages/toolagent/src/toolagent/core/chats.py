@@ -3,7 +3,11 @@
 import hashlib
 import json
 
-__all__ = ["chat_key", "conversation_of", "message_id_for", "task_message_id"]
+__all__ = ["CHAT_CLOSED", "CONVERSATION_PREFIX", "chat_key", "conversation_of", "message_id_for", "task_message_id"]
+
+CHAT_CLOSED = "The chat was closed before the answer was made."
+CONVERSATION_PREFIX = "chat:"
+"""Of conversations with a model that are about a message of a chat."""
 
 
 def message_id_for(chat_id: str, key: str) -> str:
@@ -23,4 +27,4 @@ def chat_key(chat_id: str) -> str:
 
 def conversation_of(key: str, number: int) -> str:
     """What the model says and does about the message with this number. `key`: that of the row of the chat."""
-    return f"chat:{key}:{number}"
+    return f"{CONVERSATION_PREFIX}{key}:{number}"

@@ -46,7 +46,7 @@ class CreateToolBody(Contract):
         Field(
             description="`github_deploy`, `build_tool` or `repair_tool`, as an object or JSON text. Other text is prose: a "
             "`build_tool` named by the words of the description, or else of the prose: four in Latin letters, small ones left out; Chinese "
-            "ones in pinyin, `需要一个图片压缩工具` is `tu_pian_ya_suo`; any others are `tool_` and a hash."
+            "ones in pinyin, `需要一个图片压缩工具` is `tupian_yasuo`; any others are `tool_` and a hash."
         ),
     ] = None
     caller: CallerBody = CallerBody()

@@ -155,6 +155,7 @@ class Conversations:
         ruled = [turn.message_id for turn in turns[:1] if turn.answered_by is AnsweredBy.RULES and not turn.task_ids]
         return Earlier(
             tools=next((turn.tools for turn in turns if turn.tools), ()),
+            listed=next((turn.tools for turn in turns if len(turn.tools) > 1), ()),
             task_ids=tuple(dict.fromkeys(task_id for turn in turns for task_id in turn.task_ids)),
             message=next((turn.text for turn in turns[1:2] if turn.message_id in ruled), ""),
         )

@@ -12,8 +12,8 @@ _AGREE: dict[Language, str] = {
     "en": "- “yes, build it” has it made by a task of this chat",
     "zh": "- 回复“好的,就这样做”,即由本对话提交创建任务",
 }
-_SAYS_SO = frozenset({Intent.HELP, Intent.UNDECIDED})
-"""Where the reply itself says that no model answers."""
+_SAYS_SO = frozenset({Intent.HELP, Intent.THANKS, Intent.UNDECIDED})
+"""Where the reply itself says that no model answers, or nothing is answered."""
 
 
 def spoken(reply: Reply) -> str:

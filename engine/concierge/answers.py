@@ -198,6 +198,9 @@ class Answers:
         steps = tuple(dict.fromkeys((*nothing.next_steps, *helped.next_steps)))
         return nothing.model_copy(update={"reply": f"{nothing.reply} {helped.reply}", "next_steps": steps})
 
+    def welcome(self) -> Reply:
+        return self._reply((wording.WELCOME, {}))
+
     def help(self) -> Reply:
         """What is understood, and that no model answers."""
         text = wording.BY_RULES if self.intent is Intent.UNDECIDED else wording.HELP

@@ -63,8 +63,8 @@ class Concierge:
         wish, more = recognised(message), _Context.of(context or {})
         answers = Answers(wish.intent, wish.language)
         match wish.intent:
-            case Intent.HELP:
-                return answers.help()
+            case Intent.HELP | Intent.THANKS:
+                return answers.help() if wish.intent is Intent.HELP else answers.welcome()
             case Intent.LIST | Intent.RUNTIMES | Intent.GROUPS:
                 return await self._state(wish, answers)
             case Intent.STATUS:
@@ -138,7 +138,8 @@ class Concierge:
         return await self._make(replace(wish, about=" ".join(telling(description))), answers, description)
 
     async def _spoken_of(self, place: int, answers: Answers, recall: Recall) -> Reply:
-        tools = (await recall()).tools
+        earlier = await recall()
+        tools = earlier.tools if place == 1 or len(earlier.tools) > 1 else earlier.listed
         found = await self._tools.list_some(tools[place - 1 : place] if place > 0 else tools[place:])
         return await self._explained(found[0].manifest, answers) if found else answers.not_clear()
 

@@ -27,7 +27,15 @@ PATTERNS = patterns(
         (
             r"^\W*(?:hi|hello|hey|help|help me|good (?:morning|day|evening))(?: there)?\W*$",
             r"\bwhat (?:can|do) you do\b|\bwhat are you (?:good at|for|able to)\b|\bwho are you\b",
+            r"\bare you (?:an? )?(?:\w+ )?(?:bot|robot|human|ai|person|real)\b",
             r"\bhow does (?:this|it) work\b|\bwhat is this service\b",
+        ),
+    ),
+    (
+        Intent.THANKS,
+        (
+            r"^\W*(?:ok(?:ay)?|great|cool|perfect|awesome|nice|no)?\W*(?:thanks|thx|thank you|ty|cheers)\b"
+            r"(?:\W+(?:that(?:'s| was| is) (?:all|it)|(?:a lot|so much|very much|again|bye|for (?:the|your) help)))*\W*$",
         ),
     ),
     (
@@ -86,6 +94,9 @@ PATTERNS = patterns(
             rf"\b(?:is|did|has|was) {_MINE}\b.*\b(?:done|ready|finished|built|completed)",
             r"\bwhat are you (?:building|making|working)",
             r"\b(?:list|show|which|what)(?: me)? (?:my |the |all |running )*tasks\b",
+            r"^\W*(?:and |so )?(?:how (?:long|much longer)|when) (?:will|does|is|can) (?:it|that|this|they)\b(?: \w+){0,3}\W*$",
+            rf"^\W*what(?:'s|s| is| has)? happen\w* (?:to|with) (?:it|{_MINE})\W*$",
+            rf"^\W*(?:please |ok )?(?:cancel|stop|abort) (?:it|that|this|the task|{_MINE})(?: please| now)?\W*$",
             r"^\W*(?:is|are) (?:it|that|this|they) (?:\w+ )?(?:done|ready|finished|built|made)(?: yet| now| already)?\W*$",
         ),
     ),
@@ -101,10 +112,12 @@ PATTERNS = patterns(
         Intent.DETAILS,
         (
             r"\bhow (?:do|can|could|should|to|would)(?: i| we| one| you)? ?(?:use|call|invoke|run) (?P<about>.+)$",
+            r"^\W*(?:and )?(?P<about>)(?:can|does|will|could) it (?:also |even )?(?:do|support|handle|take|read|accept|work)\b.*$",
+            r"^\W*(?:(?:ok|okay|cool|great|nice|and|so|please)\W+)*(?:show|give)(?: me)? (?P<about>)an? (?:example|sample)(?: \w+)?\W*$",
             rf"\b(?:what|which) {_PARAMS} do i (?:pass|give|send) to (?P<about>.+)$",
             rf"\b(?:what|which) {_PARAMS} (?:does|do|has|must) (?P<about>.+?) (?:take|need|have|want|accept|expect|require)",
             rf"\b{_PART} (?:of|for|about) (?P<about>.+)$",
-            r"\b(?:tell me (?:more )?about|explain|describe|what is|what's) (?P<about>\S+)\W*$",
+            r"\b(?:tell me (?:more )?about|explain|describe|what is|what's) (?P<about>[^\s\d(]\S*)\W*$",
             r"\bwhat does (?P<about>.+) do\b",
         ),
     ),
@@ -115,7 +128,7 @@ PATTERNS = patterns(
             r"\b(?:do you have|is there|are there|have you got|got (?:anything|something|a))\b",
             r"\b(?:looking for|search|find|recommend|suggest)\b|\bdoes (?:any|some)(?:thing|body|one)\b",
             r"\b(?:i|we) (?:need|want|would like|have to|am trying|are trying)|\b(?:i|we)'d (?:like|love)\b|^need\b",
-            r"\b(?:can|could) (?:you|i)\b|\bwhat can i\b|\bhow (?:do|can) i\b",
+            r"\b(?:can|could) (?:you|u|i)\b|\b(?:for me|pl[sz])\b|^(?:\w+ ){1,4}tools?\W*$|\bwhat can i\b|\bhow (?:do|can) i\b",
         ),
     ),
 )
@@ -135,7 +148,8 @@ REFERS_BACK = re.compile(r"(?:it|them)\b.*|(?:this|that|these|those)(?: ones?)?|
 _YES = r"yes|yeah|yep|sure|of course"
 _FINE = r"ok|okay|good|great|fine|perfect|all right|please"
 _DO = (
-    r"(?:go ahead|go for it|proceed|do (?:it|that|so)|(?:make|build|create|write) (?:it|that|one|the tool)|have (?:it|one) (?:made|built)"
+    r"(?:go ahead|go for it|proceed|do(?: it| that| so)?"
+    r"|(?:make|build|create|write) (?:it|that|one|the tool)|have (?:it|one) (?:made|built)"
     r"|i(?:['’]d| would) like (?:that|one)|i want (?:that|one))"
 )
 AGREES = re.compile(rf"(?:(?:{_YES}|{_FINE})\W+)*(?:{_YES}|{_DO})(?:\W+(?:please|then|now|thanks|thank you|for (?:me|us)))*", re.IGNORECASE)

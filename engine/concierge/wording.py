@@ -67,6 +67,8 @@ HELP = Text(
     "我可以按需求查找工具、说明用法、介绍工具组和运行环境、查询任务进度,也可以创建和修复工具。",
 )
 
+WELCOME = Text("You are welcome.", "不客气。")
+
 DEFAULT_TIME = Text("2-3 minutes", "2-3 分钟")
 UNDER_A_MINUTE = Text("a minute", "1 分钟")
 MINUTES = Text("{minutes} minutes", "{minutes} 分钟")

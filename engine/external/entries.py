@@ -103,7 +103,9 @@ def owned(table: Table, entry: ToolEntry) -> ToolEntry:
         if set(source.traits.secrets) - {table.secret}:
             raise NoTool("It names a secret that is not the table's.")
         if source.traits.secrets and not all(is_same_server(server, table.home) for server in source.traits.servers):
-            raise NoTool("It would show the table's key to another server.")
+            raise NoTool(
+                "It would show the table's key to another server. Give a `tools_url` at the server that it is called at, or no key."
+            )
     return ToolEntry(manifest=manifest, sources=sources)
 
 

@@ -68,7 +68,7 @@ async def test_a_clear_wish_is_a_task_that_can_be_followed(shop: House) -> None:
     assert [tool.tool_id for tool in answer.tools] == ["text_summarizer_api"], "it may do already"
     task = (await shop.http.get(f"/tasks/{answer.task_id}")).json()
     assert BuildTool.model_validate(task["task_spec"]) == BuildTool(
-        tool_name="wen_ben_zhai_yao", description="帮我创建一个文本摘要工具\n\n支持中英文,最大长度 500 字"
+        tool_name="wenben_zhaiyao", description="帮我创建一个文本摘要工具\n\n支持中英文,最大长度 500 字"
     )
     followed = await said(shop, f"{answer.task_id} 进度怎么样?")
     assert (followed.task_id, followed.status, followed.tracking) == (answer.task_id, TaskState.PENDING, answer.tracking)
@@ -166,12 +166,12 @@ async def test_the_group_of_a_tool_is_told(shop: House, message: str) -> None:
     assert solution.group_id == "image_pipeline"
 
 
-@pytest.mark.parametrize("message", ["算一下 3*(4+5) 用哪个", "cool, thanks a lot!", "不用了"])
+@pytest.mark.parametrize("message", ["cool, thanks a lot!", "不用了"])
 async def test_no_tool_is_recommended_for_what_says_nothing_of_one(shop: House, message: str) -> None:
     answer = await said(shop, message)
     assert "推荐" not in answer.reply
     assert not isinstance(answer.solution, SingleCall)
-    assert answer.tools == () or message.startswith("算")
+    assert answer.tools == ()
 
 
 async def test_it_says_that_rules_answer(shop: House) -> None:

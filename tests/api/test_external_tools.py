@@ -179,7 +179,8 @@ async def test_a_key_goes_neither_to_where_a_list_redirects_nor_to_servers_that_
     entry = await house.registry.entry("far:echo")
     assert entry is not None
     assert [source.traits.secrets for source in entry.sources] == [()]
-    assert table["left_out"] == [{"entry": "greet:say_hello", "reason": "It would show the table's key to another server."}]
+    reason = "It would show the table's key to another server. Give a `tools_url` at the server that it is called at, or no key."
+    assert table["left_out"] == [{"entry": "greet:say_hello", "reason": reason}]
 
 
 async def test_a_private_address_is_403_also_behind_a_redirect_or_a_name(house: House, site: Site) -> None:

@@ -66,8 +66,8 @@ async def test_a_specification_is_an_object_json_text_or_prose(house: House, tas
 @pytest.mark.parametrize(
     ("body", "name"),
     [
-        ({"description": "需要一个图片压缩工具", "task_spec": "详细任务描述..."}, "tu_pian_ya_suo"),
-        ({"description": "数一数"}, "shu_yi_shu"),
+        ({"description": "需要一个图片压缩工具", "task_spec": "详细任务描述..."}, "tupian_yasuo"),
+        ({"description": "数一数"}, "shuyishu"),
         ({"description": "считать слова"}, "tool_ee87cd23"),
     ],
 )

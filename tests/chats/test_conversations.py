@@ -142,6 +142,7 @@ async def test_one_of_the_tools_that_were_told_of_is_meant_by_its_place(desk: De
         await desk.said("which tools compress pictures?", f"again-{message}")
         assert (await desk.said(message, f"for-{message}")).tools == (told[place],)
     assert (await desk.said("the fifth one", "msg-9")).tools == ()
+    assert (await desk.said("and the second one?", "msg-10")).tools == (told[1],), "not of the one that was explained last"
 
 
 async def test_a_chat_asked_for_its_task_tells_of_its_own(desk: Desk) -> None:

@@ -13,12 +13,14 @@ from toolagent.validation.tool_names import tool_name_for
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        ("需要一个图片压缩工具", "tu_pian_ya_suo"),
-        ("做一个统计字数的小工具", "tong_ji_zi_shu"),
-        ("请帮我写一个能把 PDF 转换成文字的程序。要快。", "ba_pdf_zhuan_huan_cheng_wen"),
-        ("生成摘要,最多 3 句", "zhai_yao"),
-        ("工具", "gong_ju"),
-        ("3D 打印", "da_yin"),
+        ("需要一个图片压缩工具", "tupian_yasuo"),
+        ("做一个统计字数的小工具", "tongji_zishu"),
+        ("请帮我写一个能把 PDF 转换成文字的程序。要快。", "pdf_zhuanhuancheng_wenzi"),
+        ("生成摘要,最多 3 句", "zhaiyao"),
+        ("工具", "gongju"),
+        ("帮我写个脚本,把csv转成excel", "csv_zhuancheng_excel"),
+        ("脚本把csv转成excel", "csv_zhuancheng_excel"),
+        ("3D 打印", "dayin"),
         ("Count the words of a text", "count_words_text"),
     ],
 )
@@ -27,7 +29,7 @@ def test_a_name_follows_from_the_words(words: str, name: str) -> None:
 
 
 def test_the_first_text_that_gives_a_name_counts() -> None:
-    assert tool_name_for("", "…", "翻译") == "fan_yi"
+    assert tool_name_for("", "…", "翻译") == "fanyi"
 
 
 def test_words_that_give_none_have_a_name_all_the_same_and_others_another() -> None:

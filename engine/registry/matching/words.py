@@ -8,13 +8,14 @@ import rjieba
 _JOINTS = "_:/.-"
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ADDRESS = re.compile(r"https?://[^\s\u3000-\u9fff\uff00-\uffef\"'<>]+", re.IGNORECASE)
+_SUM = re.compile(r"\d\s*[*×÷+^]\s*\d")
 _COUNTED = re.compile(r"\d+|[这那每哪]?[一二两三四五六七八九十几]?[个张段份篇封句家款条页首幅本]话?")
 """A number; `这段`, `两张`, `一句话`: which or how many, and not of what."""
 HAN = re.compile(r"[\u3400-\u9fff]")
 
 # They say that somebody wants something, not what. Descriptions of tools are short, so there they are rare and would weigh much.
 _ENGLISH = """a about an and any are as at be been but by can could did do does don for from get give had has have he her him his how i if
- in into is it its just let like make me more most my need no not of on one only or our out please put really s she should so some
+ in into is it its just let like make me more most my need no not of on one ones only or our out please put really s she should so some
  somebody something t tell than that the their them then there these they this those to too up us use used want was we were what when
  where which who whom whose why will with would you your"""
 _CHINESE = """的 了 吗 呢 吧 啊 是 在 有 我 你 他 她 它 我们 你们 他们 大家 这 那 这个 那个 这些 那些 这张 这段 这份 这家 这款 这句 这封 一
@@ -34,8 +35,8 @@ def words_of(text: str) -> list[str]:
 
 def telling_words(text: str) -> list[str]:
     """Without those that say nothing of a need, each once; all, where nothing else is left."""
-    # Where an address stands, what is there is meant; its parts are nobody's words.
-    words = list(dict.fromkeys(words_of(_ADDRESS.sub(" page ", text).replace("%", " percent "))))
+    # Where an address or a sum stands, what is there is meant; their parts are nobody's words.
+    words = list(dict.fromkeys(words_of(_SUM.sub(" calculate ", _ADDRESS.sub(" page ", text)).replace("%", " percent "))))
     return [word for word in words if not is_empty(word)] or words
 
 

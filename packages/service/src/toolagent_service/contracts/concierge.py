@@ -27,6 +27,7 @@ class Intent(StrEnum):
     AGREE = "agree"
     """To what was offered in the turn before."""
     HELP = "help"
+    THANKS = "thanks"
     UNDECIDED = "undecided"
     """No rule recognises it: a model decides better, where there is one."""
 
@@ -35,10 +36,12 @@ class Intent(StrEnum):
 class Earlier:
     """What a conversation came to before: the tools of the last answer that has some, and the tasks begun in it, the newest first.
 
-    `message` is what was said in the turn directly before, where rules have answered it and began nothing.
+    `listed` are the tools of the last answer that has several. `message` is what was said in the turn directly
+    before, where rules have answered it and began nothing.
     """
 
     tools: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
     task_ids: tuple[str, ...] = ()
     message: str = ""
 

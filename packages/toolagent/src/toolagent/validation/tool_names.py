@@ -10,23 +10,22 @@ from toolagent.core.task_requests import tool_name_from
 
 __all__ = ["tool_name_for"]
 
-_WORDS = 6
-"""Syllables say less than words."""
-
+_WORDS = 4
 _LENGTH = 64
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
-_PART = re.compile(r"[a-z0-9]+|[\u3400-\u9fff\uf900-\ufaff]+")
-_ASKING = re.compile(
-    r"^(?:请|麻烦|帮我|帮忙|给我|为我|我们|我|想要|想|需要|要|做出|做|写|创建|制作|生成|开发|实现|构建|一个|一款|一种|一下|能够|能|可以|用来|用于|的)+"
-)
-_AFTER = re.compile(r"(?:的)?(?:小)?(?:工具|程序|服务)$")
 _ENDS = re.compile(r"[\u3002\uff0c\uff1b\uff1a\uff01\uff1f!?,;:\n]")
+_KIND = re.compile(r"(?:工具|程序|服务|脚本|接口)$")
+_ASKED = """请 请问 麻烦 帮 帮我 帮忙 给 给我 为 为我 我 我们 你 你们 您 想 想要 要 需要 做 做出 做个 写 写个 写一个 创建 制作
+ 生成 开发 实现 构建 新建 编写 建 一个 一款 一种 一下 一份 一些 个 款 种 份 些 能 能够 可以 用来 用于 会 的 地 得 了 吧 吗 呢 啊
+ 把 将 成 到 和 与 或 及 并 小 新 工具 程序 服务 脚本 接口 小工具 小程序 api"""
+_ASKING = frozenset(_ASKED.split())
+"""They say that a tool is wanted, or hold the other words together."""
 
 
 def tool_name_for(*texts: str) -> str:
     """From the first text with usable words: Latin ones, and Chinese ones in pinyin; otherwise `tool_` and a hash of all texts.
 
-    `需要一个图片压缩工具` is `tu_pian_ya_suo`, `Count the words of a text` is `count_words_text`.
+    `需要一个图片压缩工具` is `tupian_yasuo`, `Count the words of a text` is `count_words_text`.
     """
     named = next((name for text in texts if (name := _named(text))), None)
     return named or f"tool_{_hash(texts)}"
@@ -40,28 +39,24 @@ def _hash(texts: Iterable[str]) -> str:
 def _named(text: str) -> str | None:
     if not _HAN.search(text):
         return tool_name_from(text)
-    # What the tool does stands in the first sentence; what comes behind a comma is more about it.
-    parts = (_PART.findall(_what(sentence)) for sentence in _ENDS.split(text.lower()))
-    syllables = [syllable for part in next(filter(None, parts), ()) for syllable in _syllables(part)]
-    while syllables and not syllables[0][0].isalpha():
-        syllables.pop(0)
-    return "_".join(syllables[:_WORDS])[:_LENGTH].rstrip("_") or None
+    # What the tool does stands in the first sentence that says something; what comes behind a comma is more about it.
+    cut, sentences = _of_package("rjieba:cut"), _ENDS.split(text.lower())
+    telling = ([word for word in cut(_KIND.sub("", sentence.strip())) if word not in _ASKING] for sentence in sentences)
+    names = next(filter(None, map(_latin, (*telling, *map(cut, sentences)))), [])
+    return "_".join(names[:_WORDS])[:_LENGTH].rstrip("_") or None
 
 
-def _what(sentence: str) -> str:
-    """Without the words that ask for a tool."""
-    kept = _AFTER.sub("", _ASKING.sub("", sentence.strip()))
-    return kept or sentence
-
-
-def _syllables(part: str) -> list[str]:
-    if not _HAN.match(part):
-        return [part]
-    return [found for syllable in _pinyin()(part) if (found := re.sub(r"[^a-z0-9]", "", syllable.replace("ü", "v")))]
+def _latin(words: Iterable[str]) -> list[str]:
+    """The words that can be parts of an id; of those that come first, only such as it may begin with."""
+    spelt = ("".join(_of_package("pypinyin:lazy_pinyin")(word)).replace("ü", "v") for word in words)
+    names = [name for one in spelt if (name := re.sub(r"[^a-z0-9]", "", one))]
+    while names and not names[0][0].isalpha():
+        names.pop(0)
+    return names
 
 
 @cache
-def _pinyin() -> Callable[[str], list[str]]:
-    """Loaded when a text needs it: its dictionary takes a third of a second."""
-    reader: Callable[[str], list[str]] = pkgutil.resolve_name("pypinyin:lazy_pinyin")
-    return reader
+def _of_package(function: str) -> Callable[[str], Iterable[str]]:
+    """Loaded when a text needs it: dictionaries take a third of a second."""
+    found: Callable[[str], Iterable[str]] = pkgutil.resolve_name(function)
+    return found

@@ -5,6 +5,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import chain
 
 from toolagent.core.task_requests import tool_name_from
 
@@ -42,7 +43,8 @@ def _named(text: str) -> str | None:
     # What the tool does stands in the first sentence that says something; what comes behind a comma is more about it.
     cut, sentences = _of_package("rjieba:cut"), _ENDS.split(text.lower())
     telling = ([word for word in cut(_KIND.sub("", sentence.strip())) if word not in _ASKING] for sentence in sentences)
-    names = next(filter(None, map(_latin, (*telling, *map(cut, sentences)))), [])
+    said: Iterable[Iterable[str]] = chain(telling, map(cut, sentences))
+    names = next((found for words in said if (found := _latin(words))), list[str]())
     return "_".join(names[:_WORDS])[:_LENGTH].rstrip("_") or None
 
 

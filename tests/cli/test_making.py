@@ -98,8 +98,8 @@ def test_options_make_a_specification(run: Run, door: FrontDoor, tmp_path: Path)
         (("d", "--name", "n", "--runtime", "docker"), BuildTool(tool_name="n", description="d", runtime="docker")),
         (("Count words", *examples), BuildTool(tool_name="count_words", description="Count words", examples=given)),
         (("--spec", str(tmp_path / "spec.json"), "--name", "y"), BuildTool(tool_name="y", description="d")),
-        (("做一个数一数的工具",), BuildTool(tool_name="shu_yi_shu", description="做一个数一数的工具")),
-        (("数一数", "--runtime", "uv"), BuildTool(tool_name="shu_yi_shu", description="数一数", runtime="uv")),
+        (("做一个数一数的工具",), BuildTool(tool_name="shuyishu", description="做一个数一数的工具")),
+        (("数一数", "--runtime", "uv"), BuildTool(tool_name="shuyishu", description="数一数", runtime="uv")),
         (("--spec", "-"), BuildTool(tool_name="takes_text", description="It takes a text.")),
     ):
         result = run("create", *words, text="It takes a text.")

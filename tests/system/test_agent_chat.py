@@ -27,7 +27,7 @@ def test_tools_are_found_explained_and_made_in_plain_words(service: ServiceProce
     made = _said(service, "帮我创建一个文本摘要工具", requirements="支持中英文,最大长度 500 字")
     assert made.tracking == f"使用 GET /tasks/{made.task_id} 查询进度"
     task = service.http.get(f"/tasks/{made.task_id}").raise_for_status().json()
-    assert (task["task_id"], task["type"], task["tool_id"]) == (made.task_id, "build_tool", "wen_ben_zhai_yao")
+    assert (task["task_id"], task["type"], task["tool_id"]) == (made.task_id, "build_tool", "wenben_zhaiyao")
     assert service.http.post(f"/tasks/{made.task_id}/cancel").is_success
 
 

@@ -61,6 +61,13 @@ class Answers:
             next_steps=self._steps((wording.CALL_IT, {"tool_id": best}), (wording.SEE_IT, {"tool_id": best})),
         )
 
+    def with_part(self, reply: Reply, part: str, tool: ToolManifest | None) -> Reply:
+        """Of a message with several needs one that the answer does not meet; `tool` does."""
+        said = (wording.ALSO if tool else wording.NOT_ALSO).said(self.language, part=part[:128], tool=tool.tool_id if tool else "")
+        more = (suggested(tool, brief(tool)),) if tool else ()
+        ended = reply.reply.rstrip(".。") + ("。" if self.language == "zh" else ".")
+        return reply.model_copy(update={"reply": f"{ended}{said}", "tools": (*reply.tools, *more)})
+
     def nothing_fits(self, need: str, near: Sequence[ToolManifest] = ()) -> Reply:
         names = self._list([tool.tool_id for tool in near])
         return self._reply(

@@ -114,6 +114,9 @@ _DO = (
 AGREES = re.compile(rf"(?:(?:{_YES})[\W啊呀吧]*)*(?:是的|对的|当然|同意|{_DO})\W*(?:谢谢)?")
 """Of a whole message: to what was offered."""
 
+AND_THEN = re.compile(r"\W*(?:然后|接着|并且|同时|再(?!见|次|一))\W*")
+"""Between two needs in one message."""
+
 _NUMBERS = "一二三四五六七八九十"
 PLACE = re.compile(
     rf"(?:那么?|就|用|选|要|我|看看|试试|介绍一下)*(?:第(?P<number>[{_NUMBERS}1-9])|(?P<last>最后一))(?:个|款|种)(?:工具)?(?:呢|吧|怎么样|怎么用|是什么)*"

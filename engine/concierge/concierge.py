@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from engine.concierge import chinese, english
 from engine.concierge.answers import Answers
 from engine.concierge.needs import telling
 from engine.concierge.recognising import recognised
@@ -40,6 +41,7 @@ _LONGEST = 500
 _OF_A_NEED = 2
 """Words that say something: one alone, such as `great`, asks for nothing."""
 _MOST_LETTERS = 128
+_MOST_PARTS = 4
 _PRONOUN = 4
 """Letters of `it`, `this`, `that`: the id of a tool is longer."""
 
@@ -101,11 +103,25 @@ class Concierge:
             (tool,) = match.tools
             return await self._explained(tool, Answers(Intent.DETAILS, wish.language), await self._others(tool, message))
         if match.composite is not None and (group := await self._groups.get(match.composite.group_id)):
-            return answers.composite(group, await self._matching.get_base_tools(group.group_id))
+            reply = answers.composite(group, await self._matching.get_base_tools(group.group_id))
+            return await self._with_parts(reply, answers, message)
         is_need = bool(need or wish.category)
         if is_need and (wish.intent is Intent.DISCOVER or any(words_in_common(need, tool) for tool in match.tools)):
-            return answers.tools_found(need, match.tools, context.description(message))
+            return await self._with_parts(answers.tools_found(need, match.tools, context.description(message)), answers, message)
         return answers.undecided(context.description(message)) if len(need.split()) >= _OF_A_NEED else answers.help()
+
+    async def _with_parts(self, reply: Reply, answers: Answers, message: str) -> Reply:
+        """One search finds what the whole says most of; of several needs each is to have its tool, or it is said that there is none."""
+        parts = (chinese if answers.language == "zh" else english).AND_THEN.split(message[:_LONGEST]) if reply.tools else []
+        for part in parts[:_MOST_PARTS] if len(parts) > 1 else ():
+            if need := telling(part):
+                found = await self._found(" ".join(need))
+                said = [len(words_in_common(" ".join(need), tool)) for tool in found]
+                most = max(said, default=0)
+                fitting = [tool for tool, words in zip(found, said, strict=True) if words == most and 2 * most >= len(need)]
+                if not any(tool.tool_id in reply.tool_ids for tool in fitting):
+                    reply = answers.with_part(reply, part.strip(), fitting[0] if fitting else None)
+        return reply
 
     async def _details(self, wish: Wish, answers: Answers, message: str) -> Reply:
         ids = (*_ids_in(wish.about), *_ids_in(message, sure=True))

@@ -155,6 +155,9 @@ _DO = (
 AGREES = re.compile(rf"(?:(?:{_YES}|{_FINE})\W+)*(?:{_YES}|{_DO})(?:\W+(?:please|then|now|thanks|thank you|for (?:me|us)))*", re.IGNORECASE)
 """Of a whole message: to what was offered."""
 
+AND_THEN = re.compile(r"\W*\b(?:and then|then|and also|and after that)\b\W*", re.IGNORECASE)
+"""Between two needs in one message."""
+
 _NUMBERS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _CHOOSING = r"and|so|then|ok|okay|what about|how about|(?:i['’]ll |i )?(?:use|take|choose|pick|want)|show me|tell me (?:more )?about"
 PLACE = re.compile(

@@ -69,6 +69,9 @@ HELP = Text(
 
 WELCOME = Text("You are welcome.", "不客气。")
 
+ALSO = Text(" For “{part}”: {tool}.", "“{part}”可以用 {tool}。")
+NOT_ALSO = Text(" No tool is known for “{part}”.", "“{part}”目前没有合适的工具。")
+
 DEFAULT_TIME = Text("2-3 minutes", "2-3 分钟")
 UNDER_A_MINUTE = Text("a minute", "1 分钟")
 MINUTES = Text("{minutes} minutes", "{minutes} 分钟")

@@ -166,6 +166,20 @@ async def test_the_group_of_a_tool_is_told(shop: House, message: str) -> None:
     assert solution.group_id == "image_pipeline"
 
 
+@pytest.mark.parametrize(
+    ("message", "tools", "told"),
+    [
+        ("I want to take a screenshot of a website and also compress the picture", {"image_compress_api", "browser_screenshot"}, ""),
+        ("先把网页截图再压缩一下图片", {"image_compress_api", "browser_screenshot"}, ""),
+        ("compress a picture and then email it to my boss", {"image_compress_api"}, "No tool is known for “email it to my boss”."),
+    ],
+)
+async def test_each_of_several_needs_has_its_tool_or_is_told_to_have_none(shop: House, message: str, tools: set[str], told: str) -> None:
+    answer = await said(shop, message)
+    assert tools <= {tool.tool_id for tool in answer.tools}
+    assert answer.reply.endswith(told)
+
+
 @pytest.mark.parametrize("message", ["cool, thanks a lot!", "不用了"])
 async def test_no_tool_is_recommended_for_what_says_nothing_of_one(shop: House, message: str) -> None:
     answer = await said(shop, message)

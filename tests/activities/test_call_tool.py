@@ -137,6 +137,8 @@ async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) ->
         spent_s: float = 0.0,
         waits: int = 0,
         output: JsonSchema | None = None,
+        lost: int = 0,
+        told: tuple[JsonValue, ...] = (),
     ) -> Finished:
         await registry.register(
             ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1, output_schema=output or {}),
@@ -156,8 +158,9 @@ async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) ->
             queue_timeout_s=5,
         )
         env = env or ActivityEnvironment()
-        env.info = dataclasses.replace(env.info, attempt=number, heartbeat_details=["", number - 1, spent_s, waits])
-        return await env.run(activity.call_tool, CallRequest(plan=plan))
+        heard = [] if lost else ["", number - 1, spent_s, waits]
+        env.info = dataclasses.replace(env.info, attempt=number, heartbeat_details=heard)
+        return await env.run(activity.call_tool, CallRequest(plan=plan, lost=lost, told=told))
 
     yield attempt
     await supervisor.close()
@@ -273,6 +276,14 @@ async def test_attempts_that_were_lost_before_the_tool_was_asked_are_bounded_and
     kind, details = failure(await run(tool.url, number=MAX_TRIES + 1))
     assert (kind, details, tool.requests) == (ErrorType.EXECUTION_ERROR, {"attempts": MAX_TRIES}, [])
     assert (await run(tool.url, number=MAX_TRIES + 1, waits=1)).output == {"ok": True}
+
+
+@pytest.mark.promise("calls-end")
+async def test_attempts_on_hosts_that_died_count_and_so_does_the_time_that_the_tool_had_there(run: Run, tool: Tool) -> None:
+    kind, details = failure(await run(tool.url, lost=MAX_TRIES, told=("", 0, 0.0, 9)))
+    assert (kind, details, tool.requests) == (ErrorType.EXECUTION_ERROR, {"attempts": MAX_TRIES}, [])
+    assert failure(await run(tool.url, repeatable=True, lost=1, told=("", 1, 10.01, 9))) == (ErrorType.TIMEOUT, {"timeout_s": 10.0})
+    assert (await run(tool.url, lost=MAX_TRIES - 1)).output == {"ok": True}
 
 
 @pytest.mark.promise("calls-end")

@@ -138,7 +138,6 @@ async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) ->
         waits: int = 0,
         output: JsonSchema | None = None,
         lost: int = 0,
-        told: tuple[JsonValue, ...] = (),
     ) -> Finished:
         await registry.register(
             ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1, output_schema=output or {}),
@@ -158,9 +157,8 @@ async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) ->
             queue_timeout_s=5,
         )
         env = env or ActivityEnvironment()
-        heard = [] if lost else ["", number - 1, spent_s, waits]
-        env.info = dataclasses.replace(env.info, attempt=number, heartbeat_details=heard)
-        return await env.run(activity.call_tool, CallRequest(plan=plan, lost=lost, told=told))
+        env.info = dataclasses.replace(env.info, attempt=number, heartbeat_details=["", number - 1, spent_s, waits])
+        return await env.run(activity.call_tool, CallRequest(plan=plan, lost=lost))
 
     yield attempt
     await supervisor.close()
@@ -275,15 +273,8 @@ async def test_a_tool_that_kills_its_worker_each_time_is_asked_a_bounded_number_
 async def test_attempts_that_were_lost_before_the_tool_was_asked_are_bounded_and_waiting_is_none_of_them(run: Run, tool: Tool) -> None:
     kind, details = failure(await run(tool.url, number=MAX_TRIES + 1))
     assert (kind, details, tool.requests) == (ErrorType.EXECUTION_ERROR, {"attempts": MAX_TRIES}, [])
+    assert failure(await run(tool.url, lost=MAX_TRIES)) == (kind, details)
     assert (await run(tool.url, number=MAX_TRIES + 1, waits=1)).output == {"ok": True}
-
-
-@pytest.mark.promise("calls-end")
-async def test_attempts_on_hosts_that_died_count_and_so_does_the_time_that_the_tool_had_there(run: Run, tool: Tool) -> None:
-    kind, details = failure(await run(tool.url, lost=MAX_TRIES, told=("", 0, 0.0, 9)))
-    assert (kind, details, tool.requests) == (ErrorType.EXECUTION_ERROR, {"attempts": MAX_TRIES}, [])
-    assert failure(await run(tool.url, repeatable=True, lost=1, told=("", 1, 10.01, 9))) == (ErrorType.TIMEOUT, {"timeout_s": 10.0})
-    assert (await run(tool.url, lost=MAX_TRIES - 1)).output == {"ok": True}
 
 
 @pytest.mark.promise("calls-end")

@@ -4,7 +4,7 @@ import asyncio
 import random
 import uuid
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 
 import pytest
@@ -341,6 +341,26 @@ async def test_a_call_that_is_lost_with_its_host_is_made_elsewhere_at_once(tempo
         result = await (await start(temporal, own)).result()
     assert result.result == [1, "", 1, 0.5, 3]
     assert [request.plan.placement.host for request in steps.calls] == ["host-dead", "host-alive"]
+
+
+async def test_a_call_that_is_cancelled_while_its_host_dies_is_made_nowhere_else(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "_HEARTBEAT", timedelta(seconds=1))
+    released = asyncio.Event()
+
+    async def silent(_request: CallRequest) -> Finished:
+        while not released.is_set():
+            with suppress(asyncio.CancelledError):
+                await released.wait()
+        return Finished()
+
+    steps = Steps(queue=f"q-{uuid.uuid4().hex[:8]}", host="host-dead", behaviour=silent)
+    async with running(temporal, steps, steps.queue) as own:
+        handle = await start(temporal, own)
+        await asyncio.wait_for(steps.called.wait(), 20)
+        await handle.cancel()
+        result = await handle.result()
+        released.set()
+    assert (result.error_type, steps.placed, len(steps.calls)) == (ErrorType.EXECUTION_ERROR, [], 1)
 
 
 def test_a_call_of_a_session_waits_for_its_host() -> None:

@@ -29,7 +29,7 @@ class CallTool:
     @activity.defn(name=step_names.CALL)
     async def call_tool(self, request: CallRequest) -> Finished:
         """What the tool or the caller got wrong is returned; what may be tried again is raised."""
-        async with beating() as turn:
+        async with beating(request.lost, request.told) as turn:
             if request.plan.placement.host is None and not self._intake.is_open:
                 turn.only_waited()
                 raise _for_others()

@@ -1,8 +1,9 @@
 """Telling Temporal, while something takes long, that we are alive and what we are doing."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from temporalio import activity
 
@@ -15,9 +16,9 @@ _QUIET_S = 0.5
 
 
 @asynccontextmanager
-async def beating() -> AsyncGenerator[Turn]:
-    """Heartbeats until the block ends."""
-    turn = _turn(activity.info())
+async def beating(lost: int = 0, told: Sequence[Any] = ()) -> AsyncGenerator[Turn]:
+    """Heartbeats until the block ends. `lost` attempts were made before on other hosts; `told` is the last heartbeat of these."""
+    turn = _turn(activity.info(), lost, told)
 
     async def beat() -> None:
         await asyncio.sleep(_QUIET_S)
@@ -34,12 +35,14 @@ async def beating() -> AsyncGenerator[Turn]:
             await task
 
 
-def _turn(info: activity.Info) -> Turn:
+def _turn(info: activity.Info, lost: int, told: Sequence[Any]) -> Turn:
     ids = (info.workflow_id or "", info.workflow_run_id or "")
     if info.is_local:  # it has no heartbeats
         return Turn(1, Told(), lambda _: None, _is_call_cancelled, *ids)
-    earlier = Told(*info.heartbeat_details[: len(Told._fields)])  # those of an older worker told less
-    return Turn(info.attempt, earlier, lambda told: activity.heartbeat(*told), _is_call_cancelled, *ids)
+    count = len(Told._fields)  # those of an older worker told less
+    # Temporal counts the attempts on this host: those that only waited elsewhere are not among them.
+    earlier = Told(*info.heartbeat_details[:count]) if info.heartbeat_details else Told(*told[:count])._replace(waits=0)
+    return Turn(lost + info.attempt, earlier, lambda told: activity.heartbeat(*told), _is_call_cancelled, *ids)
 
 
 def attempt_key() -> str:

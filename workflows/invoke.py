@@ -29,7 +29,10 @@ from toolagent_service.contracts.steps import (
 )
 from workflows import options
 from workflows.cancelling import surely
-from workflows.lost_hosts import is_not_taken
+from workflows.lost_hosts import is_not_taken, told_when_lost
+
+_LOST = "lost-with-its-host"
+"""Before it a call whose host died was tried again in the queue of that host."""
 
 CANCELLED_BEFORE = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
 
@@ -169,20 +172,27 @@ async def _call(plan: CallPlan, request: AdmitRequest) -> Finished:
 
 
 async def _call_on_queue(plan: CallPlan, request: AdmitRequest) -> Finished:
-    give_up_at = workflow.now() + timedelta(seconds=plan.queue_timeout_s)
-    patience = options.HOST_PATIENCE
+    queue_timeout = timedelta(seconds=plan.queue_timeout_s)
+    give_up_at = workflow.now() + queue_timeout
+    patience, asked = options.HOST_PATIENCE, _asked(plan, request)
     while True:
         left = max(give_up_at - workflow.now(), timedelta(seconds=1))
         try:
             waits = min(patience, left) if plan.placement.host else left
-            return await workflow.execute_activity(stubs.call_tool, _asked(plan, request), **options.call(plan, waits))
+            return await workflow.execute_activity(stubs.call_tool, asked, **options.call(plan, waits))
         except ActivityError as error:
-            # Nobody took it in time. Whoever answers now is alive; it may be the same host, only busy, and is left in peace longer.
-            if not is_not_taken(error) or workflow.now() >= give_up_at:
+            told = told_when_lost(error)
+            if told is not None and workflow.patched(_LOST):
+                give_up_at = workflow.now() + queue_timeout
+                asked = asked.model_copy(update={"lost": asked.lost + 1, "told": tuple(told)})
+            elif is_not_taken(error) and workflow.now() < give_up_at:
+                # Whoever answers now is alive; it may be the same host, only busy, and is left in peace longer.
+                patience *= 2
+            else:
                 raise
             placement = await workflow.execute_local_activity(stubs.place, PlaceRequest(plan=plan), **options.place(plan))
             plan = plan.model_copy(update={"placement": placement})
-            patience *= 2
+            asked = asked.model_copy(update={"plan": plan})
 
 
 def _asked(plan: CallPlan, request: AdmitRequest) -> CallRequest:

@@ -1,11 +1,12 @@
-"""Steps of tasks on one host, as long as that is alive."""
+"""Steps on one host, as long as that is alive."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from pydantic import JsonValue
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, TimeoutError, TimeoutType
+from temporalio.exceptions import ActivityError, RetryState, TimeoutError, TimeoutType
 
 from toolagent_service import stubs
 from toolagent_service.contracts.making_steps import HostStep, Slot
@@ -53,3 +54,9 @@ def is_not_taken(error: BaseException) -> bool:
     """Whether no worker took it in time, this attempt or an earlier one."""
     cause = error.cause if isinstance(error, ActivityError) else None
     return isinstance(cause, TimeoutError) and cause.type is TimeoutType.SCHEDULE_TO_START
+
+
+def told_when_lost(error: ActivityError) -> Sequence[JsonValue] | None:
+    """The last heartbeat of an attempt whose host fell silent, which ends such a step; None where it ended otherwise."""
+    cause, is_final = error.cause, error.retry_state is RetryState.NON_RETRYABLE_FAILURE
+    return cause.last_heartbeat_details if is_final and isinstance(cause, TimeoutError) and cause.type is TimeoutType.HEARTBEAT else None

@@ -26,6 +26,9 @@ CALLBACK_PATIENCE = timedelta(hours=24)
 _HEARTBEAT = timedelta(seconds=10)
 """A worker that was killed is noticed after this long."""
 
+_HOST_LOST = "TemporalTimeout:Heartbeat"
+"""What Temporal's server calls a heartbeat that did not come, among the types of errors."""
+
 _MAINTAIN_PATIENCE = timedelta(seconds=10)
 """A host that is alive takes it at once, unless it is busy with orders."""
 
@@ -91,7 +94,9 @@ def place(plan: CallPlan) -> LocalOptions:
 
 
 def call(plan: CallPlan, patience: timedelta) -> ActivityOptions:
-    """Attempts after the first are for workers that died, restarted or were in trouble, as many as there is time for.
+    """Attempts after the first are for workers that died, restarted or were in trouble, as many as there is time for. Where the queue is
+    one host's, its death ends the activity: another attempt there would wait for `patience`. A session's call waits for its host: what
+    it works with is nowhere else.
 
     What may have been sent is not sent again (see `engine.calling.queued_call`).
     """
@@ -102,7 +107,11 @@ def call(plan: CallPlan, patience: timedelta) -> ActivityOptions:
         "start_to_close_timeout": attempt,
         "schedule_to_close_timeout": timedelta(seconds=plan.queue_timeout_s) + _LIVES * attempt,
         "heartbeat_timeout": _HEARTBEAT,
-        "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=500), maximum_interval=timedelta(seconds=10)),
+        "retry_policy": RetryPolicy(
+            initial_interval=timedelta(milliseconds=500),
+            maximum_interval=timedelta(seconds=10),
+            non_retryable_error_types=[_HOST_LOST] if plan.placement.host and plan.session is None else None,
+        ),
         # The tool's answer may already be on its way, and whether it stopped belongs into the result.
         "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         "priority": Priority(priority_key=plan.priority),

@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 import structlog
-from sqlalchemy import ColumnElement, RowMapping, and_, select
+from sqlalchemy import ColumnElement, RowMapping, and_, case, func, select
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
@@ -39,9 +39,18 @@ class EventTable:
             _log.warning(alert.event_type.value, tool_id=alert.tool_id, details=alert.details)
 
     async def alerts(self, within: timedelta, most: int) -> tuple[Event, ...]:
-        """Of tools, sessions and providers, the newest first. Those of single calls are events of the calls."""
+        """Of tools, sessions and providers, the newest first. Those of single calls are events of the calls.
+
+        Of each tool's health the last one: a tool that ends again and again would hide the others.
+        """
         alone = and_(events.c.call_id.is_(None), events.c.event_type.in_(_ALERTS), events.c.at >= timestamp(now() - within))
-        query = select(events).where(alone).order_by(events.c.at.desc(), events.c.event_id).limit(most)
+        is_health = events.c.event_type == EventType.HEALTH_ALERT.value
+        subject = case((is_health, events.c.tool_id), else_=events.c.event_id)
+        newest = (events.c.at.desc(), events.c.event_id)
+        place = func.row_number().over(partition_by=(is_health, subject), order_by=newest)
+        ranked = select(events.c.event_id, place.label("place")).where(alone).subquery()
+        shown = select(ranked.c.event_id).where(ranked.c.place == 1)
+        query = select(events).where(events.c.event_id.in_(shown)).order_by(*newest).limit(most)
         return tuple(map(_event, await self._database.mappings(query)))
 
     async def of_call(self, call_id: str) -> tuple[Event, ...]:

@@ -137,6 +137,7 @@ async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) ->
         spent_s: float = 0.0,
         waits: int = 0,
         output: JsonSchema | None = None,
+        lost: int = 0,
     ) -> Finished:
         await registry.register(
             ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1, output_schema=output or {}),
@@ -157,7 +158,7 @@ async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) ->
         )
         env = env or ActivityEnvironment()
         env.info = dataclasses.replace(env.info, attempt=number, heartbeat_details=["", number - 1, spent_s, waits])
-        return await env.run(activity.call_tool, CallRequest(plan=plan))
+        return await env.run(activity.call_tool, CallRequest(plan=plan, lost=lost))
 
     yield attempt
     await supervisor.close()
@@ -272,6 +273,7 @@ async def test_a_tool_that_kills_its_worker_each_time_is_asked_a_bounded_number_
 async def test_attempts_that_were_lost_before_the_tool_was_asked_are_bounded_and_waiting_is_none_of_them(run: Run, tool: Tool) -> None:
     kind, details = failure(await run(tool.url, number=MAX_TRIES + 1))
     assert (kind, details, tool.requests) == (ErrorType.EXECUTION_ERROR, {"attempts": MAX_TRIES}, [])
+    assert failure(await run(tool.url, lost=MAX_TRIES)) == (kind, details)
     assert (await run(tool.url, number=MAX_TRIES + 1, waits=1)).output == {"ok": True}
 
 

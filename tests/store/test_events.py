@@ -5,8 +5,10 @@ from datetime import timedelta
 
 from sqlalchemy import Engine, event
 
+from engine.store.clock import now
 from engine.store.database import Database
 from engine.store.events import EventTable
+from toolagent.contracts.records import Event, EventType
 
 
 async def test_alerts_are_found_by_type_and_time(sqlite_url: str) -> None:
@@ -27,3 +29,17 @@ async def test_alerts_are_found_by_type_and_time(sqlite_url: str) -> None:
         plan = (await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)).all()
     await database.close()
     assert "ix_events_type_at (event_type=? AND at>?)" in str(plan)
+
+
+async def test_a_tool_that_ends_again_and_again_hides_no_other_alert(database: Database) -> None:
+    events, at = EventTable(database), now()
+    flaps = [
+        Event(event_id=f"flap {number}", event_type=EventType.HEALTH_ALERT, tool_id="stop", at=at + timedelta(seconds=number))
+        for number in range(3)
+    ]
+    sessions = [
+        Event(event_id=f"session {number}", event_type=EventType.SESSION_ALERT, tool_id="stop", at=at - timedelta(minutes=number))
+        for number in (1, 2)
+    ]
+    await events.add((*flaps, *sessions))
+    assert [alert.event_id for alert in await events.alerts(timedelta(days=1), 3)] == ["flap 2", "session 1", "session 2"]

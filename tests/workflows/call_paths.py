@@ -173,6 +173,18 @@ async def placed_elsewhere(stage: Stage) -> AnyHandle:
     return await play_call(stage, steps, alive)
 
 
+async def lost_with_its_host(stage: Stage) -> AnyHandle:
+    async def silent_at_first(request: CallRequest) -> Finished:
+        if not request.lost:
+            await asyncio.Event().wait()
+        return Finished(output=1)
+
+    alive = f"{stage.queue}-alive"
+    elsewhere = Placement(queue=alive, host="host-alive")
+    steps = Steps(queue=f"{stage.queue}-dying", host="host-dying", elsewhere=elsewhere, behaviour=silent_at_first)
+    return await play_call(stage, steps, steps.queue, alive)
+
+
 async def cancelled_while_running(stage: Stage) -> AnyHandle:
     async def slow(_request: CallRequest) -> Finished:
         try:
@@ -279,6 +291,7 @@ PATHS: Mapping[str, Walk] = {
     "broken": Walk(broken, "execution_error"),
     "not-taken": Walk(not_taken, "unavailable"),
     "placed-elsewhere": Walk(placed_elsewhere, "success"),
+    "lost-with-its-host": Walk(lost_with_its_host, "success"),
     "held": Walk(held, "success"),
     "held-and-cancelled": Walk(held_and_cancelled, "cancelled"),
     "held-by-a-door-that-is-gone": Walk(held_by_a_door_that_is_gone, "success"),

@@ -29,8 +29,8 @@ from toolagent_service import step_names
 
 __all__ = ["SCENARIOS", "Scenario", "play"]
 
-SLOW = frozenset({"placed-elsewhere", "one-is-silent"})
-"""These take as long as our patience with a silent host (half a minute)."""
+SLOW = frozenset({"placed-elsewhere", "one-is-silent", "lost-with-its-host"})
+"""These take as long as our patience with a silent host (half a minute), or with its heartbeats."""
 
 _TASK = timedelta(seconds=60)
 """By default a task whose local activities take eight seconds is cut in two on a busy machine: then it issues other commands."""

@@ -1,6 +1,7 @@
 """Sessions on a real Temporal server: whatever happens, what was launched is stopped, once."""
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 from pydantic import JsonValue
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
@@ -92,6 +94,14 @@ async def test_what_was_launched_is_stopped(
     view = await ended(temporal, provider, group)
     assert (view.end, of_stop(provider), provider.running) == (end, counts, {})
     assert (view.state is SessionState.FAILED) == (counts == (0, 0))
+
+
+async def test_each_timer_of_a_session_says_what_it_is_for(temporal: Client) -> None:
+    async with session(temporal, Provider(stops=[BUSY]), group_of(idle_timeout_s=0.5)) as live:
+        await live.ended()
+        history = await live.handle.fetch_history()
+    started = [event for event in history.events if event.event_type == EventType.EVENT_TYPE_TIMER_STARTED]
+    assert [json.loads(event.user_metadata.summary.data) for event in started] == ["limit: idle", "stop again"]
 
 
 async def test_what_is_gone_already_counts_as_stopped(temporal: Client) -> None:
@@ -239,6 +249,7 @@ async def test_a_session_is_not_ready_on_what_it_cannot_stop(
     assert (view.state, view.end, len(provider.launched)) == (SessionState.FAILED, SessionEnd.LAUNCH_FAILED, 1)
     assert SessionState.READY not in {view.state for view in provider.views}
     assert "It cannot be stopped" in provider.alerts[0]
+    assert "$.server_id" in provider.alerts[0]
 
 
 async def test_a_run_waits_for_the_launch_and_is_refused_where_that_fails(temporal: Client) -> None:

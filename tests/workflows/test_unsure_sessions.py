@@ -33,6 +33,24 @@ async def test_a_launch_that_never_was_is_tried_again_under_another_id(temporal:
     assert (view.end, of_stop(provider)) == (SessionEnd.IDLE, (1, 1))
 
 
+@pytest.mark.parametrize(
+    ("group", "end", "said"),
+    [
+        (group_of(), SessionEnd.LAUNCH_FAILED, "The provider knows of no launch (3 tried)"),
+        (group_of(total_timeout_s=0.5), SessionEnd.TOO_LONG, "It was ended while it launched"),
+    ],
+)
+async def test_who_asked_for_a_launch_that_failed_is_told_what_the_provider_said(
+    temporal: Client, monkeypatch: pytest.MonkeyPatch, group: ToolGroup, end: SessionEnd, said: str
+) -> None:
+    monkeypatch.setattr("toolagent_service.groups.sessions.LOOKS", 2)
+    view = await ended(temporal, Provider(launches=[BUSY, BUSY, BUSY], is_found=False), group)
+    assert view.error is not None
+    assert (view.state, view.end) == (SessionState.FAILED, end)
+    assert said in view.error.message
+    assert BUSY.message in view.error.message
+
+
 async def test_a_lost_launch_is_looked_for_on_its_host(temporal: Client) -> None:
     provider = Provider(launches=[LOST])
     view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))

@@ -61,6 +61,7 @@ class LimitedSession(NotedSession):
             await workflow.wait_condition(
                 lambda: self.end is not None or (self._changes != seen and (not self._is_bound or self._is_to_look(soonest))),
                 timeout=timeout,
+                timeout_summary=f"limit: {end[1]}" if end is not None else "a call beside it",
             )
         except TimeoutError:
             return False

@@ -46,6 +46,8 @@ class Session(LimitedSession):
         self.results: list[ToolResult] = []
         self.is_full = False
         self._confirmed: Finished | None = None
+        self._unlaunched = ""
+        """Why the last launch failed."""
         self._stops = list(life.stops)
         self._looks, self._made_before = (life.looks, life.unseen), life.made
         self._order = asyncio.Lock()
@@ -155,15 +157,18 @@ class Session(LimitedSession):
                 await self._note(launch_call_id=call_id, host=None, launched_at=workflow.now() if self._is_bound else None)
             if await self._is_settled(call_id, await self._launch_call(call_id)):
                 return
+        said = f" The launch ended with: {self._unlaunched}" if self._unlaunched else ""
         if self.end is not None:
-            await self._fail(self.end, ToolError(type=ErrorType.CANCELLED, message="It was ended before anything was launched."))
+            message = "It was ended while it launched; the provider runs nothing of it." if said else "It was ended before it launched."
+            await self._fail(self.end, ToolError(type=ErrorType.CANCELLED, message=message + said))
             return
-        message = f"The provider gave no answer, and knows of no launch ({len(launches)} tried)."
+        message = f"The provider knows of no launch ({len(launches)} tried).{said}"
         await self._fail(SessionEnd.LAUNCH_FAILED, ToolError(type=ErrorType.UNAVAILABLE, message=message))
 
     async def _is_settled(self, call_id: str, result: ToolResult) -> bool:
         """Whether the launch is done with, in this run; False where it may be tried again, because it certainly was not."""
         group, error, host = self._request.group, result.error, sessions.host_of(result) or self.view.host
+        self._unlaunched = error.message if error is not None else ""
         if sessions.can_stop(group, result):
             await self._launched_as(result.result, host)
             return True
@@ -178,7 +183,9 @@ class Session(LimitedSession):
         if found is not None and sessions.is_stoppable(group, found):
             await self._launched_as(found, host)
         elif found is not None or error is None:
-            error = ToolError(type=ErrorType.EXECUTION_ERROR, message="The launch's answer has not the fields that the stop takes.")
+            fields = ", ".join(the_step(group, GroupRole.STOP).bindings.values())
+            message = f"The launch's answer has not all fields that the stop takes ({fields}). Correct the group's `bindings`, or the tool."
+            error = ToolError(type=ErrorType.EXECUTION_ERROR, message=message)
             await self._fail(SessionEnd.LAUNCH_FAILED, error, alert=f"It cannot be stopped. {error.message}")
             return True
         elif group.verify is None:
@@ -217,7 +224,7 @@ class Session(LimitedSession):
             if found is None and sessions.is_alert(asked):
                 await self._note(alert=_NOT_KNOWN.format(asked))
             # A provider that does not answer may be away for long; one that does is asked soon again.
-            await workflow.sleep(sessions.pause_of((unseen if found is False else asked) - 1))
+            await workflow.sleep(sessions.pause_of((unseen if found is False else asked) - 1), summary="look again")
         self.is_full = True
         return None
 
@@ -336,7 +343,7 @@ class Session(LimitedSession):
     async def _pause(self, pause: timedelta) -> None:
         """Before the stop is tried again; shorter where somebody asks for it."""
         try:
-            await workflow.wait_condition(lambda: self._asker is not None, timeout=pause)
+            await workflow.wait_condition(lambda: self._asker is not None, timeout=pause, timeout_summary="stop again")
         except TimeoutError:
             return
 

@@ -86,7 +86,9 @@ class ToolGroup:
         session = await self._begun()
         session.ask(SessionEnd.ASKED)
         try:
-            await workflow.wait_condition(lambda: session.is_over or self._drains, timeout=_STOP_PATIENCE_S)
+            await workflow.wait_condition(
+                lambda: session.is_over or self._drains, timeout=_STOP_PATIENCE_S, timeout_summary="answer who asked for the stop"
+            )
         except TimeoutError:
             return session.view
         return session.view

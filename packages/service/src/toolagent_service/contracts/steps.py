@@ -158,6 +158,10 @@ class CallRequest(Contract):
     plan: CallPlan
     workflow_id: str | None = None
     run_id: str = ""
+    lost: int = 0
+    """How many attempts were lost with their hosts, before it was placed here."""
+    told: tuple[JsonValue, ...] = ()
+    """What the last of them said in its last heartbeat."""
 
 
 class SettleRequest(Contract):

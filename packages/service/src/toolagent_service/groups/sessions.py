@@ -43,7 +43,7 @@ class NoSuchFieldError(ValueError):
     """A binding names a field that the result does not have."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"The launch's result has no field {path!r}.")
+        super().__init__(f"The launch's result has no field {path!r}, which the group's `bindings` name. Correct the group, or the tool.")
 
 
 class NoSuchStepError(ValueError):

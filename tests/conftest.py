@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from temporalio.client import Client
 from temporalio.service import RetryConfig
 from temporalio.worker import UnsandboxedWorkflowRunner
+from xdist.remote import Producer
 
 from engine.network.ports import free_port
 from engine.store.database import Database, migrate
@@ -24,6 +25,7 @@ from tests.docker.engines import remove_images_of
 from tests.machine import lacking
 from tests.postgres import PostgresServer, postgres_binaries, postgres_server
 from tests.programs import Program
+from tests.scheduling import Files
 from toolagent_service.plugin import service_plugin
 from workers.temporal.connection import connect
 from workers.temporal.dev_server import read_config, server_command, temporal_binary
@@ -42,6 +44,7 @@ structlog.configure(processors=[*structlog.get_config()["processors"][:-1], _PLA
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
+_TEMPORAL = pytest.StashKey[tuple[str, ExitStack]]()
 _LONG = ("system", "making", "docker", "tools", "bench", "scripts", "sandbox", "workers", "workflows", "runtimes")
 """Folders whose tests start programs, the longest first."""
 
@@ -70,6 +73,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database_url" in metafunc.fixturenames:
         kinds = ("sqlite", "postgresql") if metafunc.definition.nodeid.startswith(_ON_BOTH) else ("sqlite",)
         metafunc.parametrize("database_url", kinds, indirect=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Files:
+    return Files(config, log)
 
 
 def pytest_collection_finish() -> None:
@@ -188,11 +196,24 @@ def temporal_server(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes
         server.terminate()
 
 
-@pytest.fixture(scope="session")
-def temporal_address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    """One server for all tests of the session."""
-    with temporal_server(tmp_path_factory.mktemp("temporal")) as (address, _):
-        yield address
+@pytest.fixture(scope="module")
+def temporal_address(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One server for all files that follow each other; with the last of them it ends, as it takes a processor's time though nobody asks."""
+    if (found := pytestconfig.stash.get(_TEMPORAL, None)) is None:
+        stack = ExitStack()
+        address, _ = stack.enter_context(temporal_server(tmp_path_factory.mktemp("temporal")))
+        found = pytestconfig.stash[_TEMPORAL] = address, stack
+    return found[0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    if _TEMPORAL not in item.config.stash or (nextitem is not None and nextitem.path == item.path):
+        return
+    if nextitem is None or "temporal_address" not in getattr(nextitem, "fixturenames", ()):
+        _, stack = item.config.stash[_TEMPORAL]
+        del item.config.stash[_TEMPORAL]
+        stack.close()
 
 
 @pytest.fixture

@@ -176,7 +176,7 @@ KIND = Kind(
             in_ci=False,
         ),
         Attack("copied", "COPY --from the image of another tool, by id and in quotes", copied, is_load=True, in_ci=False),
-        Attack("volumes", "volumes of the tools `attack:a` and `attack_a`", volumes, is_load=True),
+        Attack("volumes", "volumes of the tools `attack:a` and `attack_a`", volumes, is_load=True, in_ci=False),
         Attack("names", "a container_id that is a path of the engine's interface", names, in_ci=False),
         Attack("key", "a literal key in `environment`, looked for in docker inspect", key, is_load=True),
         Attack("greed", "VOLUME, and ten thousand cores", greed, is_load=True, in_ci=False),

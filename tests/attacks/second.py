@@ -3,14 +3,13 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from tests.attacks.attack import broken, expect
-from tests.programs import Program
 from tests.system.leftovers import processes_of
+from tests.system.loaded import start_workers
 from tests.system.service_process import child_environment
 from tests.system.waiting import wait_until
 
@@ -24,14 +23,7 @@ def refused_start(folder: Path, data: Path, settings: Mapping[str, str]) -> str:
     own, log = folder / "state", folder / "output.log"
     # A file: what it has started would hold a pipe open.
     with log.open("wb") as output:
-        child = Program(
-            [sys.executable, "-m", "workers", "up"],
-            cwd=folder,
-            env=child_environment(own, data, settings),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
+        child = start_workers(["up"], folder, child_environment(own, data, settings), output, output)
     try:
         code = child.wait(_SOON_S)
     except subprocess.TimeoutExpired:

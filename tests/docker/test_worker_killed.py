@@ -51,6 +51,7 @@ def listed(service: ServiceProcess) -> dict[str, str]:
     return {one["container_id"]: one["status"] for one in exported}
 
 
+@pytest.mark.long
 def test_a_container_outlives_a_killed_worker_and_serves_the_next_one(tmp_path: Path) -> None:
     service = ServiceProcess(tmp_path, catalog_in(tmp_path / "data"), DATA_DIR=str(tmp_path / "data"))
     service.start()

@@ -40,9 +40,10 @@ def http(service: ServiceProcess) -> Generator[ToolAgentHttp]:
 def python_with(framework: str) -> Path:
     """Kept until the example names another version of the framework."""
     requirements = ROOT / "docs/examples" / framework / "requirements.txt"
+    package = f"{PACKAGE}[{EXTRAS[framework]}]"
     version = requirements.read_text("utf-8").split("==")[1].strip()
     try:
-        return made_environment(f"example-{framework}-{version}", requirements, "-e", f"{PACKAGE}[{EXTRAS[framework]}]")
+        return made_environment(f"example-{framework}-{version}", requirements, "--no-compile-bytecode", "-e", package)
     except subprocess.CalledProcessError:
         lacking(f"The packages of {requirements} are not reached")
 

@@ -97,18 +97,19 @@ def _module_faults(name: str, source: str, *, is_installed: bool = True) -> Iter
     tree = ast.parse(source)
     if not ast.get_docstring(tree):
         yield "no docstring"
+    public = _literal_all(tree)
+    if not is_installed:
+        if public is not None:
+            yield "an __all__ that nobody reads"
+        return
     try:
         module = importlib.import_module(name)
     except ImportError as error:
         yield f"cannot be imported: {error}"
         return
-    public = _literal_all(tree)
     if public is None:
-        if is_installed:
-            yield "no literal __all__"
+        yield "no literal __all__"
         return
-    if not is_installed:
-        yield "an __all__ that nobody reads"
     yield from (f"__all__ names {each!r}, which is not there" for each in public if not hasattr(module, each))
     if len(set(public)) < len(public):
         yield "__all__ names something twice"

@@ -36,7 +36,7 @@ from toolagent_service.contracts.model import Message, ModelRequest, Text
 
 UNPACKED_BYTES = 64 * 1024 * 1024
 LITTLE_BYTES = 4 * 1024 * 1024
-ONCE = gzip.compress(bytes(UNPACKED_BYTES))
+ONCE = gzip.compress(bytes(UNPACKED_BYTES), 1)
 TWICE = gzip.compress(ONCE)
 _PIECE_BYTES = 64 * 1024
 ROOT = Path(__file__).parents[2]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
 import time
@@ -19,6 +20,17 @@ from engine.runtimes.sandbox.levels.rlimits import RLimits
 from tests.copies import start_text
 from workers.host.sandbox import identities
 
+_PAIRS = {
+    ("bubblewrap", "before", "alone"),
+    ("bubblewrap", "after", "guarded"),
+    ("rlimits", "before", "guarded"),
+    ("rlimits", "after", "alone"),
+}
+"""Each two of a way meet in one of these."""
+WAYS = [
+    pytest.param(*way, marks=() if way in _PAIRS else pytest.mark.long)
+    for way in itertools.product(("bubblewrap", "rlimits"), ("before", "after"), ("guarded", "alone"))
+]
 READ = pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, "read")
 WORKER = """
 import asyncio, os, shutil, sys
@@ -87,9 +99,7 @@ def gone(text: str) -> list[str]:
     return left
 
 
-@pytest.mark.parametrize("guarded", ["guarded", "alone"])
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("kind", ["bubblewrap", "rlimits"])
+@pytest.mark.parametrize(("kind", "when", "guarded"), WAYS)
 def test_a_killed_worker_leaves_nothing_that_runs(folder: Path, kind: str, when: str, guarded: str) -> None:
     name = token()
     worker, said = start_text(WORKER, kind, str(folder), when, guarded, name)

@@ -103,9 +103,12 @@ async def test_it_is_lifted_by_hand_and_calls_see_each_change(database: Database
     assert not await table.note_crash(record(3), ENDED), "it is counted anew"
 
 
-async def test_of_a_version_that_always_crashes_no_more_than_a_hundred_inputs_are_kept_apart(database: Database) -> None:
+async def test_of_a_version_that_always_crashes_no_more_than_so_many_inputs_are_kept_apart(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quarantine, "_MOST", 3)
     table = QuarantineTable(database)
-    for number in range(101):
+    for number in range(4):
         for call in (2 * number, 2 * number + 1):
             await table.note_crash(record(call, {"numbers": [number]}), ENDED)
-    assert len(await table.of_tool("t")) == 100
+    assert len(await table.of_tool("t")) == 3

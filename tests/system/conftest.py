@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.scheduling import WITH_THE_SHARED_SERVICE, file_of
 from tests.system.catalog import make_catalog
 from tests.system.effects import own_effects
 from tests.system.service_process import ServiceProcess
 
 MakeService = Callable[..., ServiceProcess]
 
-_HERE = Path(__file__).parent
 _SHARED = pytest.StashKey[ServiceProcess]()
+_CALLBACKS = {"CALLBACK_ALLOW": "127.0.0.1", "SECRET_CALLBACK": "s3cret"}
 
 
 @pytest.fixture(scope="session")
@@ -22,21 +23,23 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_catalog(tmp_path_factory.mktemp("catalog"))
 
 
-@pytest.fixture(scope="session")
-def service(catalog: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Generator[ServiceProcess]:
+@pytest.fixture(scope="module")
+def service(catalog: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> ServiceProcess:
     """The service that is shared: leave it as well as you found it."""
-    service = pytestconfig.stash[_SHARED] = ServiceProcess(tmp_path_factory.mktemp("shared"), catalog)
-    service.start()
-    yield service
-    service.end()
-    service.wait_until_nothing_is_left()
+    if (service := pytestconfig.stash.get(_SHARED, None)) is None:
+        service = pytestconfig.stash[_SHARED] = ServiceProcess(tmp_path_factory.mktemp("shared"), catalog, **_CALLBACKS)
+    if not service.is_running:
+        service.start()
+    return service
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """It ends with the last test of this folder: until that of all, its rounds and those of its Temporal would take a processor's time."""
-    if _SHARED in item.config.stash and (nextitem is None or _HERE not in nextitem.path.parents):
-        item.config.stash[_SHARED].end()
+    """It ends with the last test that uses it: until that of all, its rounds and those of its Temporal would take a processor's time."""
+    service = item.config.stash.get(_SHARED, None)
+    if service is not None and service.is_running and (nextitem is None or file_of(nextitem.nodeid) not in WITH_THE_SHARED_SERVICE):
+        service.end()
+        service.wait_until_nothing_is_left()
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from toolagent.contracts.lanes import Lane, LaneListing
 __all__ = ["PROCESSES", "House"]
 
 PROCESSES = 2
-_LOOK_S = 0.25
 
 
 class House:
@@ -62,8 +61,8 @@ class House:
         return one, other
 
     def wait_until_whole(self) -> None:
-        wait_until(lambda: len(self.doors()) == PROCESSES, "there are as many doors as there should be", look_s=_LOOK_S)
-        wait_until(lambda: len(self.lanes()) == PROCESSES, "the lanes of the living are listed, and no others", look_s=_LOOK_S)
+        wait_until(lambda: len(self.doors()) == PROCESSES, "there are as many doors as there should be")
+        wait_until(lambda: len(self.lanes()) == PROCESSES, "the lanes of the living are listed, and no others")
 
     def close(self) -> None:
         self._clients.close()

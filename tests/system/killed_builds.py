@@ -48,7 +48,7 @@ _TURNS = 5
 """Of the scenario."""
 
 _BETWEEN_S = 0.3
-_REACHED_S = 180.0
+_REACHED_S, _LOOK_S = 180.0, 0.05
 _TOO_LATE = (Stage.REGISTER, Stage.ANNOUNCE)
 
 
@@ -171,7 +171,7 @@ def _wait(service: ServiceProcess, task_id: str, steps: int, more_s: float) -> M
             seen.append(sight)
         return now if len(seen) > steps or now.ended_at is not None else None
 
-    wait_until(reached, f"{task_id} is {steps} steps further", _REACHED_S)
+    wait_until(reached, f"{task_id} is {steps} steps further", _REACHED_S, _LOOK_S)
     time.sleep(more_s)  # anywhere between two steps
     return task(service, task_id)
 

@@ -38,7 +38,7 @@ __all__ = [
 
 SCENARIOS = Path(__file__).with_name("scenarios")
 
-_ENDED_S, _LOOK_S = 300.0, 0.25
+_ENDED_S = 300.0
 _MODEL = "claude-sonnet-5"
 _READ, _WRITTEN = 3_000, 200
 """Tokens of each turn."""
@@ -116,7 +116,7 @@ def task(service: ServiceProcess, task_id: str) -> MakingTask:
 
 
 def ended(service: ServiceProcess, task_id: str) -> MakingTask:
-    return wait_until(lambda: one if (one := task(service, task_id)).ended_at else None, f"{task_id} has ended", _ENDED_S, _LOOK_S)
+    return wait_until(lambda: one if (one := task(service, task_id)).ended_at else None, f"{task_id} has ended", _ENDED_S)
 
 
 def evidence(service: ServiceProcess, tool_id: str) -> ToolVersions:

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from engine.disk.temporary import temporary_folder
 from tests.making.gate.conftest import INPUT, OUTPUT, RECKONER
+from tests.making.gate.test_judging import EMPTY_MEAN
 from tests.system.catalog import make_catalog
 from tests.system.making_tasks import ended, evidence, serving
 from tests.system.service_process import ServiceProcess
@@ -70,17 +71,21 @@ def _told(result: ToolResult) -> str:
 
 
 def add_tools(data: Path) -> None:
-    """To the catalog: `reckoner`, which is well, and `abacus`, whose process ends when it is asked for the sum of [0]."""
+    """To the catalog: `reckoner`, which is well, `abacus`, whose process ends when it is asked for the sum of [0], and `teller`.
+
+    That divides by zero when it is asked for the mean of nothing.
+    """
     registry, sources = (json.loads((data / name).read_text("utf-8")) for name in ("registry.json", "sources.json"))
-    for tool_id in ("reckoner", "abacus"):
+    for tool_id in ("reckoner", "abacus", "teller"):
         project = data / "projects" / tool_id
         project.mkdir()
         for name in ("main.py", "pyproject.toml", "requirements.lock"):
             (project / name).write_text((RECKONER / name).read_text("utf-8"), "utf-8")
-        manifest = {"tool_id": tool_id, "name": "Reckoner", "side_effect_scope": "none", "timeout_s": 20}
+        manifest = {"tool_id": tool_id, "name": "Reckoner", "side_effect_scope": "none", "tags": ["sums"], "timeout_s": 20}
         registry["tools"].append({**manifest, "input_schema": INPUT, "output_schema": OUTPUT})
         sources["sources"][tool_id] = [{"type": "local", "host_dir": f"projects/{tool_id}", "endpoint_path": "/run"}]
     break_source(data, "abacus", POISONED)
+    break_source(data, "teller", EMPTY_MEAN)
     (data / "registry.json").write_text(json.dumps(registry), "utf-8")
     (data / "sources.json").write_text(json.dumps(sources), "utf-8")
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
@@ -17,19 +16,6 @@ from toolagent.contracts.http import Task
 from toolagent.contracts.records import EventType
 
 pytestmark = pytest.mark.timeout(300)
-
-ALLOWED = {"CALLBACK_ALLOW": "127.0.0.1", "SECRET_CALLBACK": "s3cret"}
-
-
-@pytest.fixture(scope="module")
-def service(catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
-    service = ServiceProcess(tmp_path_factory.mktemp("callbacks"), catalog, **ALLOWED)
-    service.start()
-    try:
-        yield service
-    finally:
-        service.end()
-        service.wait_until_nothing_is_left()
 
 
 @pytest.fixture

@@ -63,9 +63,11 @@ STAGES: Mapping[str, Callable[[ServiceProcess, WaitingIndex, str], bool]] = {
     "reading": says("reading the parsers"),
     "running": runs("run_waits.py"),
 }
+_SHORT = ("building", "installing", "running")
+"""What a repository's own code does, what waits for an index, and what runs the tool."""
 
 
-@pytest.mark.parametrize("waits", STAGES)
+@pytest.mark.parametrize("waits", [pytest.param(waits, marks=() if waits in _SHORT else pytest.mark.long) for waits in STAGES])
 def test_a_task_that_is_cancelled_in_a_stage_leaves_nothing(
     service: ServiceProcess, index: WaitingIndex, tmp_path: Path, waits: str
 ) -> None:

@@ -1,5 +1,6 @@
-"""Conversations over HTTP at a running service, with a scripted model: what is said is answered once, in order, whatever happens."""
+"""Conversations over HTTP and IM at a running service, with a scripted model: what is said is answered once, in order, whatever happens."""
 
+import asyncio
 import json
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +12,15 @@ import pytest
 from httpx_sse import EventSource
 from pydantic import JsonValue
 
+from tests.im.people import person
 from tests.system.catalog import make_catalog
 from tests.system.making_tasks import conversation, ended, rows, serving, word_counter
 from tests.system.service_process import ServiceProcess, run_tool
 from tests.system.waiting import wait_until
 from toolagent.contracts.chats import ChatReply, ChatRole, ChatView
+from toolagent.contracts.im import ImType
 from toolagent.contracts.tasks import TaskState
+from toolagent.testing.servers.im_server import ImServer
 from toolagent.testing.servers.model_server import ModelServer
 from toolagent.testing.servers.scenario import Conversation, Scenario, Turn
 
@@ -26,6 +30,15 @@ EXAMPLES: JsonValue = [{"input": {"text": "a b a"}, "expected_output": {"words":
 TALLY: dict[str, JsonValue] = {**word_counter("tally"), "examples": EXAMPLES}
 TASK: JsonValue = {name: value for name, value in TALLY.items() if name != "runtime"}
 WISH = "I need a tally of the words of a text, please make one."
+PARROT: JsonValue = {
+    "type": "build_tool",
+    "tool_name": "parrot",
+    "description": "Returns the message that it is given, unchanged.",
+    "examples": [{"input": {"message": "a b a"}, "expected_output": {"message": "a b a"}}],
+}
+"""`echo` does that, which is found out by calling it: nothing is built."""
+WISH_OVER_IM = "I need a parrot, please make one."
+A_FUNCTION = "SELECT 1 FROM tool_outcomes JOIN chats ON conversation_id LIKE 'chat:' || chats.key || ':%' WHERE chat_id = ?"
 TEXT = "There is echo: it gives back what it gets."
 
 
@@ -48,6 +61,12 @@ SCENARIO = Scenario(
             {"text": "I begin it.", "tool_use": {"name": "submit_task", "input": TASK}, "expect": {"last_result": "Input should be"}},
             {"text": "The task {{ results.submit_task.task_id }} makes it.", "expect": {"is_error": False}},
         ),
+        said(
+            WISH_OVER_IM,
+            uses("list_tools", keyword="parrot"),
+            uses("submit_task", **PARROT),
+            {"text": "The task {{ results.submit_task.task_id }} looks for it.", "expect": {"is_error": False}},
+        ),
         # What was said before is told too: what comes later stands first here.
         said("Are you there?", {"text": "Yes."}),
         said("Break once.", {"text": "It is whole at last, after it broke.", "fault": "cut"}),
@@ -59,9 +78,15 @@ SCENARIO = Scenario(
 
 
 @pytest.fixture(scope="module")
-def talking(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[ServiceProcess, ModelServer]]:
+def im() -> Generator[ImServer]:
+    with ImServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def talking(im: ImServer, tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[ServiceProcess, ModelServer]]:
     data = make_catalog(tmp_path_factory.mktemp("chat"))
-    with serving(tmp_path_factory.mktemp("talking"), data, SCENARIO) as both:
+    with serving(tmp_path_factory.mktemp("talking"), data, SCENARIO, IM_URL=im.im_url) as both:
         yield both
 
 
@@ -90,7 +115,7 @@ def test_a_tool_is_asked_for_and_the_chat_says_that_it_is_there_though_the_servi
     with ThreadPoolExecutor(1) as pool:
         lost = pool.submit(service.http.post, "/chat", json={"message": WISH, "chat_id": "wish"}, headers={"Idempotency-Key": "wish-1"})
         # In the middle: a function was used, and its outcome not told yet.
-        wait_until(lambda: rows(service, "SELECT 1 FROM tool_outcomes WHERE conversation_id LIKE 'chat:%'"), "a function was used")
+        wait_until(lambda: rows(service, A_FUNCTION, "wish"), "a function was used")
         service.kill()
         with suppress(httpx.HTTPError):
             lost.result()
@@ -115,6 +140,32 @@ def test_a_tool_is_asked_for_and_the_chat_says_that_it_is_there_though_the_servi
     refused = service.http.post("/chat", json={"message": "else", "chat_id": "wish"}, headers={"Idempotency-Key": "wish-1"})
     assert (refused.status_code, refused.json()["type"]) == (httpx.codes.CONFLICT, "idempotency_conflict")
     assert [fault for fault in model.unmet() if "tally" not in fault] == []
+
+
+@pytest.mark.promise("im-answered-once")
+async def test_a_wish_over_im_is_answered_once_and_its_window_is_told_of_the_end_though_the_service_is_killed(
+    im: ImServer, talking: tuple[ServiceProcess, ModelServer]
+) -> None:
+    service, window = talking[0], "wish over IM"
+    async with person(im) as alice:
+        await alice.send(WISH_OVER_IM, window, message_id="wish", own_chat="hers")
+        # In the middle: the message is acknowledged, a function was used, and its outcome not told yet.
+        await asyncio.to_thread(wait_until, lambda: rows(service, A_FUNCTION, window), "a function was used")
+        await asyncio.to_thread(service.kill)
+        await asyncio.to_thread(service.start)
+        reply = await alice.next(ImType.REPLY)
+        ((task_id,),) = rows(service, "SELECT task_id FROM tasks WHERE tool_id = 'parrot'")
+        assert reply.content == f"The task {task_id} looks for it."
+        notice = await alice.next(ImType.NOTICE)
+        assert "`echo` can be called now" in notice.content
+        assert (notice.sender_chat_id, notice.receiver_chat_id) == (window, "hers")
+        await alice.send("Are you there?", "another", message_id="again")
+        assert await alice.replies(1) == ["Yes."]
+    assert [turn.text for turn in chat(service, window).turns] == [WISH_OVER_IM, reply.content, notice.content]
+    status = service.http.get("/system/status").json()["service_agent"]
+    assert (status["im_connected"], status["im"]["waiting"]) == (True, 0)
+    assert {"chat_id": window, "sdk_session_id": f"chat/{window}", "has_im_window": True} in status["windows"]
+    assert len({message.id for message in im.messages_to("alice") if message.type == ImType.NOTICE}) == 1
 
 
 def test_what_the_model_writes_is_streamed_and_can_be_gone_on_with(talking: tuple[ServiceProcess, ModelServer]) -> None:

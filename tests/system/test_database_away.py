@@ -41,7 +41,7 @@ def test_a_database_that_does_not_answer_or_is_missing_is_named_at_the_start(
     assert "createdb" in ended["missing"].err
 
 
-def test_calls_under_load_outlive_a_database_that_goes_away(
+def test_calls_under_load_outlive_a_database_that_goes_away_and_one_that_was_killed_or_hangs_is_said_to_be_away(
     own_postgres: PostgresServer, url: str, make_service: MakeService, effects: Path
 ) -> None:
     service, go_on = make_service(DATABASE_URL=url, BUCKET_LIMITS=f'{{"default": {_CALLS}}}'), effects.with_name("go on")
@@ -67,13 +67,11 @@ def test_calls_under_load_outlive_a_database_that_goes_away(
     wait_until(service.is_healthy, "the service is healthy again")
     assert run_tool(service.http, "calculator", {"expression": "6 * 7"})[0] == 200
     assert PASSWORD not in service.output
+    _kill_and_halt(own_postgres, service)
 
 
-def test_a_database_that_was_killed_and_one_that_hangs_are_said_to_be_away_and_are_used_again(
-    own_postgres: PostgresServer, url: str, make_service: MakeService
-) -> None:
-    service = make_service(DATABASE_URL=url)
-    service.start()
+def _kill_and_halt(own_postgres: PostgresServer, service: ServiceProcess) -> None:
+    """It is said to be away, and used again."""
     assert service.http.get("/tools").is_success
     own_postgres.kill()
     assert service.http.get("/tools").status_code == httpx.codes.SERVICE_UNAVAILABLE

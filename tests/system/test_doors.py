@@ -233,7 +233,7 @@ def test_when_a_door_is_killed_its_calls_end_its_sibling_goes_on_and_another_tak
     house.wait_until_whole()
     assert killed not in house.doors()
     (gone,) = before.keys() - house.lanes().keys()
-    wait_until(lambda: _statuses(house, [gone]) == {WorkflowExecutionStatus.TERMINATED}, "the killed door's lane is ended", look_s=0.25)
+    wait_until(lambda: _statuses(house, [gone]) == {WorkflowExecutionStatus.TERMINATED}, "the killed door's lane is ended")
     assert all(run_tool(http, "echo", {"message": "new"})[1].metadata["way"] == "lane" for http in house.pair())
 
 

@@ -229,7 +229,7 @@ def test_a_session_whose_service_dies_in_a_run_is_stopped_though_nobody_asks_and
     others = _rented_by_others(runcomfy)
     service.kill()
     service.start()
-    ended = wait_until(lambda: one if (one := _session(service)).ended_at else None, "the session has ended", 90, 0.25)
+    ended = wait_until(lambda: one if (one := _session(service)).ended_at else None, "the session has ended", 90)
     assert (ended.session_id, ended.state, ended.end) == (view.session_id, SessionState.STOPPED, SessionEnd.LEASE_EXPIRED)
     wait_until(lambda: _told_of(service) == [{"server_id": others}], "the server of others is told of")
     assert _counts(runcomfy) == (2, 1, [others])
@@ -254,6 +254,7 @@ def test_a_launch_that_somebody_makes_alone_is_adopted_and_its_stop_is_the_sessi
     assert _counts(runcomfy) == (1, 1, [])
 
 
+@pytest.mark.long
 def test_an_adopted_launch_whose_service_dies_is_made_and_stopped_once(service: Shared, runcomfy: RunComfyServer) -> None:
     _called_meanwhile(service, _LAUNCH, "call-launching")
     wait_until(lambda: runcomfy.ledger()["launched"], "the provider launches")
@@ -308,7 +309,7 @@ def test_an_adopted_launch_whose_workflows_are_terminated_is_stopped_once(servic
         subprocess.run([temporal_binary(), "workflow", "terminate", *where], capture_output=True, check=True, timeout=60)
     service.kill()
     service.start()
-    ended = wait_until(lambda: one if (one := _session(service)).ended_at else None, "the session has ended", 90, 0.25)
+    ended = wait_until(lambda: one if (one := _session(service)).ended_at else None, "the session has ended", 90)
     assert (ended.end, ended.launch_call_id) == (SessionEnd.CANCELLED, call_id)
     assert _counts(runcomfy) == (1, 1, [])
 

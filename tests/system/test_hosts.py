@@ -238,7 +238,8 @@ def test_a_host_that_finds_its_id_taken_stops_itself(house: House, postgres: Pos
     assert postgres.execute("SELECT instance FROM hosts WHERE host = 'host-loser'", database) == "another", "it is not ours to remove"
 
 
-@pytest.mark.parametrize("shift", ["-1h", pytest.param("+1h", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("shift", ["-1h", "+1h"])
 def test_a_host_whose_clock_is_an_hour_off_is_alive_and_runs_tools(house: House, shift: str, effects: Path) -> None:
     faketime = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
     if faketime is None:

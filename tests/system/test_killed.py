@@ -47,7 +47,7 @@ class Aftermath:
         return result
 
 
-@pytest.fixture(scope="module", params=["the service", "everything"])
+@pytest.fixture(scope="module", params=[pytest.param("the service", marks=pytest.mark.long), "everything"])
 def aftermath(request: pytest.FixtureRequest, catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[Aftermath]:
     folder = tmp_path_factory.mktemp("killed")
     service = ServiceProcess(folder, catalog, CALLBACK_ALLOW="127.0.0.1", SECRET_CALLBACK="s3cret")  # noqa: S106
@@ -191,6 +191,7 @@ def test_no_process_is_left_over(aftermath: Aftermath) -> None:
     assert aftermath.after_restart == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("aftermath", ["the service"], indirect=True)
 def test_nobody_has_to_start_the_service_again_to_be_rid_of_its_processes(aftermath: Aftermath) -> None:
     assert aftermath.left == {}

@@ -44,6 +44,7 @@ def test_twenty_first_calls_at_once_start_one_process(service: ServiceProcess, e
     assert _starts(service, "crowded") == 1
 
 
+@pytest.mark.long
 def test_an_environment_that_another_service_has_built_is_used(service: ServiceProcess, make_service: MakeService, tmp_path: Path) -> None:
     service.http.post("/tools/versatile/start").raise_for_status()
     for settings in ({"ENVIRONMENTS_DIR": str(tmp_path / "of its own")}, {}):

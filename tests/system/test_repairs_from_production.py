@@ -6,11 +6,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import JsonValue
 
 from tests.system.catalog import make_catalog
 from tests.system.making_tasks import ended, evidence, rows, serving
 from tests.system.production_repair import BROKEN, SCENARIO, SETTINGS, Traffic, add_tools, break_source, broken_under_traffic
-from tests.system.service_process import ServiceProcess
+from tests.system.service_process import ServiceProcess, run_tool
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.quarantine import Quarantine
@@ -39,8 +40,26 @@ def test_a_source_that_is_broken_under_traffic_ends_with_a_repaired_version_what
     assert [one["task_id"] for one in tasks] == [made.task_id]
 
 
-@pytest.mark.promise("quarantined-inputs")
-def test_an_input_that_ends_the_process_is_quarantined_and_is_the_first_that_its_repair_is_asked(
+@pytest.mark.promise("good-answers-stay", "repaired-beside")
+def test_a_repair_that_breaks_a_recorded_good_call_is_refused_and_the_old_version_stays(served: tuple[ServiceProcess, Path]) -> None:
+    service, _ = served
+    good: tuple[dict[str, JsonValue], ...] = ({"numbers": [1, 2, 3], "operation": "sum"}, {"numbers": [2, 4], "operation": "mean"})
+    for params in good:
+        assert run_tool(service.http, "teller", params)[1].status == "success"
+    assert run_tool(service.http, "teller", {"numbers": [], "operation": "mean"})[1].error_type is ErrorType.EXECUTION_ERROR
+    asked = service.http.post("/tools/teller/repair", json={"error": "It fails for an empty list."}).raise_for_status()
+    made = ended(service, asked.json()["task_id"])
+    assert made.status is TaskState.FAILED
+    assert "recorded calls" in made.reason
+    assert "at $.result 6 came before and 7 now" in made.reason
+    assert "stays as it is; what was to be mended is its version 1.0.0" in made.reason
+    assert [(one.version, one.is_active) for one in evidence(service, "teller").versions] == [("1.0.0", True)]
+    assert run_tool(service.http, "teller", {"numbers": [1, 2, 3], "operation": "sum"})[1].result == {"result": 6, "count": 3}
+    assert [*(service.state / "making").glob("repair_*")] == []
+
+
+@pytest.mark.promise("quarantined-inputs", "repaired-beside")
+def test_an_input_that_ends_the_process_is_quarantined_and_is_the_first_that_its_repair_is_asked_which_can_be_taken_back(
     served: tuple[ServiceProcess, Path],
 ) -> None:
     service, _ = served
@@ -62,12 +81,19 @@ def test_an_input_that_ends_the_process_is_quarantined_and_is_the_first_that_its
 
     made = ended(service, wait_until(repair, "a repair is opened", 60, 0.2))
     assert made.status is TaskState.COMPLETED, made.reason
-    proof = evidence(service, "abacus").versions[0].evidence
+    versions = evidence(service, "abacus")
+    assert (versions.active_version, [one.version for one in versions.versions]) == ("1.0.1", ["1.0.1", "1.0.0"])
+    proof = versions.versions[0].evidence
     assert proof is not None
-    assert [(check.passed, check.applies) for check in proof.checks if check.check == "quarantined input"] == [(True, True)]
+    assert proof.rounds == 2
+    for name in ("quarantined input", "recorded calls"):
+        assert [(check.passed, check.applies) for check in proof.checks if check.check == name] == [(True, True)]
     assert [check.check for check in proof.checks].index("quarantined input") == 1
     status, mended = traffic.call([0])
     assert (status, mended.metadata["version"]) == (httpx.codes.OK, "1.0.1")
+    assert service.http.get("/tools/abacus").json()["tags"] == ["sums"]
+    assert service.http.post("/tools/abacus/rollback", json={"from_version": "1.0.1"}).is_success
+    assert evidence(service, "abacus").active_version == "1.0.0"
 
 
 def test_without_a_model_there_is_an_alert_and_calls_go_on_and_an_input_that_ends_a_tool_that_acts_is_sent_twice(tmp_path: Path) -> None:

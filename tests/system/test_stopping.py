@@ -23,12 +23,19 @@ def test_calls_end_within_the_grace_or_go_on_after_the_restart_and_nothing_is_le
     soon, later = effects.with_name("soon"), effects.with_name("later")
     ending = service.begin("once", {"effects": str(effects), "line": "ending", "until": str(soon)})
     lasting = service.begin("again", {"effects": str(effects), "line": "lasting", "until": str(later)})
-    wait_for_effect(effects, "ending")
-    wait_for_effect(effects, "lasting")
-
-    service.interrupt()
-    soon.touch()
-    assert service.wait() == 0
+    waited = {"effects": str(effects), "line": "waited", "until": str(later)}
+    with httpx.Client(base_url=service.api_url, timeout=60, trust_env=False) as http, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(http.post, "/run_tool", json={"tool_id": "again", "params": waited})
+        for line in ("ending", "lasting", "waited"):
+            wait_for_effect(effects, line)
+        began = time.monotonic()
+        service.interrupt()
+        soon.touch()
+        assert service.wait() == 0
+        # A waiting caller and the calls share one grace; what is left is to end processes.
+        assert time.monotonic() - began < 3 + 5
+        with pytest.raises(httpx.TransportError):
+            waiting.result()
     service.wait_until_nothing_is_left()
 
     service.is_copied = True
@@ -55,20 +62,3 @@ def test_a_second_ctrl_c_ends_it_at_once_and_nothing_is_left(make_service: MakeS
     assert service.wait() == 128 + signal.SIGINT
     service.wait_until_nothing_is_left()
     assert "Traceback" not in service.output
-
-
-def test_a_waiting_caller_and_its_call_share_one_grace(make_service: MakeService, effects: Path) -> None:
-    service = make_service(SHUTDOWN_GRACE_S="2")
-    service.start()
-    params = {"effects": str(effects), "line": "lasting", "until": str(effects.with_name("never"))}
-    with httpx.Client(base_url=service.api_url, timeout=60, trust_env=False) as http, ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(http.post, "/run_tool", json={"tool_id": "again", "params": params})
-        wait_for_effect(effects, "lasting")
-        began = time.monotonic()
-        assert service.stop() == 0
-        took = time.monotonic() - began
-        with pytest.raises(httpx.TransportError):
-            waiting.result()
-    # The call has had its time while the caller waited; what is left is to end its process and the server's.
-    assert took < 2 + 5
-    service.wait_until_nothing_is_left()

@@ -24,8 +24,9 @@ def browser() -> Generator[Browser]:
         browser.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(browser: Browser) -> Generator[Page]:
+    """One for all: what the page is made of takes seconds to be read."""
     with browser.new_page(viewport={"width": 1400, "height": 900}) as page:
         yield page
 

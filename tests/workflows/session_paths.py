@@ -96,7 +96,7 @@ class Provider:
         self.versions[request.call.tool_id] = request.prefer_version
         if request.instead is not None or request.call_id in self.answers:
             return Answered(result=self._told(request))
-        if request.call.params.get("lasts"):
+        if request.call.params.get("lasts") or request.call.params.get("holds"):
             return Admitted(plan=plan_of(request, queue=activity.info().task_queue))
         if request.call.params.get("slow"):
             await asyncio.sleep(0.5)
@@ -106,18 +106,20 @@ class Provider:
 
     @activity.defn(name=step_names.CALL)
     async def call_tool(self, request: CallRequest) -> Finished:
-        """A run that lasts until it is cancelled; a launch, which has launched, until it may work, too."""
+        """A run that lasts until it is cancelled; one that holds, and a launch, which has launched, until it may work, too."""
         server = f"server-{len(self.launched)}" if request.plan.tool_id == "launch" else ""
         if server:
             self.launched.append(server)
             self.running[server] = request.plan.call_id
         self.works.set()
         try:
-            while not (server and self.may_work.is_set()):
+            while not (self.may_work.is_set() and (server or request.plan.params.get("holds"))):
                 activity.heartbeat()
                 await asyncio.sleep(0.05)
         except asyncio.CancelledError:
             return cancelled_call()
+        if not server:
+            self.worked.append(str(request.plan.params["server_id"]))
         return Finished(output={"server_id": server})
 
     @activity.defn(name=step_names.SETTLE)

@@ -133,17 +133,16 @@ async def test_a_failed_run_ends_the_session_and_a_refused_one_does_not(temporal
 
 
 async def test_a_run_under_way_is_cancelled_before_the_stop(temporal: Client) -> None:
-    provider = Provider()
+    provider = Provider(stops=[BUSY])  # so that who is late comes before it
     async with session(temporal, provider, group_of()) as live:
-        running = asyncio.create_task(live.run(params={"waits": True}))
+        running = asyncio.create_task(live.run(params={"lasts": True}))
         await provider.works.wait()
-        stopping = asyncio.create_task(live.handle.execute_update(names.STOP_SESSION))
-        late = await asyncio.gather(live.run(), return_exceptions=True)
-        provider.may_work.set()
-        await asyncio.gather(running, stopping, return_exceptions=True)
+        await live.handle.start_update(names.STOP_SESSION, wait_for_stage=WorkflowUpdateStage.ACCEPTED)
+        with pytest.raises(WorkflowUpdateFailedError):
+            await live.run()
+        assert (await running).error_type is ErrorType.CANCELLED
         await live.ended()
-    assert isinstance(late[0], WorkflowUpdateFailedError)
-    assert provider.stopped == ["server-0"]
+    assert (provider.worked, provider.stopped) == ([], ["server-0"])
 
 
 async def test_a_cancelled_workflow_stops_what_it_launched(temporal: Client) -> None:
@@ -189,7 +188,7 @@ async def test_results_that_are_too_large_together_are_told_as_such(temporal: Cl
 
 async def test_a_script_that_waits_for_a_run_of_others_ends_with_its_session(temporal: Client) -> None:
     provider = Provider()
-    async with session(temporal, provider, group_of(), runs=[SessionRun(params={"waits": True}), SessionRun()]) as live:
+    async with session(temporal, provider, group_of(), runs=[SessionRun(params={"holds": True}), SessionRun()]) as live:
         await provider.works.wait()
         provider.works.clear()
         others = await live.handle.start_update(

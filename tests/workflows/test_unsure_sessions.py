@@ -194,9 +194,9 @@ async def test_the_results_of_a_script_are_told_by_the_run_that_stops(temporal: 
 async def test_a_key_that_is_asked_for_twice_at_once_is_one_call(temporal: Client) -> None:
     provider = Provider()
     async with session(temporal, provider, group_of(parallel=True)) as live:
-        first = asyncio.create_task(live.run(key="one", params={"waits": True}))
+        first = asyncio.create_task(live.run(key="one", params={"holds": True}))
         await provider.works.wait()
-        run = SessionRun(key="one", params={"waits": True})
+        run = SessionRun(key="one", params={"holds": True})
         again = await live.handle.start_update(
             names.RUN_IN_SESSION, run, wait_for_stage=WorkflowUpdateStage.ACCEPTED, result_type=ToolResult
         )

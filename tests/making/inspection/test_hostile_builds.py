@@ -101,7 +101,11 @@ REFUSED = {
 ENDED_FOR_THEIR_TIME = ("it hangs", "it forks")
 
 
-@pytest.mark.parametrize("attack", REFUSED)
+TAKES_TOO_MUCH = ("it fills the disk", "it forks")
+"""What its sandbox ends, as tests/scripts/test_bad_builds.py shows of another build."""
+
+
+@pytest.mark.parametrize("attack", [pytest.param(attack, marks=pytest.mark.long if attack in TAKES_TOO_MUCH else ()) for attack in REFUSED])
 async def test_a_build_that_attacks_is_refused_with_its_reason(
     tmp_path: Path, elsewhere: Path, launcher: Launcher, sandbox: Sandboxing, state: Path, attack: str
 ) -> None:

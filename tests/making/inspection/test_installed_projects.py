@@ -166,7 +166,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     ("module", "name", "wanted"),
     [
-        ("mcp.server.fastmcp", "FastMCP", "mcp<2"),
+        pytest.param("mcp.server.fastmcp", "FastMCP", "mcp<2", marks=pytest.mark.long),
         pytest.param("fastmcp", "FastMCP", "fastmcp", marks=pytest.mark.long),
         ("mcp.server", "MCPServer", "mcp>=2"),
     ],

@@ -141,7 +141,11 @@ ATTACKS = {
 }
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+SHORT = ("its folder is a link", "another archive is there")
+"""Each is a whole build."""
+
+
+@pytest.mark.parametrize("attack", [pytest.param(attack, marks=() if attack in SHORT else pytest.mark.long) for attack in ATTACKS])
 async def test_a_build_that_puts_something_in_the_place_of_folders_makes_no_tool(
     tmp_path: Path, programs: NodeProgramBuilder, place: Place, attack: str
 ) -> None:

@@ -295,9 +295,10 @@ def large(size: int) -> str:
 BOMB = "b0: &b0 [x, x]\n" + "".join(f"b{n + 1}: &b{n + 1} [{', '.join([f'*b{n}'] * 9)}]\n" for n in range(9))
 
 
-async def test_a_large_document_is_read_in_the_sandbox(tmp_path: Path, reader: DocumentReader) -> None:
+@pytest.mark.parametrize("size", [4 << 20, pytest.param(20 << 20, marks=pytest.mark.long)])
+async def test_a_large_document_is_read_in_the_sandbox(tmp_path: Path, reader: DocumentReader, size: int) -> None:
     (tmp_path / "repository").mkdir()
-    (tmp_path / "repository/spec.yaml").write_text(large(20 << 20))
+    (tmp_path / "repository/spec.yaml").write_text(large(size))
     found = inspect(Tree.read(tmp_path / "repository"))
     assert [one.details for one in found.findings] == [{"unread": True}]
     began = time.monotonic()

@@ -35,7 +35,7 @@ async def test_an_append_is_there_once_whenever_the_worker_was_killed(tmp_path: 
     files = BenchFiles(tmp_path, tmp_path / "uses")
     chance = random.Random(7)  # noqa: S311 - moments to kill at
     following = 0
-    for _ in range(5):
+    for _ in range(3):
         worker, said = start_copy(f"{PROGRAMS}.appender", str(tmp_path), str(following))
         with said:
             for _line in range(chance.randrange(3, 40)):

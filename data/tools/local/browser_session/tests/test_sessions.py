@@ -8,9 +8,9 @@ from conftest import Desk
 import chromium
 
 
-def test_actions_on_a_page(with_desk, site: str) -> None:
+def test_actions_on_a_page_and_what_is_told_of_those_that_could_not_be_opened(with_desk, site: str) -> None:
     async def use(desk: Desk) -> None:
-        one = (await desk.do("launch", allowed_hosts=[site]))["session_id"]
+        one = (await desk.do("launch", allowed_hosts=[site, "unknown.invalid:81"]))["session_id"]
         assert (await desk.do("navigate", session_id=one, url=f"http://{site}/"))["title"] == "T"
         await desk.do("click", session_id=one, selector="button")
         assert (await desk.do("extract_text", session_id=one))["text"].endswith("42")
@@ -24,25 +24,23 @@ def test_actions_on_a_page(with_desk, site: str) -> None:
         assert (await desk.do("click", session_id=one, selector="a"))["url"] == f"http://{site}/new"
         assert await desk.reason("click", session_id=one, selector="#none", timeout_s=1) == "no_element"
         assert await desk.reason("click", session_id=one, selector="[[", timeout_s=1) == "bad_selector"
-
-    with_desk(use)
-
-
-def test_what_the_sandbox_refuses_is_told(with_desk, site: str) -> None:
-    async def use(desk: Desk) -> None:
-        one = (await desk.do("launch", allowed_hosts=[site]))["session_id"]
+        # What the sandbox refuses is told.
         assert await desk.reason("navigate", session_id=one, url=f"http://{site}/refused") == "host_not_allowed"
         assert await desk.reason("navigate", session_id=one, url="https://example.com/") == "host_not_allowed"
-
-    with_desk(use)
-
-
-def test_a_page_is_opened_right_after_one_that_could_not_be(with_desk, site: str) -> None:
-    async def use(desk: Desk) -> None:
-        one = (await desk.do("launch", allowed_hosts=[site, "unknown.invalid:81"]))["session_id"]
+        # A page is opened right after one that could not be.
         for _ in range(2):
             assert await desk.reason("navigate", session_id=one, url="https://unknown.invalid:81/") == "navigation_failed"
             assert (await desk.do("navigate", session_id=one, url=f"http://{site}/"))["title"] == "T"
+        # So is one in the place of one that crashed.
+        assert await desk.reason("navigate", session_id=one, url="http://other.example/") == "host_not_allowed"
+        page = desk.sessions.get(one).page
+        crashing = asyncio.create_task(page.goto("chrome://crash"))
+        async with asyncio.timeout(10):
+            while not desk.sessions.get(one).has_crashed:
+                await asyncio.sleep(0.05)
+        await asyncio.gather(crashing, return_exceptions=True)
+        assert await desk.reason("extract_text", session_id=one) == "page_crashed"
+        assert (await desk.do("navigate", session_id=one, url=f"http://{site}/"))["status"] == 200
 
     with_desk(use)
 
@@ -97,22 +95,6 @@ def test_a_session_that_nobody_uses_ends(with_desk) -> None:
         assert await desk.reason("extract_text", session_id=one) == "session_stopped"
 
     with_desk(use, look_s=0.05)
-
-
-def test_a_page_that_crashes_is_replaced_by_navigating(with_desk, site: str) -> None:
-    async def use(desk: Desk) -> None:
-        one = (await desk.do("launch", allowed_hosts=[site]))["session_id"]
-        assert await desk.reason("navigate", session_id=one, url="http://other.example/") == "host_not_allowed"
-        page = desk.sessions.get(one).page
-        crashing = asyncio.create_task(page.goto("chrome://crash"))
-        async with asyncio.timeout(10):
-            while not desk.sessions.get(one).has_crashed:
-                await asyncio.sleep(0.05)
-        await asyncio.gather(crashing, return_exceptions=True)
-        assert await desk.reason("extract_text", session_id=one) == "page_crashed"
-        assert (await desk.do("navigate", session_id=one, url=f"http://{site}/"))["status"] == 200
-
-    with_desk(use)
 
 
 def test_the_driver_is_started_anew_when_it_has_died(with_desk) -> None:

@@ -277,8 +277,9 @@ def _typed(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _end_of(result: Mapping[str, Any]) -> JsonValue:
     """What is the same however it is told: the tool's result, or our error."""
-    structured: dict[str, JsonValue] = result.get("structuredContent") or {}
-    return structured.get("error") if result.get("isError") else structured
+    if result.get("isError"):
+        return (result.get("_meta") or {}).get("toolagent/error")
+    return result.get("structuredContent") or {}
 
 
 def _end_of_task(task: Mapping[str, Any]) -> JsonValue:

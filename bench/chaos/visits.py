@@ -278,8 +278,10 @@ def _typed(headers: Mapping[str, str]) -> dict[str, str]:
 def _end_of(result: Mapping[str, Any]) -> JsonValue:
     """What is the same however it is told: the tool's result, or our error."""
     if result.get("isError"):
-        return (result.get("_meta") or {}).get("toolagent/error")
-    return result.get("structuredContent") or {}
+        meta: dict[str, JsonValue] = result.get("_meta") or {}
+        return meta.get("toolagent/error")
+    structured: dict[str, JsonValue] = result.get("structuredContent") or {}
+    return structured
 
 
 def _end_of_task(task: Mapping[str, Any]) -> JsonValue:

@@ -47,7 +47,8 @@ class Answers:
         if result.error is None:
             answer = {"isError": False, **await self._succeeded(result, entry)}
         else:
-            answer, meta = _failed(result, result.error), {ERROR_KEY: _told(result, result.error), **meta}
+            answer = _failed(result, result.error)
+            meta[ERROR_KEY] = _told(result, result.error)
         return {**answer, **({"_meta": meta} if meta else {})}
 
     async def _succeeded(self, result: ToolResult, entry: ToolEntry | None) -> dict[str, JsonValue]:

@@ -86,7 +86,7 @@ async def delete_chat(chat_id: ChatInPath, dependencies: Injected) -> None:
     response_class=StreamingResponse,
     responses={
         **_OF_A_CHAT,
-        200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _STREAM}}},
+        200: {"description": "Server-sent events", "content": {"text/event-stream": {"example": _STREAM}}},
     },
 )
 async def get_chat_events(chat_id: ChatInPath, request: Request, dependencies: Injected, last_event_id: LastEventId = None) -> Response:

@@ -277,8 +277,11 @@ def _typed(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _end_of(result: Mapping[str, Any]) -> JsonValue:
     """What is the same however it is told: the tool's result, or our error."""
+    if result.get("isError"):
+        meta: dict[str, JsonValue] = result.get("_meta") or {}
+        return meta.get("toolagent/error")
     structured: dict[str, JsonValue] = result.get("structuredContent") or {}
-    return structured.get("error") if result.get("isError") else structured
+    return structured
 
 
 def _end_of_task(task: Mapping[str, Any]) -> JsonValue:

@@ -7,6 +7,8 @@ from typing import cast
 
 from engine.making.building.builder import ModellessBuilder
 from engine.making.building.builds import Built, Job, Place
+from engine.making.building.imported_packages import ImportedPackages
+from engine.making.dependencies.gate import DependencyGate
 from engine.making.failures import BuildFailed
 from engine.making.mcp_servers.building import McpBuilder
 from engine.making.node_projects.apps import NodeAppBuilder
@@ -57,6 +59,7 @@ class WaysParts:
     runs: UvRuns
     locks: ProjectLocks
     npm: NpmRuns
+    gate: DependencyGate
 
 
 class WayBuilder:
@@ -67,6 +70,7 @@ class WayBuilder:
         environments = runtimes.sandboxing.environments.for_task(folder.name)
         self._projects = PythonProjects(parts.runs, parts.locks, environments)
         self._node = NodeProjects(parts.npm, environments)
+        self._imported = ImportedPackages(parts.gate, parts.locks, folder / "imported")
         self._data = folder / "data"
 
     async def build(self, step: BuildStep, progress: Progress) -> Built:
@@ -113,7 +117,7 @@ class WayBuilder:
         plan: BuildPlan = step.plan
         match plan:
             case ToolFileBuild():
-                return await builder.of_tool_files(plan, job)
+                return await self._imported.declared(await builder.of_tool_files(plan, job))
             case OpenApiRemote():
                 return await builder.remote(plan, job)
             case AsgiBuild():
@@ -134,7 +138,7 @@ class WayBuilder:
             case ProgramBuild(language="nodejs"):
                 return await NodeProgramBuilder(self._node, executor, self._parts.runs.programs).build(plan, job)
             case ProgramBuild():
-                return await ProgramBuilder(self._projects, executor).build(plan, job)
+                return await ProgramBuilder(self._projects, executor, self._imported).build(plan, job)
             case McpBuild():
                 servers = cast("McpRuntime", RUNTIMES["mcp"](own))
                 return await McpBuilder(self._projects, self._node, servers, variables.values).build(plan, job)

@@ -144,7 +144,7 @@ async def test_another_call_under_a_key_in_use_is_refused(stocked: House, client
         while not stocked.client.calls:  # noqa: ASYNC110 - the fake client tells nobody
             await asyncio.sleep(0)
     other = await client.result("tools/call", name="weather", arguments={}, _meta=key)
-    assert (other["isError"], other["structuredContent"]["error"]["details"]["reason"]) == (True, "idempotency_conflict")
+    assert (other["isError"], other["_meta"]["toolagent/error"]["details"]["reason"]) == (True, "idempotency_conflict")
     (call_id,) = stocked.client.calls
     stocked.client.finish(call_id, succeeded(call_id, "echo", {"n": 1}, datetime.now(UTC), execution_time=0.0, metadata={}))
     assert (await first)["structuredContent"] == {"n": 1}
@@ -164,7 +164,8 @@ async def test_an_error_of_a_call_is_one_of_the_tool_with_ours_in_it(stocked: Ho
 
     stocked.client.script = breaks
     result = await client.result("tools/call", name="echo", arguments={})
-    assert (result["isError"], result["structuredContent"]) == (True, {"error": error.model_dump(mode="json")})
+    assert (result["isError"], result["_meta"]["toolagent/error"]) == (True, error.model_dump(mode="json"))
+    assert "structuredContent" not in result  # clients hold it against the output schema
     assert result["content"][0]["text"] == "execution_error: It broke."
 
 

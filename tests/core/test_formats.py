@@ -120,6 +120,24 @@ def test_an_output_that_is_no_object_is_not_promised_and_what_a_manifest_says_of
     assert ("outputSchema" in tool, tool["execution"]) == (False, {"taskSupport": "forbidden"})
 
 
+def test_what_a_client_holds_an_answer_against_names_no_formats() -> None:
+    """Those of JavaScript take `date-time` for one with an offset, and know no `file-path`."""
+    when: JsonSchema = {"type": "string", "format": "date-time"}
+    schema: JsonSchema = {
+        "type": "object",
+        "properties": {"format": when, "files": {"type": "array", "items": {"anyOf": [when, {"type": "null"}]}}},
+        "$defs": {"when": when},
+    }
+    plain: JsonSchema = {"type": "string"}
+    listed = as_mcp(COUNT.model_copy(update={"output_schema": schema, "input_schema": {**TEXT, "properties": {"text": when}}}), "count")
+    assert listed["outputSchema"] == {
+        "type": "object",
+        "properties": {"format": plain, "files": {"type": "array", "items": {"anyOf": [plain, {"type": "null"}]}}},
+        "$defs": {"when": plain},
+    }
+    assert listed["inputSchema"] == {**TEXT, "properties": {"text": when}}
+
+
 def test_a_choice_at_the_top_becomes_properties_and_words() -> None:
     schema: JsonSchema = {
         "$defs": {"By": {"properties": {"name": {"type": "string"}}, "required": ["name"]}},

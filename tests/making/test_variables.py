@@ -109,6 +109,15 @@ def test_a_key_is_named() -> None:
     assert GithubDeploy(repo_url="https://example.com/a/b", tool_name="x", env={"API_KEY": "secret:API_KEY", "MODE": "fast"}).env
 
 
+@pytest.mark.parametrize(
+    ("default", "values"),
+    [("postgresql://a:b@localhost:5432/c", {"DATABASE_URL": "sqlite:////home/tool/app.db"}), ("sqlite:///./own.db", {})],
+)
+def test_a_server_that_the_code_takes_for_its_database_gives_way_to_sqlite(tmp_path: Path, default: str, values: Mapping[str, str]) -> None:
+    variables = found(tmp_path, {"db.py": f'url = os.getenv(\n    "DATABASE_URL",\n    "{default}",\n)\n'})
+    assert variables.values == values
+
+
 def test_sqlite_as_python_knows_it_is_nothing_for_others(tmp_path: Path) -> None:
     (tmp_path / ".env.example").write_text("DATABASE_URL=postgresql://user:pw@db/app\n")
     read = variables_for(Tree.read(tmp_path), PurePosixPath(), {}, is_python=False)

@@ -116,7 +116,7 @@ async def running_making(
                 cache=folder / ".cases",
                 runtimes=parts,
                 cloner=cloner_of(settings.repositories, state, parts.launcher, tooling),
-                ways=WaysParts(executor, uv_runs, locks, NpmRuns(executor, programs, installer)),
+                ways=WaysParts(executor, uv_runs, locks, NpmRuns(executor, programs, installer), gate),
                 candidates=candidates,
                 registration=registration,
                 files=FileParameters(store.files, settings.state.files_folder.absolute()),

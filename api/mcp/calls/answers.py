@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from pydantic import JsonValue, ValidationError
 
 from api.ports import Files
-from toolagent.contracts.calls import ToolResult
+from toolagent.contracts.calls import ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import StoredFile
 from toolagent.contracts.references import ResultReference
@@ -19,6 +19,9 @@ from toolagent.core.schemas import FILE_PATH, mentions_format, values_of_format
 
 CALL_ID_KEY = "toolagent/call_id"
 """In `_meta` of a result: the id of its call."""
+
+ERROR_KEY = "toolagent/error"
+"""In `_meta` of a result with `isError`: our error, and `validation_errors` if it has some."""
 
 FILE_URI = "toolagent://files/"
 
@@ -36,11 +39,17 @@ class Answers:
         self._files = files
 
     async def of(self, result: ToolResult, entry: ToolEntry | None = None) -> dict[str, JsonValue]:
-        """A `CallToolResult`. An error of the call is one of the tool's, with our error in `structuredContent`."""
-        meta: dict[str, JsonValue] = {"_meta": {CALL_ID_KEY: result.call_id}} if result.call_id else {}
-        if result.error is not None:
-            return {**_failed(result), **meta}
-        return {"isError": False, **await self._succeeded(result, entry), **meta}
+        """A `CallToolResult`. An error of the call is one of the tool's, with our error in `_meta`.
+
+        Clients hold `structuredContent` against the `outputSchema` of the tool also where `isError` is set.
+        """
+        meta: dict[str, JsonValue] = {CALL_ID_KEY: result.call_id} if result.call_id else {}
+        if result.error is None:
+            answer = {"isError": False, **await self._succeeded(result, entry)}
+        else:
+            answer = _failed(result, result.error)
+            meta[ERROR_KEY] = _told(result, result.error)
+        return {**answer, **({"_meta": meta} if meta else {})}
 
     async def _succeeded(self, result: ToolResult, entry: ToolEntry | None) -> dict[str, JsonValue]:
         output = result.result
@@ -92,15 +101,14 @@ def described(file: StoredFile) -> dict[str, JsonValue]:
     return {"uri": f"{FILE_URI}{file.file_id}", "name": file.name, "mimeType": file.media_type, "size": file.size}
 
 
-def _failed(result: ToolResult) -> dict[str, JsonValue]:
-    if result.error is None:
-        return {}
+def _failed(result: ToolResult, error: ToolError) -> dict[str, JsonValue]:
     issues = [f"{issue.path}: {issue.message}" for issue in result.validation_errors]
-    text = "\n".join([f"{result.error.type.value}: {result.error.message}", *issues])
-    structured: dict[str, JsonValue] = {"error": result.error.model_dump(mode="json")}
-    if result.validation_errors:
-        structured["validation_errors"] = [issue.model_dump(mode="json") for issue in result.validation_errors]
-    return {"content": [_text(text)], "structuredContent": structured, "isError": True}
+    return {"content": [_text("\n".join([f"{error.type.value}: {error.message}", *issues]))], "isError": True}
+
+
+def _told(result: ToolResult, error: ToolError) -> dict[str, JsonValue]:
+    issues: list[JsonValue] = [issue.model_dump(mode="json") for issue in result.validation_errors]
+    return {**error.model_dump(mode="json"), **({"validation_errors": issues} if issues else {})}
 
 
 def _text(text: str) -> JsonValue:

@@ -38,6 +38,12 @@ class DependencyGate:
         """One verdict each, in their order. Verdicts report every problem, also an index that does not answer."""
         return tuple(await asyncio.gather(*map(self._judge, requirements)))
 
+    def packages_of_imports(self, names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The well-known packages that modules of these names come from, and the names of which that is not certain."""
+        by_name = {name: self._names.well_known(canonicalize_name(name)) for name in sorted(names)}
+        packages = dict.fromkeys(package for package in by_name.values() if package)
+        return tuple(packages), tuple(name for name, package in by_name.items() if not package)
+
     async def _judge(self, text: str) -> DependencyVerdict:
         try:
             asked = read_requirement(text)

@@ -50,6 +50,10 @@ class NearMisses:
         """The package, when the name is what one imports and no popular package is called so."""
         return self._popular.by_import.get(name)
 
+    def well_known(self, name: str) -> str | None:
+        """The popular package that a module of this name comes from."""
+        return self.package_of_import(name) or (name if self.is_popular(name) else None)
+
     def find(self, name: str) -> str | None:
         """The popular package that this one may be taken for; None when it is that itself, or like none."""
         if name in self._known:

@@ -20,9 +20,11 @@ _BUILDS = ("build", "compile", "prepack", "prepare", "tsc")
 _MADE = frozenset({"dist", "build", "lib", "out"})
 _NAME = re.compile(r"(?:@[a-z0-9~-][a-z0-9._~-]{0,99}/)?[a-z0-9~-][a-z0-9._~-]{0,99}")
 _VERSION = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}(?:[-+][0-9A-Za-z.+-]{1,100})?")
+_TYPESCRIPT = re.compile(r"^[\w@./-]+\.m?ts$")
 _PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _STARTS = ("start", "start:prod", "start:production", "serve", "server", "start:dev", "dev")
 _BUN = re.compile(r"(?:^|[\s;&|(])bunx?(?:\s|$)")
+_TYPED = re.compile(r"(?:^|[\s;&/])(?:bun|tsx|ts-node|ts-node-esm)(?:\s+(?:run|watch|-[^\s]+))*\s+([\w@./-]+\.m?ts)(?=\s|$)")
 _RUNS = re.compile(r"(?:^|[\s;&/])(?:node|nodemon|pm2 start|supervisor)(?:\s+-[^\s]+)*\s+([\w@./-]+)")
 _MOST_PROGRAMS = 20
 _LONGEST = 300
@@ -74,6 +76,22 @@ def programs_of(manifest: Table) -> Programs:
         if len(left_out) > _MOST_PROGRAMS:
             break
     return Programs(files, tuple(left_out))
+
+
+def bundled(manifest: Table) -> Table:
+    """With a script of Bun for files of TypeScript that are run as they are, and are built by no script: Node.js runs what that makes."""
+    scripts, bins = manifest.table("scripts"), dict(_bins(manifest))
+    if any(name in scripts.values for name in _BUILDS if name != "prepare"):
+        return manifest
+    started = [found[1] for name in _STARTS for found in _TYPED.finditer(scripts.text(name)[:_LONGEST])]
+    main = next((file for file in (*started, manifest.text("main"), manifest.text("module")) if _TYPESCRIPT.search(file)), "")
+    files = dict.fromkeys(file for file in (main, *bins.values()) if _TYPESCRIPT.search(file) and not _fault("start", file))
+    if not files:
+        return manifest
+    made = {file: f"dist/{PurePosixPath(file).with_suffix('.mjs')}" for file in files}
+    build = " && ".join(f"bun build {file} --target=node --packages=external --outfile={target}" for file, target in made.items())
+    told = {"scripts": {**scripts.values, "build": build}, "bin": {name: made.get(file, file) for name, file in bins.items()}}
+    return Table({**manifest.values, **told, **({"main": made[main]} if main in made else {})})
 
 
 def build_script(manifest: Table, source: Path) -> str:

@@ -29,6 +29,8 @@ _NO_SCRIPTS = "--ignore-scripts"
 _ASK_S = 20.0
 _PLACE = re.compile(r"npm error (?:code|path|command|errno|syscall|A complete log|Lifecycle script)\b|npm error\s*$")
 """Lines of npm that say where it failed, not why."""
+_MARKS = re.compile(r"\x1b\[[0-9;]*m")
+"""Of a terminal."""
 _LOG = re.compile(r"^.*A complete log of this run can be found in:.*\n?", re.MULTILINE)
 """A place of this machine, and the log is gone."""
 
@@ -84,9 +86,8 @@ class NpmRuns:
         log = work.with_name(f"{work.name}-log")
         done = await run_with_index(self._executor, self._installer, box, argv, index, self.timeout_s, log)
         if done.code != 0 or done.cut:
-            told = (done.stderr or done.stdout).decode(errors="replace").strip()
-            lines = [line.strip() for line in told.splitlines() if "error" in line.lower() and not _PLACE.match(line)] or told.splitlines()
-            why = "it took too long, or said too much" if done.cut else (lines[0] if lines else f"npm exited with code {done.code}")
+            told = _MARKS.sub("", (done.stderr or done.stdout).decode(errors="replace")).strip()
+            why = "it took too long, or said too much" if done.cut else _why(told) or f"npm exited with code {done.code}"
             raise LockFailed(f"{what}: {why[:600]}", _LOG.sub("", told)[-_TOLD:]) from (TimeoutError() if done.cut == "time" else None)
 
     async def install(self, work: Path, folder: Path, what: str, *options: str, is_exact: bool = False) -> tuple[str, ...]:
@@ -135,6 +136,13 @@ class NpmRuns:
             done = await self._executor.run(Order((str(node.file), "--version"), box, _ASK_S, work.with_name(f"{work.name}-log")))
             self._version = done.stdout.decode(errors="replace").strip()[:40] if done.code == 0 else ""
         return self._version
+
+
+def _why(told: str) -> str:
+    """The first line of an error, and the next where that one leads on to it."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    at = next((at for at, line in enumerate(lines) if "error" in line.lower() and not _PLACE.match(line)), 0)
+    return " ".join(lines[at : at + 2] if lines[at : at + 1] and lines[at].endswith(":") else lines[at : at + 1])
 
 
 def _without_settings(work: Path, folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import yaml
 
 from engine.making.failures import NotWanted
-from engine.making.node_projects.manifests import DEPENDENCIES, MANIFEST, is_name, manifest_at, named
+from engine.making.node_projects.manifests import DEPENDENCIES, MANIFEST, bundled, is_name, manifest_at, named
 from engine.making.node_projects.plain_files import text_of
 from engine.making.python_sources.projects import Table
 from engine.runtimes.folders import entries
@@ -72,7 +72,7 @@ def laid_out(source: Path, folder: PurePosixPath) -> Layout:
 
     Raises NotWanted, OSError. Blocks.
     """
-    own = Package(folder, named(manifest_at(source / folder / MANIFEST), folder))
+    own = Package(folder, bundled(named(manifest_at(source / folder / MANIFEST), folder)))
     root, patterns, catalogs = _workspace(source, folder)
     members = _members(source, root, patterns) if patterns else ()
     linked = _linked(own, {one.folder: one for one in _all(source)}) if _has_links(own.manifest) else ()

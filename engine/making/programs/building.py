@@ -2,15 +2,21 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
 from engine.making.building.builds import Built, Job
+from engine.making.building.imported_packages import ImportedPackages
 from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut
 from engine.making.programs.commands import Command
 from engine.making.programs.reading import Readable, read_programs
 from engine.making.programs.tools import commands_file, fitting, program_candidate, script_names
+from engine.making.python_projects.installs import Installed
 from engine.making.python_projects.packing import pack_project
-from engine.making.python_projects.preparing import Order, PythonProjects
+from engine.making.python_projects.preparing import Order, Prepared, PythonProjects
+from engine.making.python_sources.projects import folder_text, project_folder
+from engine.making.repositories.packaging import pack_repository
+from engine.making.repositories.trees import Tree
 from engine.runtimes.environments.execution import Executor
 from toolagent.contracts.sources import ScriptLanguage
 from toolagent_service.contracts.plans import ProgramBuild
@@ -31,19 +37,19 @@ _LONGEST_TOLD = 500
 class ProgramBuilder:
     """All that is built is data and files: nothing is registered."""
 
-    def __init__(self, projects: PythonProjects, executor: Executor) -> None:
-        self._projects, self._executor = projects, executor
+    def __init__(self, projects: PythonProjects, executor: Executor, imported: ImportedPackages) -> None:
+        self._projects, self._executor, self._imported = projects, executor, imported
 
     async def build(self, plan: ProgramBuild, job: Job) -> Built:
         """Packs launcher, package and lock into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
         about, place = job.about, job.place
         try:
-            prepared = await self._projects.prepare(Order(job.repository, plan.project, place.work, about.tool_name), job.progress)
+            prepared = await (self._of_files(plan, job) if plan.are_files else self._prepared(job.repository, plan.project, job))
         except (ValueError, OSError) as error:
             raise BuildFailed(f"The project cannot be installed: {error}") from error
         installed = prepared.installed
         if installed is None or not installed.scripts:
-            raise BuildFailed("The package that was built installs no console scripts.")
+            raise BuildFailed("The package that was built installs no programs.")
         job.progress(f"reading the parsers of {', '.join([*installed.scripts][:_TOLD])[:_LONGEST_TOLD]}")
         readable = Readable(installed.scripts, installed.site, prepared.environment, place.work.with_name("reading"))
         commands, left = await read_programs(readable, self._executor)
@@ -61,6 +67,24 @@ class ProgramBuilder:
             raise BuildFailed(f"The project cannot be packed: {error}") from error
         left_out = (*left, *(LeftOut(one.named, NOT_NAMED) for one in unwanted))
         return job.built(program_candidate(wanted, about, ScriptLanguage.PYTHON, job.hosts), left_out, prepared.notes)
+
+    async def _prepared(self, repository: Path, project: str, job: Job, *, needs_package: bool = True) -> Prepared:
+        order = Order(repository, project, job.place.work, job.about.tool_name, needs_package=needs_package)
+        return await self._projects.prepare(order, job.progress)
+
+    async def _of_files(self, plan: ProgramBuild, job: Job) -> Prepared:
+        """The folder of the scripts stands for a package; what they depend on is said by a file, or by what they import."""
+        site, files = job.place.work.with_name("scripts"), {name: f"{name}.py" for name in plan.programs}
+        await asyncio.to_thread(pack_repository, job.repository / plan.project, site)
+        tree = await asyncio.to_thread(Tree.read, job.repository)
+        home = await asyncio.to_thread(project_folder, tree, PurePosixPath(plan.project, "script.py"))
+        repository, project, notes = (job.repository, folder_text(home), ()) if home is not None else (site, "", ())
+        if home is None:
+            lock, notes = await self._imported.lock_of(site, [*files.values()])
+            await asyncio.to_thread((site / ("requirements.lock" if lock else "requirements.txt")).write_text, lock)
+        prepared = await self._prepared(repository, project, job, needs_package=False)
+        installed = Installed(site, job.about.tool_name, "", scripts=files)
+        return replace(prepared, installed=installed, notes=(*notes, *prepared.notes))
 
 
 def program_files(commands: Sequence[Command], targets: Mapping[str, str]) -> Mapping[str, str]:

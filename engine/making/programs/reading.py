@@ -30,13 +30,13 @@ _MOST_PROGRAMS = 20
 _OUT = "described.json"
 _AT_ONCE = 2
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
-_TARGET = re.compile(r"[\w.]{1,500}:[\w.]{1,500}")
-_UNFIT = "A program is named with letters, digits and `._+-`, and is a function of a module, as in `package.module:function`."
+_TARGET = re.compile(r"[\w.]{1,500}:[\w.]{1,500}|bin/[\w.+-]{1,100}|[\w.+-]{1,100}\.py")
+_UNFIT = "A program is named with letters, digits and `._+-`, and is a function of a module, as in `package.module:function`, or a file."
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """Programs, `module:function` by name, whose modules are in the folder `site` and run in that environment."""
+    """Programs by name, `module:function` or a file, whose modules are in the folder `site` and run in that environment."""
 
     scripts: Mapping[str, str]
     site: Path
@@ -87,7 +87,9 @@ def _order(programs: Readable, executor: Executor, name: str, work: Path) -> Ord
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(work), "LANG": "C.UTF-8", "PYTHONPATH": str(programs.site), "COLUMNS": "100"}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", "TERM": "dumb"}
     box = boxed(executor, "read-program", work, _LIMITS, mounts, variables)
-    argv = (str(programs.environment.folder.python), str(child), name, programs.scripts[name], str(work / _OUT))
+    target = programs.scripts[name]
+    told = target if ":" in target else str(programs.site / target)
+    argv = (str(programs.environment.folder.python), str(child), name, told, str(work / _OUT))
     return Order(argv, box, _READ_S, work.with_name(f"{work.name}-log"))
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import configparser
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.parser import HeaderParser
@@ -37,13 +38,14 @@ _WITHOUT_GIT = {
     "VERSIONINGIT_DEFAULT_VERSION": _VERSION,
 }
 """Backends that take the version from git find none here: what is built is the files of a commit alone."""
+_PYTHON = re.compile(r"#!.*python")
 _COMPILE = ("-m", "compileall", "-q", "--invalidation-mode", "checked-hash")
 """What is kept gets other times, and may be repaired."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A package in a folder. `scripts` are its console scripts, `module:function` by name; `requires` is without extras."""
+    """A package in a folder. `scripts` are its programs by name, `module:function` or a file of `site`; `requires` is without extras."""
 
     site: Path
     name: str
@@ -112,7 +114,8 @@ def _taken(built: Path, site: Path) -> Installed:
     if len(required) > _MOST_REQUIRED:
         raise LockFailed(f"{_WHAT}: the package depends on {len(required):,} others, and at most {_MOST_REQUIRED:,} may be named.")
     requires = tuple(line for line in required if _is_own(line))
-    return Installed(site, str(metadata["Name"] or ""), str(metadata["Version"] or ""), requires, _scripts(about))
+    scripts = {**_files(site / "bin"), **_scripts(about)}
+    return Installed(site, str(metadata["Name"] or ""), str(metadata["Version"] or ""), requires, scripts)
 
 
 def _pack(built: Path, site: Path) -> None:
@@ -142,6 +145,12 @@ def _scripts(about: Path) -> Mapping[str, str]:
     found = read.items("console_scripts") if read.has_section("console_scripts") else ()
     # Extras in brackets may follow a function; they were not requested.
     return {name: target.partition("[")[0].strip() for name, target in found}
+
+
+def _files(folder: Path) -> Mapping[str, str]:
+    """The programs that are files, as of `scripts` of a setup.py."""
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return {path.name: f"{folder.name}/{path.name}" for path in found if _PYTHON.match(_text(path))}
 
 
 def _text(path: Path) -> str:

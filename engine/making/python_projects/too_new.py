@@ -23,6 +23,9 @@ _CHANGED = (
 _PKG_RESOURCES = "No module named 'pkg_resources'"
 _WITH_PKG_RESOURCES = "setuptools<81"
 """Environments had it unasked, until Python 3.12; a later one warns of its end, and then lacks the module."""
+_PSYCOPG, _PSYCOPG2 = "No module named 'psycopg'", re.compile(r"^psycopg2", re.MULTILINE)
+_WITH_PSYCOPG2 = "sqlalchemy<2.1"
+"""What speaks to PostgreSQL by psycopg2 where an address names no driver; a later one does by psycopg."""
 _FRAME = re.compile(r'^ *File "([^"\n]+)", line \d+, in (\S+)', re.MULTILINE)
 _LAST = re.compile(r"^(AttributeError|ImportError|NameError|SyntaxError|TypeError|ValueError)\b", re.MULTILINE)
 _OF_THE_MACHINE = "cannot open shared object file"
@@ -46,10 +49,12 @@ def is_too_new(told: str) -> bool:
 def older_package(told: str, lock: str) -> str:
     """The requirement that holds a package below the major version that the lock has, where it lacks what was asked of it; else empty.
 
-    Or the setuptools that projects take for granted.
+    Or the setuptools, or driver of a database, that projects take for granted.
     """
     if _PKG_RESOURCES in told:
         return _WITH_PKG_RESOURCES
+    if _PSYCOPG in told and _PSYCOPG2.search(lock):
+        return _WITH_PSYCOPG2
     for name in (found[1] for pattern in _CHANGED for found in pattern.finditer(told)):
         if name in sys.stdlib_module_names:
             continue

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -20,6 +20,7 @@ _REFERENCE = "secret:"
 _PLACEHOLDER = re.compile(r"your[-_ ]|<.*>|\bx{3,}|\.\.\.$|change[-_]?me|replace[-_]|\[.*\]|_here\b|\$\{", re.IGNORECASE)
 _DATABASE = re.compile(r"(?:^|_)(?:DATABASE|DB)_(?:URL|URI|DSN)$|^SQLALCHEMY_DATABASE_UR[IL]$", re.IGNORECASE)
 _SERVED = re.compile(r"(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|cockroachdb)(\+\w+)?://", re.IGNORECASE)
+_ASKED = re.compile(r"(?:getenv|environ\.get)\(\s*[\"'](\w+)[\"']\s*,\s*[\"']([^\"']*)[\"']")
 _ASYNC = re.compile(r"\+(?:asyncpg|aiomysql|asyncmy|psycopg_async)\b")
 _TRANSPORT = re.compile(r"(?:^|_)TRANSPORT(?:_TYPE|_MODE)?=(?:https?|sse|streamable[-_]?http)$", re.IGNORECASE)
 _OURS = ("TOOL_AGENT_", "LD_")
@@ -61,8 +62,9 @@ def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *
         else:
             missing.append(name)
     needed = [name for name in _required(tree, folder) if name not in given and name not in values]
-    for name in [name for name in needed if _DATABASE.search(name)]:
-        values[name] = _sqlite("")
+    databases = dict.fromkeys((name for name in needed if _DATABASE.search(name)), "")
+    for name, default in {**databases, **(_databases(tree, folder, {*given, *values}) if is_python else {})}.items():
+        values[name] = _sqlite(default)
         notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
     required = tuple(name for name in needed if name not in values)
     return Variables({**values, **given}, required, tuple(name for name in missing if name not in required), tuple(notes))
@@ -107,10 +109,21 @@ def _sqlite(asked: str) -> str:
     return f"sqlite{driver}:////home/tool/{_SQLITE}"
 
 
+def _databases(tree: Tree, folder: PurePosixPath, known: Collection[str]) -> dict[str, str]:
+    """Variables that the code reads the address of a database from, and that it takes one of a server for without them."""
+    texts = (tree.text(path) or "" for path in _sources(tree, folder))
+    asked = (pair for text in texts for pair in _ASKED.findall(text))
+    return {name: default for name, default in asked if name not in known and _DATABASE.search(name) and _SERVED.match(default)}
+
+
+def _sources(tree: Tree, folder: PurePosixPath) -> list[PurePosixPath]:
+    found = [path for path in tree.files if path.suffix == ".py" and path.is_relative_to(folder) and not is_aside(path.as_posix())]
+    return found[:_MOST_READ]
+
+
 def _required(tree: Tree, folder: PurePosixPath) -> Iterator[str]:
     """Of pydantic's settings classes: fields that have no default."""
-    sources = [path for path in tree.files if path.suffix == ".py" and path.is_relative_to(folder) and not is_aside(path.as_posix())]
-    for path in sources[:_MOST_READ]:
+    for path in _sources(tree, folder):
         text = tree.text(path) or ""
         syntax = parsed(text) if _SETTINGS in text else None
         for node in ast.walk(syntax) if syntax is not None else ():

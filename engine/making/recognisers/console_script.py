@@ -8,20 +8,28 @@ from pathlib import PurePosixPath
 from pydantic import JsonValue
 
 from engine.making.python_sources.projects import PYPROJECT, Table, json_of, pyproject_of
-from engine.making.repositories.asides import is_aside
+from engine.making.repositories.asides import is_aside, is_example
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
 _MOST = 10
 _MOST_NAMED = 50
+_MOST_READ = 2_000
 _LONGEST = 200
 _SETUP = ("setup.cfg", "setup.py")
 _SAYS = re.compile(r"[\"']\s*([A-Za-z0-9][\w.-]*)\s*=\s*([\w.]+\s*:\s*[\w.]+)[^\"']*[\"']")
 _GROUP = re.compile(r"console_scripts.*?\]", re.DOTALL)
+_FILES = re.compile(r"\bscripts\s*=\s*\[([^\]]*)\]")
+_FILE = re.compile(r"[\"']((?:[\w.-]+/)*([A-Za-z0-9][\w.-]*))[\"']")
+_PARSES = re.compile(r"^\s*(?:import|from)\s+(?:argparse|click|typer|docopt|optparse)\b", re.MULTILINE)
+_RUNS = re.compile(r"^(?:if __name__ ==|\w.*\.parse_args\()", re.MULTILINE)
 
 
 def recognise_console_scripts(tree: Tree) -> Iterator[Finding]:
-    """`details`: `language`, and `scripts`, what each program is (`module:function`, or a file) by its name. The nearest come first."""
+    """`details`: `language`, and `scripts`, what each program is (`module:function`, or a file) by its name. The nearest come first.
+
+    `are_files`: nothing installs them, they are files of the folder that `path` is in.
+    """
     folders = dict.fromkeys(path.parent for path in tree.files if path.name in (PYPROJECT, *_SETUP))
     for folder in sorted(list(folders)[:_MOST], key=lambda folder: is_aside(f"{folder}/x")):
         where, scripts = console_scripts_of(tree, folder)
@@ -31,6 +39,8 @@ def recognise_console_scripts(tree: Tree) -> Iterator[Finding]:
     for path in sorted(packages, key=lambda path: is_aside(path.as_posix())):
         if programs := npm_programs_of(tree, path):
             yield _finding(path, "nodejs", programs)
+    if not any(tree.has(name) for name in (PYPROJECT, *_SETUP, "package.json")):
+        yield from _loose(tree)
 
 
 def console_scripts_of(tree: Tree, folder: PurePosixPath) -> tuple[PurePosixPath, Mapping[str, str]]:
@@ -48,8 +58,24 @@ def console_scripts_of(tree: Tree, folder: PurePosixPath) -> tuple[PurePosixPath
     configured = _of_setup_cfg(tree.text(folder / "setup.cfg") or "")
     if configured:
         return folder / "setup.cfg", configured
-    group = _GROUP.search(tree.text(folder / "setup.py") or "")
-    return folder / "setup.py", dict(_SAYS.findall(group[0])[:_MOST_NAMED]) if group else {}
+    setup = tree.text(folder / "setup.py") or ""
+    files = {name: file for found in _FILES.findall(setup) for file, name in _FILE.findall(found)}
+    group = _GROUP.search(setup)
+    pairs = [*files.items(), *(_SAYS.findall(group[0]) if group else ())]
+    return folder / "setup.py", dict(pairs[:_MOST_NAMED])
+
+
+def _loose(tree: Tree) -> Iterator[Finding]:
+    """Scripts with a parser, of a repository that is no package: by their folders, the one with the most first."""
+    by_folder: dict[PurePosixPath, list[str]] = {}
+    scripts = (path for path in tree.files if path.suffix == ".py" and not is_example(path.as_posix()))
+    for path in [path for path in scripts if not path.name.startswith("test_")][:_MOST_READ]:
+        text = tree.text(path) or ""
+        if _PARSES.search(text) and _RUNS.search(text):
+            by_folder.setdefault(path.parent, []).append(path.stem)
+    for folder, names in sorted(by_folder.items(), key=lambda one: -len(one[1]))[:_MOST]:
+        found = _finding(folder / f"{names[0]}.py", "python", {name: f"{name}.py" for name in names[:_MOST_NAMED]})
+        yield found.model_copy(update={"details": {**found.details, "are_files": True}})
 
 
 def npm_programs_of(tree: Tree, path: PurePosixPath) -> Mapping[str, str]:

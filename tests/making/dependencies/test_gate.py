@@ -210,3 +210,9 @@ async def test_what_was_asked_is_known_for_a_while(gate: Gate, index: Index) -> 
     index.packages = {"honest-package": (Upload("1.0"),)}
     now[0] = 601
     assert refused(await judge(["honest-package"])) == [None]
+
+
+async def test_what_is_imported_is_a_well_known_package_or_not_certain(gate: Gate) -> None:
+    packages, unknown = gate().packages_of_imports(["yaml", "requests", "PIL", "reqeusts", "my_own"])
+    assert packages == ("pillow", "requests", "pyyaml")
+    assert unknown == ("my_own", "reqeusts")

@@ -7,6 +7,11 @@ import pytest
 import pytest_asyncio
 
 from engine.making.building.builds import Place
+from engine.making.building.imported_packages import ImportedPackages
+from engine.making.dependencies.gate import DependencyGate
+from engine.making.dependencies.index_addresses import addresses_from
+from engine.making.dependencies.popular import PopularPackages
+from engine.making.dependencies.simple_index import SimpleIndex
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.python_projects.preparing import PythonProjects
@@ -19,6 +24,7 @@ from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.process.processes import Launcher
 from tests.parts import installer_of, launching, machine_indexes, sandboxing
+from toolagent_service.contracts.dependency_policy import DependencyPolicy
 
 
 @pytest.fixture
@@ -49,6 +55,20 @@ def projects(launcher: Launcher, sandbox: Sandboxing) -> PythonProjects:
     installer = installer_of(machine_indexes(programs), sandbox.egress)
     runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, installer)
     return PythonProjects(runs, ProjectLocks(runs), sandbox.environments)
+
+
+@pytest_asyncio.fixture
+async def gate(sandbox: Sandboxing) -> AsyncGenerator[DependencyGate]:
+    index = SimpleIndex(addresses_from(machine_indexes(sandbox.environments.programs)))
+    yield DependencyGate(DependencyPolicy(), index, PopularPackages.of(("colorama", "pyyaml yaml")))
+    await index.aclose()
+
+
+@pytest.fixture
+def imported(launcher: Launcher, sandbox: Sandboxing, state: Path, gate: DependencyGate) -> ImportedPackages:
+    programs = sandbox.environments.programs
+    runs = UvRuns(Executor(launcher, sandbox.sandbox), programs, installer_of(machine_indexes(programs), sandbox.egress))
+    return ImportedPackages(gate, ProjectLocks(runs), state / "imported")
 
 
 @pytest.fixture

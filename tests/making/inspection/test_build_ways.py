@@ -1,14 +1,16 @@
 """What no retry mends is told as the reason why nothing was built."""
 
+import json
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from engine.making.build_ways import WayBuilder, WaysParts
 from engine.making.building.builds import Built
+from engine.making.dependencies.gate import DependencyGate
 from engine.making.failures import BuildFailed
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.python_sources.variables import Variables
@@ -22,12 +24,13 @@ from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.runtime import Progress
+from tests.making.inspection.conftest import written
 from tests.parts import installer_of, machine_indexes
 from tests.runtimes.conftest import silent
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import GithubDeploy
 from toolagent_service.contracts.making_steps import BuildStep
-from toolagent_service.contracts.plans import McpBuild, ProgramBuild
+from toolagent_service.contracts.plans import McpBuild, ProgramBuild, ToolFileBuild
 
 STEP = BuildStep(
     task_id="create_12345678", spec=GithubDeploy(repo_url="https://example.com/a/b", tool_name="notes"), plan=ProgramBuild(project="")
@@ -65,13 +68,15 @@ def refusal() -> ValidationError:
 
 
 @pytest.fixture
-async def ways(launcher: Launcher, sandbox: Sandboxing, state: Path) -> AsyncGenerator[tuple[WaysParts, RuntimeParts]]:
+async def ways(
+    launcher: Launcher, sandbox: Sandboxing, state: Path, gate: DependencyGate
+) -> AsyncGenerator[tuple[WaysParts, RuntimeParts]]:
     programs, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
     installer = installer_of(machine_indexes(programs), sandbox.egress)
     runs, local = UvRuns(executor, programs, installer), LocalSettings(state, state, state, start_timeout_s=1.0, stop_grace_s=1.0)
     http = HttpExchange()
     parts = RuntimeParts(local, launcher, sandbox, http, dict[str, str]().get, {})
-    yield WaysParts(executor, runs, ProjectLocks(runs), NpmRuns(executor, programs, installer)), parts
+    yield WaysParts(executor, runs, ProjectLocks(runs), NpmRuns(executor, programs, installer), gate), parts
     await http.aclose()
 
 
@@ -164,3 +169,31 @@ async def test_the_first_failure_is_told_also_where_what_is_older_cannot_be_inst
     (tmp_path / "repository").mkdir()
     with pytest.raises(BuildFailed, match="the first failure"):
         await SecondTimeUnavailable(*ways, state / "create_12345678", tmp_path / "repository").build(STEP, silent)
+
+
+HANDLER: JsonValue = {"type": "external-script", "scriptPath": "x.py", "language": "python"}
+TOOL_FILE: dict[str, JsonValue] = {"toolId": "x", "displayName": "X", "description": "x", "version": "1.0.0", "handler": HANDLER}
+
+
+async def test_a_script_that_says_nothing_has_what_it_imports_locked_beside_it(
+    tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
+) -> None:
+    origin = written(tmp_path / "origin", {"x.tool.json": json.dumps(TOOL_FILE), "x.py": "import colorama\nimport my_own\n"})
+    step = STEP.model_copy(update={"plan": ToolFileBuild(paths=("x.tool.json",))})
+    built = await WayBuilder(*ways, state / "create_12345678", origin).build(step, silent)
+    assert (built.folders["notes"] / "requirements.lock").read_text().startswith("colorama==")
+    assert not (origin / "requirements.lock").exists()
+    assert "so what it imports was installed: colorama." in built.notes[0]
+    assert "It imports my_own, and of which package is not certain." in built.notes[1]
+
+
+async def test_scripts_of_a_folder_become_tools_with_what_they_import(
+    tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
+) -> None:
+    text = "import argparse\nimport colorama\nasked = argparse.ArgumentParser(description='Greets.').parse_args()\n"
+    origin = written(tmp_path / "origin", {"here/greet.py": text, "here/count.py": text})
+    plan = ProgramBuild(project="here", programs=("count", "greet"), are_files=True)
+    built = await WayBuilder(*ways, state / "create_12345678", origin).build(STEP.model_copy(update={"plan": plan}), silent)
+    assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes_count", "notes_greet"]
+    assert not built.left_out
+    assert "what it imports was installed: colorama." in built.notes[0]

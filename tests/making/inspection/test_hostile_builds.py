@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from engine.making.building.builds import Job, Place
+from engine.making.building.imported_packages import ImportedPackages
 from engine.making.failures import LockFailed
 from engine.making.openapi.tools import Described
 from engine.making.programs.building import ProgramBuilder
@@ -212,12 +213,19 @@ files["notes-1.0.dist-info/entry_points.txt"] = "[console_scripts]\\n" + "\\n".j
 
 
 async def test_programs_whose_names_are_none_are_left_out_with_their_reason(
-    tmp_path: Path, elsewhere: Path, runs: UvRuns, sandbox: Sandboxing, launcher: Launcher, place: Place, state: Path
+    tmp_path: Path,
+    elsewhere: Path,
+    runs: UvRuns,
+    sandbox: Sandboxing,
+    launcher: Launcher,
+    place: Place,
+    state: Path,
+    imported: ImportedPackages,
 ) -> None:
     origin = repository(tmp_path / "origin", elsewhere, NAMES)
     projects = PythonProjects(runs, ProjectLocks(runs), sandbox.environments)
     executor = Executor(launcher, sandbox.sandbox)
-    built = await ProgramBuilder(projects, executor).build(ProgramBuild(), Job(origin, Described("notes"), place, silent))
+    built = await ProgramBuilder(projects, executor, imported).build(ProgramBuild(), Job(origin, Described("notes"), place, silent))
     assert [entry.manifest.name for entry in built.candidate.entries] == ["extras", "good"]
     assert {one.operation[:8] for one in built.left_out} == {"sp ace", 'quo"te', "-dash", "new\x0bline", "x" * 8}
     assert all("is named with letters" in one.reason for one in built.left_out)

@@ -9,6 +9,7 @@ import pytest
 from pydantic import JsonValue
 
 from engine.making.building.builds import Job, Place
+from engine.making.building.imported_packages import ImportedPackages
 from engine.making.failures import BuildFailed
 from engine.making.mcp_servers.building import McpBuilder
 from engine.making.node_projects.building import NodeProgramBuilder
@@ -52,9 +53,11 @@ def main():
 """
 
 
-async def test_each_command_of_a_program_becomes_a_tool(tmp_path: Path, projects: PythonProjects, executor: Executor, place: Place) -> None:
+async def test_each_command_of_a_program_becomes_a_tool(
+    tmp_path: Path, projects: PythonProjects, executor: Executor, imported: ImportedPackages, place: Place
+) -> None:
     repository = written(tmp_path / "origin", {"pyproject.toml": PYPROJECT, "notes/__init__.py": "", "notes/cli.py": CLI})
-    built = await ProgramBuilder(projects, executor).build(ProgramBuild(), Job(repository, ABOUT, place, silent))
+    built = await ProgramBuilder(projects, executor, imported).build(ProgramBuild(), Job(repository, ABOUT, place, silent))
     assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes_version", "notes_count"]
     assert [one.operation for one in built.left_out] == ["broken"]
     source = built.candidate.entries[1].sources[0]
@@ -63,6 +66,31 @@ async def test_each_command_of_a_program_becomes_a_tool(tmp_path: Path, projects
     assert "colorama==0.4.6" in (place.folder / "requirements.lock").read_text()
     assert (place.folder / "site/notes/cli.py").is_file()
     assert built.notes == ()
+
+
+SETUP = """
+from setuptools import setup
+setup(name="notes", version="1.0", packages=["notes"], scripts=["bin/count-words"])
+"""
+FILE = """#!/usr/bin/env python
+import argparse
+from notes.words import cut
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Counts.")
+    parser.add_argument("text")
+    print(len(cut(parser.parse_args().text)))
+"""
+
+
+async def test_a_program_that_a_package_installs_as_a_file_becomes_a_tool(
+    tmp_path: Path, projects: PythonProjects, executor: Executor, imported: ImportedPackages, place: Place
+) -> None:
+    files = {"setup.py": SETUP, "bin/count-words": FILE, "notes/__init__.py": "", "notes/words.py": "cut = str.split\n"}
+    repository = written(tmp_path / "origin", files)
+    built = await ProgramBuilder(projects, executor, imported).build(ProgramBuild(), Job(repository, ABOUT, place, silent))
+    assert [entry.manifest.description for entry in built.candidate.entries] == ["Notes.\n\nCounts."]
+    assert '"bin/count-words"' in (place.folder / "commands.json").read_text()
 
 
 HOSTILE = """
@@ -84,12 +112,14 @@ def lies():
 """
 
 
-async def test_parsers_that_attack_become_no_tools(tmp_path: Path, projects: PythonProjects, executor: Executor, place: Place) -> None:
+async def test_parsers_that_attack_become_no_tools(
+    tmp_path: Path, projects: PythonProjects, executor: Executor, imported: ImportedPackages, place: Place
+) -> None:
     scripts = ", ".join(f'{name} = "notes.cli:{name}"' for name in ("loud", "reads", "leaves", "lies"))
     project = PYPROJECT.replace('notes = "notes.cli:main", broken = "notes.cli:missing"', scripts)
     repository = written(tmp_path / "origin", {"pyproject.toml": project, "notes/__init__.py": "", "notes/cli.py": HOSTILE})
     with pytest.raises(BuildFailed) as failed:
-        await ProgramBuilder(projects, executor).build(ProgramBuild(), Job(repository, ABOUT, place, silent))
+        await ProgramBuilder(projects, executor, imported).build(ProgramBuild(), Job(repository, ABOUT, place, silent))
     for told in (
         "loud: Asked for its help, it did not end, or said too much",
         "reads: ",
@@ -101,12 +131,12 @@ async def test_parsers_that_attack_become_no_tools(tmp_path: Path, projects: Pyt
 
 
 async def test_operations_that_name_nothing_are_told_what_there_is(
-    tmp_path: Path, projects: PythonProjects, executor: Executor, place: Place
+    tmp_path: Path, projects: PythonProjects, executor: Executor, imported: ImportedPackages, place: Place
 ) -> None:
     repository = written(tmp_path / "origin", {"pyproject.toml": PYPROJECT, "notes/__init__.py": "", "notes/cli.py": CLI})
     about = replace(ABOUT, operations=("coutn",))
     with pytest.raises(BuildFailed, match=r"'coutn', which .operations. names, is none of them\. The nearest are: count"):
-        await ProgramBuilder(projects, executor).build(ProgramBuild(), Job(repository, about, place, silent))
+        await ProgramBuilder(projects, executor, imported).build(ProgramBuild(), Job(repository, about, place, silent))
 
 
 SERVER = """

@@ -132,6 +132,29 @@ async def test_a_project_that_is_built_by_bun_is_given_it(
     assert helps(built)[0].endswith("shout 1s")
 
 
+async def test_why_a_build_fails_is_told_also_where_it_is_on_the_next_line(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place
+) -> None:
+    said = "printf '\\033[31merror during build:\\033[0m\\nThere is no x.\\n' >&2; exit 1"
+    package: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": {"build": said}}
+    with pytest.raises(BuildFailed, match=r"shout cannot be built: error during build: There is no x\."):
+        await built_of(programs, written(tmp_path / "origin", {"package.json": package}), place)
+
+
+async def test_typescript_that_no_script_builds_is_bundled_by_bun(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place, sandbox: Sandboxing
+) -> None:
+    """By one that stands for it, and copies."""
+    bun = tmp_path / "any.exe"
+    bun.write_text('#!/bin/sh\nmkdir -p dist && cp "$2" "${5#--outfile=}"\n')
+    bun.chmod(0o755)
+    sandbox.environments.programs = replace(sandbox.environments.programs, bun=Program(bun))
+    text = 'import ms from "ms";\nif (process.argv.includes("--help")) console.log(`shout ${ms(1000)}`);'
+    package: dict[str, JsonValue] = {**PACKAGE, "bin": "cli.ts"}
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.ts": text}), place)
+    assert helps(built)[0].endswith("shout 1s")
+
+
 ATTACKS = {
     "its folder is a link": "cd / && mv {work}/source {work}/moved && ln -s /etc {work}/source",
     "the place of the lock is a link": "ln -s /etc {work}/locking",

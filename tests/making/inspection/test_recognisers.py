@@ -144,6 +144,21 @@ def test_programs_are_found_where_older_projects_and_npm_name_them(tmp_path: Pat
     package = json.dumps({"name": "@scope/c", "bin": "./cli.js"})
     npm = only(found(tmp_path / "npm", {"package.json": package}), FindingKind.CONSOLE_SCRIPT).details
     assert npm == {"scripts": {"c": "./cli.js"}, "language": "nodejs"}
+    files = "setup(scripts=['bin/c'], entry_points={'console_scripts': ['b = b.cli:main']})\n"
+    told = only(found(tmp_path / "files", {"setup.py": files}), FindingKind.CONSOLE_SCRIPT).details["scripts"]
+    assert told == {"c": "bin/c", "b": "b.cli:main"}
+
+
+SCRIPT = "import argparse\nparser = argparse.ArgumentParser()\nasked = parser.parse_args()\n"
+
+
+def test_scripts_with_a_parser_are_programs_where_nothing_installs_any(tmp_path: Path) -> None:
+    files = {"one/a.py": SCRIPT, "two/b.py": SCRIPT, "two/c.py": SCRIPT, "two/d.py": "import argparse\n", "tests/e.py": SCRIPT}
+    scripts = [one for one in found(tmp_path / "loose", files) if one.kind is FindingKind.CONSOLE_SCRIPT]
+    assert [one.details["scripts"] for one in scripts] == [{"b": "b.py", "c": "c.py"}, {"a": "a.py"}]
+    assert all(one.details["are_files"] is True for one in scripts)
+    package = found(tmp_path / "package", {**files, "pyproject.toml": "[project]\nname = 'x'\n"})
+    assert not [one for one in package if one.kind is FindingKind.CONSOLE_SCRIPT]
 
 
 @pytest.mark.parametrize("name", ["openapi.json", "docs/api.yaml"])

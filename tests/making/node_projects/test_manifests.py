@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from engine.making.failures import LockFailed, NotWanted
 from engine.making.node_projects.engines import engines_note
-from engine.making.node_projects.manifests import build_script, named, programs_of, started_of
+from engine.making.node_projects.manifests import build_script, bundled, named, programs_of, started_of
 from engine.making.node_projects.plain_files import new_folder, require_plain, text_of
 from engine.making.node_projects.preparing import require_own_archives
 from engine.making.node_projects.workspaces import Package, laid_out
@@ -61,6 +61,16 @@ def test_what_is_there_is_not_built_and_what_is_made_is(tmp_path: Path) -> None:
     assert build_script(Table({"bin": {"a": "cli.js"}, "scripts": scripts}), tmp_path) == ""
     assert build_script(Table({"bin": {"a": "dist/cli.js"}, "scripts": scripts}), tmp_path) == "build"
     assert build_script(Table({"bin": {"a": "bundle.js"}, "scripts": {"prepare": "tsc"}}), tmp_path) == "prepare"
+
+
+@pytest.mark.parametrize("start", ["bun ./src/index.ts", "npx tsx watch src/index.ts", "node --import tsx src/index.ts"])
+def test_typescript_that_is_run_as_it_is_is_bundled_for_node(start: str) -> None:
+    found = bundled(Table({"scripts": {"start": start}, "bin": {"a": "cli.ts", "b": "b.js"}}))
+    assert started_of(found)[-1] == "dist/src/index.mjs"
+    assert programs_of(found).files == {"a": "dist/cli.mjs", "b": "b.js"}
+    assert "--packages=external --outfile=dist/src/index.mjs" in found.table("scripts").text("build")
+    built = Table({"scripts": {"start": start, "build": "tsc"}})
+    assert bundled(built) is built
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,10 @@ def folder(tmp_path: Path) -> Path:
     commands = {"x": {"program": "prog", "target": "prog:main", "levels": levels}}
     for word in ("die", "break"):
         commands[word] = {"program": "prog", "target": "prog:main", "levels": [{"words": [word], "parameters": []}]}
+    commands["file"] = {"program": "prog", "target": "bin/prog", "levels": [{"words": ["a"], "parameters": []}]}
+    (tmp_path / "site/bin").mkdir()
+    (tmp_path / "site/bin/prog").write_text("import beside\nif __name__ == '__main__':\n    beside.main()\n")
+    (tmp_path / "site/bin/beside.py").write_text("from prog import main\n")
     (tmp_path / "commands.json").write_text(json.dumps(commands))
     return tmp_path
 
@@ -53,6 +57,12 @@ def called(folder: Path, name: str = "x", **params: JsonValue) -> dict[str, Json
         [sys.executable, str(script)], input=json.dumps(params).encode(), env=environment, capture_output=True, check=True, timeout=60
     )
     return cast("dict[str, JsonValue]", json.loads(done.stdout))
+
+
+def test_a_program_may_be_a_file_that_imports_what_lies_beside_it(folder: Path) -> None:
+    found = called(folder, "file", stdin="in")
+    assert found["exit_code"] == 0
+    assert '"stdin": "in"' in str(found["stdout"])
 
 
 def test_what_a_call_says_becomes_an_argument_list(folder: Path) -> None:

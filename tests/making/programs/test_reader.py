@@ -24,10 +24,10 @@ READER = Path(__file__).parents[3] / "engine/making/programs/inside/reader.py"
 ACTED = "acted"
 
 
-def read(folder: Path, text: str) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
+def read(folder: Path, text: str, target: str = "prog:main") -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
     (folder / "prog.py").write_text(textwrap.dedent(text))
     out = folder / "out.json"
-    command = [sys.executable, str(READER), "prog", "prog:main", str(out)]
+    command = [sys.executable, str(READER), "prog", target, str(out)]
     done = subprocess.run(command, cwd=folder, env={"PYTHONPATH": str(folder)}, capture_output=True, check=True, timeout=60)
     assert ACTED.encode() not in done.stdout
     told = cast("dict[str, JsonValue]", json.loads(out.read_text()))
@@ -73,6 +73,19 @@ def test_a_parser_of_argparse_becomes_typed_parameters(tmp_path: Path) -> None:
         "tag": {"type": "array", "items": {"type": "string"}},
         "config": {"type": "string", "format": "file-path"},
     }
+
+
+def test_the_parser_of_a_file_is_read_too(tmp_path: Path) -> None:
+    text = f"""
+        import argparse
+        parser = argparse.ArgumentParser(description="Greets.")
+        parser.add_argument("name")
+        if __name__ == "__main__":
+            parser.parse_args()
+            print("{ACTED}")
+    """
+    commands, left = read(tmp_path, text, str(tmp_path / "prog.py"))
+    assert (commands[0].help, left) == ("Greets.", ())
 
 
 SUBCOMMANDS = f"""

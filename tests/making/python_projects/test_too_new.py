@@ -78,7 +78,13 @@ LOCK = "flask==3.0.0 \\\n    --hash=sha256:0\nmcp[cli]==2.3.0\nyoung==0.9.1\nmar
         ("ModuleNotFoundError: No module named 'mcp'", ""),
         ("ImportError: cannot import name 'Mapping' from 'collections'", ""),
         ("ModuleNotFoundError: No module named 'pkg_resources'", "setuptools<81"),
+        ("ModuleNotFoundError: No module named 'psycopg'", ""),
     ],
 )
 def test_a_package_that_lacks_what_was_asked_of_it_is_held_below_its_major_version(told: str, line: str) -> None:
     assert older_package(told, LOCK) == line
+
+
+def test_a_project_with_psycopg2_gets_the_sqlalchemy_that_takes_it_for_postgresql() -> None:
+    lock = "psycopg2-binary==2.9.10\nsqlalchemy==2.1.9\n"
+    assert older_package("ModuleNotFoundError: No module named 'psycopg'", lock) == "sqlalchemy<2.1"

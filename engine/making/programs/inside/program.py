@@ -6,6 +6,7 @@ in the folder that the files of the call are kept of.
 
 import json
 import os
+import runpy
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -125,9 +126,15 @@ def _become(target, argv, folder, streams):
     sys.argv = argv
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
     # Instead of the folder of this file, none of whose modules are the program's.
-    sys.path[0] = os.path.join(_HERE, "site")
+    site = os.path.join(_HERE, "site")
+    sys.path[0] = site
     # This file, by whose name the program may have a module too.
     sys.modules.pop("program", None)
+    if ":" not in target:
+        path = os.path.join(site, target)
+        sys.path.insert(0, os.path.dirname(path))
+        runpy.run_path(path, run_name="__main__")
+        sys.exit()
     module, _, attribute = target.partition(":")
     __import__(module)
     found = sys.modules[module]

@@ -1,4 +1,4 @@
-"""Reads the parser of a program without letting it do anything: `python reader_child.py NAME MODULE:FUNCTION OUT`, JSON into the file OUT.
+"""Reads the parser of a program without letting it do anything: `python reader_child.py NAME TARGET OUT`, JSON into the file OUT.
 
 Runs in the sandbox, on the project's own Python (3.8 or newer) and the standard library. The program is started with `--help`; the
 moment its parser is asked to parse, that is described instead. What it prints is its help, for programs whose parser is none we know.
@@ -14,6 +14,7 @@ import json
 import math
 import optparse
 import os
+import runpy
 import sys
 import traceback
 from typing import Any, Callable, Iterator, NoReturn
@@ -332,6 +333,10 @@ def main() -> None:
     fault = ""
     code: Any = 0
     try:
+        if os.sep in target:
+            sys.path.insert(0, os.path.dirname(target))
+            runpy.run_path(target, run_name="__main__")
+            sys.exit()
         module, _, attribute = target.partition(":")
         found: Any = importlib.import_module(module)
         for part in attribute.split(".") if attribute else ():

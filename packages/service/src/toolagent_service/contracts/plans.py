@@ -70,6 +70,8 @@ class ProgramBuild(_Plan):
     language: Literal["python", "nodejs"] = "python"
     programs: tuple[str, ...] = ()
     """Their names, as far as they are known before it is built."""
+    are_files: bool = False
+    """They are files of the folder, and nothing installs them."""
 
 
 class McpBuild(_Plan):

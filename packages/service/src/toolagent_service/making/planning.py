@@ -198,7 +198,9 @@ def _programs(inspection: Inspection) -> Iterator[BuildPlan | Tried]:
         if programs and starting >= set(programs):
             yield Tried(way="program", found=one.path, outcome="not_possible", reason="Its programs start the MCP server.")
             continue
-        yield ProgramBuild(project=folder, language=language, programs=programs, found=_found("console scripts", one, programs))
+        are_files = one.details.get("are_files") is True
+        found = _found("scripts" if are_files else "console scripts", one, programs)
+        yield ProgramBuild(project=folder, language=language, programs=programs, are_files=are_files, found=found)
 
 
 def _starting_servers(inspection: Inspection, folder: str) -> set[str]:

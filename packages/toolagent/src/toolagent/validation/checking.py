@@ -1,7 +1,7 @@
 """Checks a value against a schema with the library, and words its errors. Imports little: a program starts with it."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -18,11 +18,22 @@ METASCHEMA = json.dumps({"$ref": "https://json-schema.org/draft/2020-12/schema"}
 """The schema of schemas, as text."""
 
 
+def _with_or_without_offset(name: str) -> Callable[[str], bool]:
+    strict = jsonschema_rs.Draft202012Validator({"format": name}, validate_formats=True)
+    return lambda value: strict.is_valid(value) or strict.is_valid(f"{value}Z")
+
+
+_FORMATS = {name: _with_or_without_offset(name) for name in ("date-time", "time")}
+"""The common frameworks write local times under these, as pydantic does for a `datetime` without a time zone."""
+
+
 @lru_cache(maxsize=2048)
 def validator(schema: str) -> jsonschema_rs.Draft202012Validator:
     """`schema` is its text. Raises ValueError for an invalid one."""
     formats = schema != METASCHEMA  # of regular expressions the library tells more when it takes the schema
-    return jsonschema_rs.Draft202012Validator(json.loads(schema), retriever=_refuse, validate_formats=formats, ignore_unknown_formats=True)
+    return jsonschema_rs.Draft202012Validator(
+        json.loads(schema), retriever=_refuse, validate_formats=formats, ignore_unknown_formats=True, formats=_FORMATS
+    )
 
 
 def explained(errors: Iterable[jsonschema_rs.ValidationError], most: int) -> tuple[Found, ...]:

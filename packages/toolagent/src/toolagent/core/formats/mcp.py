@@ -4,7 +4,7 @@ from pydantic import JsonValue
 
 from toolagent.contracts.manifest import TaskSupport, ToolManifest
 from toolagent.core.formats.annotations import hints_of
-from toolagent.core.formats.schemas import is_object_schema, object_schema
+from toolagent.core.formats.schemas import is_object_schema, object_schema, without_formats
 
 __all__ = ["TOOL_ID_KEY", "as_mcp"]
 
@@ -15,7 +15,8 @@ TOOL_ID_KEY = "toolagent/tool_id"
 def as_mcp(manifest: ToolManifest, name: str) -> dict[str, JsonValue]:
     """A `Tool` of revision 2025-11-25; later ones ignore `execution`. Raises UnsuitableTool for a tool without an object of parameters."""
     hints = hints_of(manifest)
-    output: dict[str, JsonValue] = {"outputSchema": manifest.output_schema} if is_object_schema(manifest.output_schema) else {}
+    schema = manifest.output_schema
+    output: dict[str, JsonValue] = {"outputSchema": without_formats(schema)} if is_object_schema(schema) else {}
     return {
         "name": name,
         "title": manifest.name,

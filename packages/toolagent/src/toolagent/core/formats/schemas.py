@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from pydantic import JsonValue
 
 from toolagent.contracts.contract import JsonSchema
+from toolagent.core.schemas import FOLLOWED
 
-__all__ = ["UnsuitableTool", "is_object_schema", "object_schema", "plain_object_schema"]
+__all__ = ["UnsuitableTool", "is_object_schema", "object_schema", "plain_object_schema", "without_formats"]
 
 _CHOICES = ("anyOf", "oneOf", "allOf", "not", "enum", "if", "then", "else")
 """Keywords that OpenAI or Anthropic refuse at the top of a schema of parameters, or that mean nothing without such a one."""
 
+_DEFINITIONS = ("$defs", "definitions")
 _STEPS = 16
 
 
@@ -22,6 +24,21 @@ class UnsuitableTool(ValueError):
 def is_object_schema(schema: JsonSchema) -> bool:
     """Whether all that fits it is an object."""
     return schema.get("type") == "object"
+
+
+def without_formats(schema: JsonSchema) -> JsonSchema:
+    """The same, which lets through what `format` would not: clients understand that strictly, or complain of one that they do not know."""
+    return {key: _inside(key, value) for key, value in schema.items() if key != "format"}
+
+
+def _inside(key: str, value: JsonValue) -> JsonValue:
+    if isinstance(value, list) and key in FOLLOWED:
+        return [without_formats(one) if isinstance(one, dict) else one for one in value]
+    if not isinstance(value, dict) or (key not in FOLLOWED and key not in _DEFINITIONS):
+        return value
+    if FOLLOWED.get(key, "named") == "named":
+        return {name: without_formats(one) if isinstance(one, dict) else one for name, one in value.items()}
+    return without_formats(value)
 
 
 def object_schema(schema: JsonSchema) -> JsonSchema:

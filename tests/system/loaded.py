@@ -9,7 +9,6 @@ import gc
 import importlib
 import json
 import os
-import pkgutil
 import runpy
 import select
 import signal
@@ -17,7 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -43,9 +42,6 @@ _LOADED = (
     "engine.registry.matching.vectors",
 )
 """Not what is run: that is not to have been imported before. The last two are what a service imports when it needs them."""
-
-_BUILD_ID = "temporalio.worker._worker:load_default_build_id"
-"""What Temporal's workers read all modules for; it is remembered."""
 
 
 class Copy:
@@ -201,8 +197,6 @@ def _show(environment: Mapping[str, str]) -> None:
 def _run() -> NoReturn:
     for module in _LOADED:
         importlib.import_module(module)
-    build_id: Callable[[], str] = pkgutil.resolve_name(_BUILD_ID)
-    build_id()
     machine_tls()
     usual_tls()
     gc.collect()

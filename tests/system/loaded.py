@@ -40,8 +40,9 @@ _LOADED = (
     "anyio._backends._asyncio",
     "engine.roles.providers.anthropic_client",
     "engine.registry.matching.vectors",
+    "rjieba",
 )
-"""Not what is run: that is not to have been imported before. The last two are what a service imports when it needs them."""
+"""Not what is run: that is not to have been imported before. The last three are what a service imports when it needs them."""
 
 
 class Copy:

@@ -3,6 +3,7 @@
 import asyncio
 import multiprocessing
 import os
+import select
 import signal
 import socket
 import sys
@@ -107,6 +108,8 @@ class _House:
             self._console.print("Stopping: running calls are given a moment …")
         for door in left:
             door.process.terminate()
+            with suppress(OSError):  # it has ended just now
+                door.told.shutdown(socket.SHUT_WR)  # no signal reaches it once the process that it is a fork of was killed
         with suppress(TimeoutError):
             async with asyncio.timeout(bound_s):
                 await asyncio.gather(*(door.ended() for door in left))
@@ -172,6 +175,8 @@ def _run_door(listener: socket.socket, tell: socket.socket) -> None:
     """One front door, in a process of its own, which a Ctrl-C at the terminal does not reach: the parent says when to stop."""
     os.setsid()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKING)
+    if select.select([tell], [], [], 0)[0]:
+        return  # the parent was asked to stop while the program was loaded
     settings = Settings()
     configure_logging(settings.log.log_level, settings.log.log_format)
     try:
@@ -194,7 +199,8 @@ async def _serve(settings: Settings, listener: socket.socket, tell: socket.socke
     orphaned.add_done_callback(lambda _: asked_to_stop.set())
     async with running_api(settings, listener):
         spare_what_stays()
-        tell.sendall(b"1")
+        with suppress(BrokenPipeError):  # the parent is gone
+            tell.sendall(b"1")
         await asked_to_stop.wait()
         # Calls that are not done by then end, whatever is being checked for them.
         loop.call_later(settings.calls.shutdown_grace_s, end_checks)

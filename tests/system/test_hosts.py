@@ -20,7 +20,7 @@ from tests.system.leftovers import processes_of
 from tests.system.service_process import settings_beside
 from tests.system.waiting import wait_until
 from toolagent.contracts.calls import ErrorType, ToolResult
-from toolagent.contracts.hosts import HostDrain
+from toolagent.contracts.hosts import Host, HostDrain
 from toolagent.contracts.tasks import TaskView
 
 pytestmark = pytest.mark.timeout(400)
@@ -139,6 +139,11 @@ def _noted(cluster: Cluster, host: str) -> bool:
     return seen.draining_since is not None and seen.seen_at > seen.draining_since + _EVERYBODY_KNOWS
 
 
+def _is_known(host: Host) -> bool:
+    """Whether it is alive, and everybody else has read that it is."""
+    return host.is_alive and host.seen_at > host.started_at + _EVERYBODY_KNOWS
+
+
 def _called_until(cluster: Cluster, is_over: threading.Event, effects: Path) -> list[tuple[float, ToolResult]]:
     """Calls of each kind, one after the other: when each was asked for, and its result."""
     asked = list[tuple[float, ToolResult]]()
@@ -244,8 +249,8 @@ def test_a_host_whose_clock_is_an_hour_off_is_alive_and_runs_tools(house: House,
     member.start()
     member.wait_until_ready()
     everybody = {member.host, *house.hosts}
-    wait_until(lambda: {host.host for host in cluster.hosts().values() if host.is_alive} >= everybody, "all are alive")
-    for tool_id in house.tools:
+    wait_until(lambda: {host.host for host in cluster.hosts().values() if _is_known(host)} >= everybody, "all are alive, and known to be")
+    for tool_id in (*house.tools, "calculator"):  # which the loads of hosts count too
         assert cluster.http.post(f"/tools/{tool_id}/stop").is_success
     tasks = [cluster.ended_task(cluster.begin(tool_id, {"effects": str(effects)})) for tool_id in house.tools]
     assert [_result(task).error for task in tasks] == [None] * 3

@@ -54,5 +54,5 @@ def is_empty(word: str) -> bool:
 
 @cache
 def _jieba() -> ModuleType:
-    # Its dictionary takes a fifth of a second: starts and commands that search nothing do not wait for it.
+    # Its dictionary takes a tenth of a second or two: starts and commands that search nothing do not wait for it.
     return importlib.import_module("rjieba")

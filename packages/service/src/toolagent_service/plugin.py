@@ -16,6 +16,6 @@ def service_plugin(workflow_runner: WorkflowRunner | None = None) -> ToolAgentPl
 
 class _ServicePlugin(ToolAgentPlugin):
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
-        # Without one, Temporal makes it of the code of all modules: it reads them a second time, for a third of a second at each start.
+        # Without one, Temporal makes it of the code of all modules: it reads them a second time, for tenths of a second at each start.
         config["build_id"] = f"toolagent-service {version('toolagent-service')}"
         return super().configure_worker(config)

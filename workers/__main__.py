@@ -8,6 +8,8 @@ from functools import partial
 from typing import TypeAlias
 
 import uvloop
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
 from rich.console import Console
 
 from workers.collector import paused
@@ -78,13 +80,15 @@ def main(arguments: list[str]) -> int:
 
 def _settings(console: Console) -> Settings | None:
     """None where one cannot be used, which is told."""
-    if problems := [*unusable()]:
-        for problem in problems:
+    try:
+        settings = Settings()
+    except (SettingsError, ValidationError):
+        for problem in unusable():
             console.print(problem, style="red", markup=False)
         return None
     for warning in unread(environment()):
         console.print(warning, style="yellow", markup=False, soft_wrap=True)
-    return Settings()
+    return settings
 
 
 def command_of(arguments: list[str]) -> Command | None:

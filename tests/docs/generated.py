@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings
 
 from tests.docs.pages import DOCS, ROOT
 from tests.sandbox.held import table
+from toolagent.contracts.contract import said_below
 from workers.settings.whole import PARTS
 
 __all__ = ["GENERATED", "renewed"]
@@ -36,7 +37,8 @@ def settings() -> str:
 
 def _part(part: type[BaseSettings]) -> str:
     rows = [
-        f"| `TOOL_AGENT_{name.upper()}` | {_default(field.default)} | {field.description} |" for name, field in part.model_fields.items()
+        f"| `TOOL_AGENT_{name.upper()}` | {_default(field.default)} | {said_below(part, name)} |"
+        for name, field in part.model_fields.items()
     ]
     title = (part.__doc__ or "").rstrip(".")
     return "\n".join([f"## {title}", "", "| setting | default | what it does |", "|---|---|---|", *rows])

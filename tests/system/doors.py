@@ -27,8 +27,7 @@ class House:
     def doors(self) -> list[int]:
         """Their processes."""
         # To have psutil look through all processes of the machine again and again takes seconds of processor.
-        children = Path(f"/proc/{self.parent.pid}/task/{self.parent.pid}/children").read_text("ascii").split()
-        return sorted(pid for pid in map(int, children) if _is_door(pid))
+        return sorted(pid for child in _children(self.parent.pid) for pid in _children(child) if _lives(pid))
 
     def acting(self) -> str:
         """A tool that was not called yet."""
@@ -81,9 +80,14 @@ class House:
         return None
 
 
-def _is_door(pid: int) -> bool:
-    """Not the tracker that a parent has beside them."""
+def _children(pid: int) -> list[int]:
+    """Of each of its threads."""
+    with suppress(OSError):
+        return [int(child) for listed in Path(f"/proc/{pid}/task").glob("*/children") for child in listed.read_text("ascii").split()]
+    return []
+
+
+def _lives(pid: int) -> bool:
     with suppress(psutil.Error):
-        process = psutil.Process(pid)
-        return "spawn_main" in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     return False

@@ -9,7 +9,6 @@ import gc
 import importlib
 import json
 import os
-import pkgutil
 import runpy
 import select
 import signal
@@ -17,7 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -41,11 +40,9 @@ _LOADED = (
     "anyio._backends._asyncio",
     "engine.roles.providers.anthropic_client",
     "engine.registry.matching.vectors",
+    "rjieba",
 )
-"""Not what is run: that is not to have been imported before. The last two are what a service imports when it needs them."""
-
-_BUILD_ID = "temporalio.worker._worker:load_default_build_id"
-"""What Temporal's workers read all modules for; it is remembered."""
+"""Not what is run: that is not to have been imported before. The last three are what a service imports when it needs them."""
 
 
 class Copy:
@@ -201,8 +198,6 @@ def _show(environment: Mapping[str, str]) -> None:
 def _run() -> NoReturn:
     for module in _LOADED:
         importlib.import_module(module)
-    build_id: Callable[[], str] = pkgutil.resolve_name(_BUILD_ID)
-    build_id()
     machine_tls()
     usual_tls()
     gc.collect()

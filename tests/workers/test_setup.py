@@ -6,13 +6,17 @@ import signal
 import socket
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from temporalio.worker import UnsandboxedWorkflowRunner, WorkerConfig
 
 from engine.network.ports import free_port
 from engine.registry.secret_vault import SecretRefusedError
+from toolagent.contracts.contract import said_below
+from toolagent_service.plugin import service_plugin
 from workers.failures import CannotRun
 from workers.front.door import bound_socket
 from workers.ports import listen
@@ -76,8 +80,14 @@ def test_a_part_of_the_settings_is_told_from_a_setting_of_the_same_name(source: 
     assert [*_read(ast.parse(source))] == read
 
 
-def test_each_setting_is_described() -> None:
-    assert [name for part in PARTS for name, setting in part.model_fields.items() if not setting.description] == []
+def test_each_setting_is_described_where_only_the_docs_read_it() -> None:
+    assert [name for part in PARTS for name in part.model_fields if not said_below(part, name)] == []
+    assert [name for part in PARTS for name, setting in part.model_fields.items() if setting.description] == []
+
+
+def test_workers_name_their_version_so_that_no_start_reads_all_modules_to_make_a_name() -> None:
+    config = service_plugin(UnsandboxedWorkflowRunner()).configure_worker(WorkerConfig(task_queue="any"))
+    assert config.get("build_id") == f"toolagent-service {version('toolagent-service')}"
 
 
 def test_a_variable_that_looks_like_a_setting_and_is_none_is_named_with_the_nearest() -> None:

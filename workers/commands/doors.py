@@ -3,12 +3,14 @@
 import asyncio
 import multiprocessing
 import os
+import select
 import signal
 import socket
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.context import SpawnProcess
+from multiprocessing import resource_tracker
+from multiprocessing.context import ForkServerProcess
 
 import structlog
 import uvloop
@@ -29,6 +31,10 @@ _LAST_S = 20.0
 
 _LONGEST_PAUSE_S = 30.0
 _CANNOT_RUN = 1
+_ASKING = (signal.SIGINT, signal.SIGTERM)
+
+_FORKS = multiprocessing.get_context("forkserver")
+"""One process loads the program, and each door is a fork of it: loading takes seconds of processor."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -43,6 +49,7 @@ async def doors(settings: Settings, processes: int) -> int:
         )
     asked_to_stop = asyncio.Event()
     stop_on_signals(asked_to_stop)
+    _FORKS.set_forkserver_preload([__name__])
     with bound_socket(settings.front) as listener:
         house = _House(listener, processes, asked_to_stop)
         try:
@@ -54,18 +61,21 @@ async def doors(settings: Settings, processes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Door:
-    """A process, and where it says that it answers requests."""
+    """A process, and where it says that it answers requests. This is closed when either end has ended: so each sees that of the other."""
 
-    process: SpawnProcess
+    process: ForkServerProcess
     told: socket.socket
+
+    @property
+    def is_left(self) -> bool:
+        return self.told.fileno() >= 0
 
     async def answers(self) -> bool:
         """Wait until it does; False when it has ended before."""
-        with self.told:
-            return bool(await asyncio.get_running_loop().sock_recv(self.told, 1))
+        return bool(await asyncio.get_running_loop().sock_recv(self.told, 1))
 
     async def ended(self) -> None:
-        await _readable(self.process.sentinel)
+        await _readable(self.told.fileno())
 
 
 class _House:
@@ -93,11 +103,13 @@ class _House:
 
     async def stop(self, bound_s: float) -> None:
         """In order, as far as that goes within the bound."""
-        left = [door for door in self._doors if door is not None and door.process.is_alive()]
+        left = [door for door in self._doors if door is not None and door.is_left]
         if left and not self.has_failed:
             self._console.print("Stopping: running calls are given a moment …")
         for door in left:
             door.process.terminate()
+            with suppress(OSError):  # it has ended just now
+                door.told.shutdown(socket.SHUT_WR)  # no signal reaches it once the process that it is a fork of was killed
         with suppress(TimeoutError):
             async with asyncio.timeout(bound_s):
                 await asyncio.gather(*(door.ended() for door in left))
@@ -112,11 +124,12 @@ class _House:
             await self._is_begun.wait()
         pause_s = 0.0
         while True:
-            door = self._doors[place] = self._started()
+            door = self._doors[place] = await self._started()
             has_answered = await door.answers()
             if has_answered:
                 self._say_ready(place)
             await door.ended()
+            door.told.close()
             door.process.join()
             if not self._answering:
                 self.has_failed = True
@@ -126,13 +139,16 @@ class _House:
             _log.error("door_ended", code=door.process.exitcode, then=f"another is started in {pause_s:g} s")
             await asyncio.sleep(pause_s)
 
-    def _started(self) -> _Door:
+    async def _started(self) -> _Door:
         told, tell = socket.socketpair()
         told.setblocking(False)
-        process = multiprocessing.get_context("spawn").Process(target=_run_door, args=(self._listener, tell), name="door")
-        process.start()
-        tell.close()
-        return _Door(process, told)
+        door = _Door(_FORKS.Process(target=_run_door, args=(self._listener, tell), name="door"), told)
+        try:
+            await asyncio.to_thread(_start, door.process, tell)
+        except asyncio.CancelledError:
+            told.close()  # it ends as soon as it has begun
+            raise
+        return door
 
     def _say_ready(self, place: int) -> None:
         is_news = len(self._answering) < len(self._doors)
@@ -143,9 +159,24 @@ class _House:
             self._console.print(f"API   {url}\ndocs  {url}/docs\n[green]ready[/green] (Ctrl-C stops it)")
 
 
+def _start(process: ForkServerProcess, tell: socket.socket) -> None:
+    """Blocks, the first time until the program is loaded."""
+    resource_tracker.ensure_running()  # it lifts the blockade
+    # What is sent to all of us at once ends the doors in order, and not the process that they are forks of.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ASKING)
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKING)
+        tell.close()
+
+
 def _run_door(listener: socket.socket, tell: socket.socket) -> None:
     """One front door, in a process of its own, which a Ctrl-C at the terminal does not reach: the parent says when to stop."""
     os.setsid()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKING)
+    if select.select([tell], [], [], 0)[0]:
+        return  # the parent was asked to stop while the program was loaded
     settings = Settings()
     configure_logging(settings.log.log_level, settings.log.log_format)
     try:
@@ -164,12 +195,12 @@ async def _serve(settings: Settings, listener: socket.socket, tell: socket.socke
     asked_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, asked_to_stop.set)
-    parent = multiprocessing.parent_process()
-    orphaned = asyncio.create_task(_readable(parent.sentinel if parent else -1), name="parent")
+    orphaned = asyncio.create_task(_readable(tell.fileno()), name="parent")
     orphaned.add_done_callback(lambda _: asked_to_stop.set())
     async with running_api(settings, listener):
         spare_what_stays()
-        tell.sendall(b"1")
+        with suppress(BrokenPipeError):  # the parent is gone
+            tell.sendall(b"1")
         await asked_to_stop.wait()
         # Calls that are not done by then end, whatever is being checked for them.
         loop.call_later(settings.calls.shutdown_grace_s, end_checks)

@@ -1,9 +1,10 @@
 """The words of a text, Chinese and English, as the index and its queries have them."""
 
+import importlib
 import re
 from collections.abc import Iterable
-
-import rjieba
+from functools import cache
+from types import ModuleType
 
 _JOINTS = "_:/.-"
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -29,7 +30,7 @@ def words_of(text: str) -> list[str]:
     """All of them in small letters; Chinese words with the shorter ones in them; of `LoadImage` and `load_image` both parts."""
     for joint in _JOINTS:
         text = text.replace(joint, " ")
-    cut: Iterable[str] = rjieba.cut_for_search(_CAMEL.sub(" ", text).lower())
+    cut: Iterable[str] = _jieba().cut_for_search(_CAMEL.sub(" ", text).lower())
     return [word for word in cut if word.isalnum()]
 
 
@@ -44,9 +45,15 @@ def chinese_words(text: str) -> list[str]:
     """The telling Chinese words, uncut."""
     if text.isascii():
         return []
-    cut: Iterable[str] = rjieba.cut(text)
+    cut: Iterable[str] = _jieba().cut(text)
     return [word for word in cut if HAN.match(word) and word not in _EMPTY]
 
 
 def is_empty(word: str) -> bool:
     return word in _EMPTY or _COUNTED.fullmatch(word) is not None
+
+
+@cache
+def _jieba() -> ModuleType:
+    # Its dictionary takes a tenth of a second or two: starts and commands that search nothing do not wait for it.
+    return importlib.import_module("rjieba")

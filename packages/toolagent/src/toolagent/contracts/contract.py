@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-__all__ = ["CAMEL_CASE", "Contract", "JsonSchema"]
+__all__ = ["CAMEL_CASE", "Contract", "JsonSchema", "said_below"]
 
 JsonSchema = dict[str, JsonValue]
 
@@ -45,14 +45,14 @@ def _describe_fields(model: type[BaseModel], schema: JsonSchemaValue) -> None:
     """What `Field(description=…)` says is there already. Sources are read now: schemas are made rarely, models at each start."""
     properties = schema.get("properties", {})
     for name, field in model.model_fields.items():
-        said = None if field.description else _said(model, name)
+        said = None if field.description else said_below(model, name)
         for key in (name, field.alias, field.validation_alias, field.serialization_alias) if said else ():
             if isinstance(key, str) and key in properties:
                 properties[key]["description"] = said
 
 
-def _said(model: type[BaseModel], field: str) -> str | None:
-    """By the class that has declared the field last."""
+def said_below(model: type[BaseModel], field: str) -> str | None:
+    """The text below a field, of the class that has declared it last; None where there is none, or no source."""
     declares = next((one for one in model.__mro__ if field in inspect.get_annotations(one)), model)
     return _texts(declares.__module__).get(declares.__qualname__, {}).get(field)
 

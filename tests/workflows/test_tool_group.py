@@ -248,7 +248,7 @@ async def test_a_session_is_not_ready_on_what_it_cannot_stop(
     assert (view.state, view.end, len(provider.launched)) == (SessionState.FAILED, SessionEnd.LAUNCH_FAILED, 1)
     assert SessionState.READY not in {view.state for view in provider.views}
     assert "It cannot be stopped" in provider.alerts[0]
-    assert "$.server_id" in provider.alerts[0]
+    assert "$.name" in provider.alerts[0]
 
 
 async def test_a_run_waits_for_the_launch_and_is_refused_where_that_fails(temporal: Client) -> None:

@@ -34,6 +34,9 @@ from workflows.lost_hosts import is_not_taken, told_when_lost
 _LOST = "lost-with-its-host"
 """Before it a call whose host died was tried again in the queue of that host."""
 
+_MOST_LOST = 3
+"""Hosts that a call is lost with. An attempt on the next one says that it is given up; a worker of an older version does not."""
+
 CANCELLED_BEFORE = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
 
 
@@ -175,14 +178,15 @@ async def _call_on_queue(plan: CallPlan, request: AdmitRequest) -> Finished:
     queue_timeout = timedelta(seconds=plan.queue_timeout_s)
     give_up_at = workflow.now() + queue_timeout
     patience, asked = options.HOST_PATIENCE, _asked(plan, request)
+    is_bound = request.session is not None or request.prefer is not None
     while True:
         left = max(give_up_at - workflow.now(), timedelta(seconds=1))
         try:
             waits = min(patience, left) if plan.placement.host else left
-            return await workflow.execute_activity(stubs.call_tool, asked, **options.call(plan, waits))
+            return await workflow.execute_activity(stubs.call_tool, asked, **options.call(plan, waits, is_bound=is_bound))
         except ActivityError as error:
             told = told_when_lost(error)
-            if told is not None and workflow.patched(_LOST):
+            if told is not None and asked.lost < _MOST_LOST and workflow.patched(_LOST):
                 give_up_at = workflow.now() + queue_timeout
                 asked = asked.model_copy(update={"lost": asked.lost + 1, "told": tuple(told)})
             elif is_not_taken(error) and workflow.now() < give_up_at:
@@ -236,6 +240,8 @@ def _not_finished(plan: CallPlan, error: BaseException) -> ToolError:
         message = f"No worker took the call from queue {plan.placement.queue!r} within {plan.queue_timeout_s:g} s."
         return ToolError(type=ErrorType.UNAVAILABLE, message=message, details={"queue": plan.placement.queue})
     message = f"The call was attempted and did not end: {_cause(error)}"
+    if isinstance(error, ActivityError) and told_when_lost(error) is not None:
+        message = "Each host that made the call fell silent before it ended, and it is not made again."
     return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
 
 

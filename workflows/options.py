@@ -93,10 +93,10 @@ def place(plan: CallPlan) -> LocalOptions:
     return {**admit(plan.tool_id), "summary": f"place {plan.tool_id}"}
 
 
-def call(plan: CallPlan, patience: timedelta) -> ActivityOptions:
+def call(plan: CallPlan, patience: timedelta, *, is_bound: bool) -> ActivityOptions:
     """Attempts after the first are for workers that died, restarted or were in trouble, as many as there is time for. Where the queue is
-    one host's, its death ends the activity: another attempt there would wait for `patience`. A session's call waits for its host: what
-    it works with is nowhere else.
+    one host's, its death ends the activity: another attempt there would wait for `patience`. A call that `is_bound`, of a session or a look
+    at one, waits for its host: what it works with is nowhere else.
 
     What may have been sent is not sent again (see `engine.calling.queued_call`).
     """
@@ -110,7 +110,7 @@ def call(plan: CallPlan, patience: timedelta) -> ActivityOptions:
         "retry_policy": RetryPolicy(
             initial_interval=timedelta(milliseconds=500),
             maximum_interval=timedelta(seconds=10),
-            non_retryable_error_types=[_HOST_LOST] if plan.placement.host and plan.session is None else None,
+            non_retryable_error_types=[_HOST_LOST] if plan.placement.host and not is_bound else None,
         ),
         # The tool's answer may already be on its way, and whether it stopped belongs into the result.
         "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

@@ -133,6 +133,12 @@ class QueuedAttempt(Attempt):
         earlier_s = self._turn.earlier_s
         return round(self.plan.timeout_s - earlier_s, 1) if earlier_s else self.plan.timeout_s
 
+    async def before_start(self) -> None:
+        """Raises AlreadySent where `before_send` would, so that no tool is started for that."""
+        record = await self._calls.get(self.plan.call_id) if self._turn.tries and not self.plan.repeatable else None
+        if record is not None and record.sent_at is not None:
+            raise AlreadySent
+
     async def before_send(self) -> None:
         """Raises AlreadySent when earlier attempts may have reached a tool that may not be asked again, or the call is settled."""
         record = await record_of(self.plan, self.entry.manifest, self._turn.workflow_id, self._turn.run_id)

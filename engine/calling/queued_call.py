@@ -55,6 +55,7 @@ class QueuedCall:
         if attempt.left_s <= 0:
             return attempt.out_of_time()
         try:
+            await attempt.before_start()
             return await self._exchange.make(self._supervisor.call, attempt, turn)
         except AlreadySent:
             return await attempt.unknown()

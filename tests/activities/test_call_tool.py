@@ -194,10 +194,10 @@ async def test_a_call_that_reaches_a_host_which_drains_is_left_to_others_and_tha
 
 
 @pytest.mark.promise("never-twice")
-async def test_a_second_attempt_at_what_may_not_be_repeated_sends_nothing(run: Run, tool: Tool) -> None:
+async def test_a_second_attempt_at_what_may_not_be_repeated_sends_nothing_and_starts_nothing(run: Run, tool: Tool) -> None:
     await run(tool.url)
-    assert failure(await run(tool.url, number=2)) == (ErrorType.EXECUTION_ERROR, {"sent": True, "outcome": "unknown"})
-    assert len(tool.requests) == 1
+    found = [failure(one) for one in (await run(tool.url, number=2, waits=1), await run(number=2))]  # the last has nothing to start
+    assert (found, len(tool.requests)) == ([(ErrorType.EXECUTION_ERROR, {"sent": True, "outcome": "unknown"})] * 2, 1)
 
 
 async def test_a_second_attempt_at_what_may_be_repeated_sends_again(run: Run, tool: Tool) -> None:

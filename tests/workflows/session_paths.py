@@ -315,6 +315,7 @@ async def leased(stage: Stage) -> AnyHandle:
     async with stage.workers(provider.steps):
         handle = await opened(stage, provider, life_of(group_of(), f"session-{stage.queue}", lease_s=4.0))
         await _ready(handle)
+        await asyncio.sleep(2)  # what is left of the lease after the first timer is as long as a busy machine may need to start the next
         await handle.execute_update(names.RENEW_SESSION)
         await handle.result()
     return handle

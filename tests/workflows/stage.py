@@ -5,6 +5,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import TypedSearchAttributes
 from temporalio.worker import Interceptor, Worker
@@ -12,7 +14,7 @@ from temporalio.worker import Interceptor, Worker
 from workers.temporal.host_workers import WORKFLOWS
 from workflows.outcome import OutcomeInterceptor
 
-__all__ = ["AnyHandle", "Play", "Stage"]
+__all__ = ["AnyHandle", "Play", "Stage", "reset"]
 
 BEAT = timedelta(seconds=0.2)
 LIFE = timedelta(seconds=300)
@@ -64,3 +66,14 @@ class Stage:
 
 Play = Callable[[Stage], Awaitable[AnyHandle]]
 """Plays one path: the handle of a workflow that has ended."""
+
+
+async def reset(temporal: Client, handle: AnyHandle) -> AnyHandle:
+    """To its beginning. The new run."""
+    first = WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
+    ended = [event.event_id async for event in handle.fetch_history_events() if event.HasField("workflow_task_completed_event_attributes")]
+    request = ResetWorkflowExecutionRequest(
+        namespace=temporal.namespace, workflow_execution=first, reason="a test", workflow_task_finish_event_id=ended[0], request_id="a test"
+    )
+    await temporal.workflow_service.reset_workflow_execution(request)
+    return temporal.get_workflow_handle(handle.id)

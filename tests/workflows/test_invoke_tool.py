@@ -4,7 +4,7 @@ import asyncio
 import random
 import uuid
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
 import pytest
@@ -15,14 +15,13 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError, ApplicationErrorCategory
 from temporalio.worker import Worker
 
-from tests.workflows.steps import PADDING, Deliberate, Preceded, Steps, Unadmitted, Unhurried, Unrecorded, cancelled, plan_of, settled
+from tests.workflows.steps import PADDING, Deliberate, Preceded, Steps, Unadmitted, Unhurried, Unrecorded, cancelled, settled
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names, stubs
-from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, OfSession, Placement
-from workflows import options
+from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished
 from workflows.calls.invoke_tool import InvokeTool
 from workflows.options import LocalOptions, admit
 
@@ -310,65 +309,6 @@ async def test_the_call_model_is_what_the_workflow_takes(temporal: Client) -> No
             result_type=ToolResult,
         )
         assert (await handle.result()).result == {"a": 1}
-
-
-@pytest.mark.promise("host-affinity")
-async def test_a_call_whose_host_is_silent_is_placed_elsewhere(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "HOST_PATIENCE", timedelta(seconds=1))
-    # In Temporal's sandbox the workflow would have constants of its own.
-    queue = f"q-{uuid.uuid4().hex[:8]}"
-    steps = Steps(queue="host-dead/default", host="host-dead", elsewhere=Placement(queue=queue, host="host-alive"))
-    async with running(temporal, steps, queue) as own:
-        result = await (await start(temporal, own)).result()
-    assert result.status == "success"
-    assert [request.plan.placement.host for request in steps.placed] == ["host-dead"]
-
-
-@pytest.mark.promise("host-affinity")
-async def test_a_call_that_is_lost_with_its_host_is_made_elsewhere_at_once(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "_HEARTBEAT", timedelta(seconds=1))
-
-    async def silent_at_first(request: CallRequest) -> Finished:
-        if not request.lost:
-            activity.heartbeat("", 1, 0.5, 3)
-            await asyncio.Event().wait()
-        return Finished(output=[request.lost, *request.told])
-
-    dead, alive = (f"q-{uuid.uuid4().hex[:8]}" for _ in range(2))
-    elsewhere = Placement(queue=alive, host="host-alive")
-    steps = Steps(queue=dead, host="host-dead", elsewhere=elsewhere, behaviour=silent_at_first)
-    async with running(temporal, steps, dead, alive) as own:
-        result = await (await start(temporal, own)).result()
-    assert result.result == [1, "", 1, 0.5, 3]
-    assert [request.plan.placement.host for request in steps.calls] == ["host-dead", "host-alive"]
-
-
-async def test_a_call_that_is_cancelled_while_its_host_dies_is_made_nowhere_else(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "_HEARTBEAT", timedelta(seconds=1))
-    released = asyncio.Event()
-
-    async def silent(_request: CallRequest) -> Finished:
-        while not released.is_set():
-            with suppress(asyncio.CancelledError):
-                await released.wait()
-        return Finished()
-
-    steps = Steps(queue=f"q-{uuid.uuid4().hex[:8]}", host="host-dead", behaviour=silent)
-    async with running(temporal, steps, steps.queue) as own:
-        handle = await start(temporal, own)
-        await asyncio.wait_for(steps.called.wait(), 20)
-        await handle.cancel()
-        result = await handle.result()
-        released.set()
-    assert (result.error_type, steps.placed, len(steps.calls)) == (ErrorType.EXECUTION_ERROR, [], 1)
-
-
-def test_a_call_of_a_session_waits_for_its_host() -> None:
-    request = AdmitRequest(call=ToolCall(tool_id="t"), call_id="call-00000001", workflow_id="w", run_id="r")
-    plan = plan_of(request, queue="host-1/default", host="host-1")
-    of_session = plan.model_copy(update={"session": OfSession(group_id="g", session_id="session-0000000000000000")})
-    policies = [options.call(one, options.HOST_PATIENCE)["retry_policy"] for one in (plan, of_session)]
-    assert [policy.non_retryable_error_types for policy in policies] == [["TemporalTimeout:Heartbeat"], None]
 
 
 async def test_a_call_whose_end_cannot_be_recorded_ends_and_says_so(temporal: Client) -> None:

@@ -13,13 +13,13 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowUpdateFai
 from temporalio.exceptions import ApplicationError
 
 from tests.workflows.chat_paths import Archive, life_of, message, said, served
-from tests.workflows.stage import AnyHandle, Stage
+from tests.workflows.stage import AnyHandle, Stage, reset
 from toolagent.client import chats as client_chats
 from toolagent.client import names
 from toolagent.client.chats import Chats
 from toolagent.client.failures import ChatRefusedError
 from toolagent.client.patience import described as of_known
-from toolagent.contracts.chats import ChatMessage, ChatReply
+from toolagent.contracts.chats import AnsweredBy, ChatMessage, ChatReply
 from toolagent.core.chats import CHAT_CLOSED
 from toolagent_service.contracts.chats import WRITING_DOWN_S, ChatLife
 from workflows.chats import options
@@ -172,6 +172,22 @@ async def test_a_message_whose_chat_is_deleted_by_force_is_not_said_again(tempor
         reply = await asyncio.wait_for(asked, _PATIENCE_S)
     newest = await temporal.get_workflow_handle(handle.id).describe()
     assert (reply.error, newest.status) == (CHAT_CLOSED, WorkflowExecutionStatus.TERMINATED)
+
+
+async def test_a_message_whose_chat_is_reset_has_the_answer_of_the_new_run(temporal: Client) -> None:
+    """The old run is terminated then, as that of a chat that is deleted by force."""
+    stage, archive = stage_of(temporal), Archive()
+    async with stage.workers(archive.steps):
+        handle = await begun(stage, life_of(stage))
+        asked = asyncio.create_task(Chats(temporal).say(message(stage, "model")))
+        async with asyncio.timeout(_PATIENCE_S):
+            while not (await handle.describe()).raw_description.pending_activities:  # noqa: ASYNC110 - it happens on the server
+                await asyncio.sleep(0.1)
+        await reset(temporal, handle)
+        async with served(temporal):
+            reply = await asyncio.wait_for(asked, _PATIENCE_S)
+        await temporal.get_workflow_handle(handle.id).terminate()
+    assert (reply.error, reply.answered_by) == ("", AnsweredBy.MODEL)
 
 
 async def test_a_run_that_a_worker_let_go_of_in_an_answer_is_closed_without_a_complaint(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,25 +2,30 @@
 
 import asyncio
 import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from temporalio import workflow
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
+from pydantic import JsonValue
+from temporalio import activity, workflow
 from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 
 from tests.workflows.session_paths import BUSY, LOST, REFUSED, Provider, group_of, life_of, opened
-from tests.workflows.stage import AnyHandle, Stage
+from tests.workflows.stage import Stage, reset
+from tests.workflows.steps import plan_of
 from tests.workflows.test_tool_group import BOUND_S, Opened, ended, of_stop, session
 from toolagent.client import names
 from toolagent.client.sessions import Sessions
 from toolagent.contracts.calls import ToolError, ToolResult
 from toolagent.contracts.groups import ToolGroup, VerifyProbe
 from toolagent.contracts.sessions import GroupUse, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, CallRequest, Finished, Placement, PlaceRequest
 from toolagent_service.groups.sessions import launch_ids
+from workflows import options
 from workflows.cancelling import ended as answered
 
 _BEFORE = datetime.now(UTC) - timedelta(minutes=30)
@@ -37,7 +42,7 @@ async def test_a_launch_that_never_was_is_tried_again_under_another_id(temporal:
     ("group", "end", "said"),
     [
         (group_of(), SessionEnd.LAUNCH_FAILED, "The provider knows of no launch (3 tried)"),
-        (group_of(total_timeout_s=0.5), SessionEnd.TOO_LONG, "It was ended while it launched"),
+        (group_of(total_timeout_s=2.5), SessionEnd.TOO_LONG, "It was ended while it launched"),  # its launches take a second each
     ],
 )
 async def test_who_asked_for_a_launch_that_failed_is_told_what_the_provider_said(
@@ -55,6 +60,49 @@ async def test_a_lost_launch_is_looked_for_on_its_host(temporal: Client) -> None
     provider = Provider(launches=[LOST])
     view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))
     assert (view.host, provider.hosts["list"], provider.hosts["stop"]) == ("host-1", "host-1", "host-1")
+
+
+@dataclass
+class Silent(Provider):
+    """While its host makes a call of the tool `under` it says nothing, once. Another host knows of nothing."""
+
+    under: str = "list"
+    asked: list[str | None] = field(default_factory=list[str | None])
+
+    @property
+    def steps(self) -> list[Callable[..., object]]:
+        return [*super().steps, self.place]
+
+    @activity.defn(name=step_names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        if request.call.tool_id != self.under:
+            return await super().admit(request)
+        plan = plan_of(request, queue=activity.info().task_queue, host="host-1")
+        return Admitted(plan=plan.model_copy(update={"session": request.session}))
+
+    @activity.defn(name=step_names.PLACE)
+    async def place(self, _request: PlaceRequest) -> Placement:
+        return Placement(queue=activity.info().task_queue, host="host-2")
+
+    @activity.defn(name=step_names.CALL)
+    async def call_tool(self, request: CallRequest) -> Finished:
+        host = request.plan.placement.host
+        self.asked.append(host)
+        if len(self.asked) == 1:
+            await asyncio.Event().wait()
+        if self.under == "launch":
+            return await super().call_tool(request)
+        known = self.running if host == "host-1" else {}
+        servers: list[JsonValue] = [{"server_id": server, "launched_by": call_id} for server, call_id in known.items()]
+        return Finished(output={"servers": servers})
+
+
+@pytest.mark.parametrize("provider", [Silent(under="launch"), Silent(launches=[LOST])], ids=["launch", "look"])
+async def test_a_session_waits_for_a_silent_host(temporal: Client, monkeypatch: pytest.MonkeyPatch, provider: Silent) -> None:
+    monkeypatch.setattr(options, "_HEARTBEAT", timedelta(seconds=1))
+    provider.may_work.set()
+    view = await ended(temporal, provider, group_of(idle_timeout_s=0.5))
+    assert (view.end, provider.asked, of_stop(provider)) == (SessionEnd.IDLE, ["host-1", "host-1"], (1, 1))
 
 
 async def test_what_is_found_without_what_the_stop_takes_is_looked_for_again(temporal: Client) -> None:
@@ -93,17 +141,6 @@ async def test_who_goes_on_asking_for_the_stop_does_not_keep_a_full_run(temporal
     assert (account.session.stop_attempts, provider.stopped) == (2, ["server-0"])
 
 
-async def _reset(temporal: Client, handle: AnyHandle) -> AnyHandle:
-    """To its beginning. The new run."""
-    first = WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
-    ended = [event.event_id async for event in handle.fetch_history_events() if event.HasField("workflow_task_completed_event_attributes")]
-    reset = ResetWorkflowExecutionRequest(
-        namespace=temporal.namespace, workflow_execution=first, reason="a test", workflow_task_finish_event_id=ended[0], request_id="a test"
-    )
-    await temporal.workflow_service.reset_workflow_execution(reset)
-    return temporal.get_workflow_handle(handle.id)
-
-
 async def test_a_session_that_is_reset_while_it_stops_is_stopped(temporal: Client) -> None:
     """Temporal gives the new run the updates of the old one before it has launched: the stop comes first."""
     provider = Provider(stops=[BUSY] * 2)
@@ -112,7 +149,7 @@ async def test_a_session_that_is_reset_while_it_stops_is_stopped(temporal: Clien
         await live.handle.start_update(names.STOP_SESSION, wait_for_stage=WorkflowUpdateStage.ACCEPTED)
         while not any(view.stop_attempts for view in provider.views):  # noqa: ASYNC110 - it happens on the server
             await asyncio.sleep(0.05)
-        view = (await Opened(provider, await _reset(temporal, live.handle)).ended()).session
+        view = (await Opened(provider, await reset(temporal, live.handle)).ended()).session
     assert (view.state, view.end, of_stop(provider), provider.running) == (SessionState.STOPPED, SessionEnd.ASKED, (1, 1), {})
 
 
@@ -161,7 +198,7 @@ async def test_a_session_that_is_reset_after_its_end_tells_the_results_of_its_sc
     provider = Provider()
     async with session(temporal, provider, group_of(), runs=[SessionRun(), SessionRun(key="two")]) as live:
         account = await live.ended()
-        again = await Opened(provider, await _reset(temporal, live.handle)).ended()
+        again = await Opened(provider, await reset(temporal, live.handle)).ended()
     assert again == account
     assert [result.status for result in again.results] == ["success"] * 2
 

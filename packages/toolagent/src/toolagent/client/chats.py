@@ -99,11 +99,16 @@ class Chats:
                 await handle.terminate("The chat was deleted.", rpc_timeout=_RPC_TIMEOUT)
 
     async def _is_terminated(self, start: WithStartWorkflowOperation[Any, Any]) -> bool:
-        """Whether the run that took the message was: its chat was deleted, or an operator ended it."""
+        """Whether the run that took the message was: its chat was deleted, or an operator ended it.
+
+        One that was reset goes on as a new run, which gives the answer.
+        """
         taken = await start.workflow_handle()
         with _reached():
             run = await described(self._client.get_workflow_handle(taken.id, run_id=taken.result_run_id))
-        return run is not None and run.status is WorkflowExecutionStatus.TERMINATED
+        if run is None or run.raw_description.workflow_extended_info.reset_run_id:
+            return False
+        return run.status is WorkflowExecutionStatus.TERMINATED
 
     def _handle(self, chat_id: str) -> WorkflowHandle[object, object]:
         return self._client.get_workflow_handle(names.chat_workflow(chat_id))

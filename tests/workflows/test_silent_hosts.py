@@ -1,0 +1,90 @@
+"""Calls whose host falls silent, on a real Temporal server with scripted steps."""
+
+import asyncio
+import uuid
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+from temporalio import activity
+from temporalio.client import Client
+
+from tests.workflows.steps import Steps
+from tests.workflows.test_invoke_tool import running, start
+from toolagent.contracts.calls import ErrorType
+from toolagent_service.contracts.steps import CallRequest, Finished, Placement
+from workflows import options
+
+
+@pytest.mark.promise("host-affinity")
+async def test_a_call_whose_host_is_silent_is_placed_elsewhere(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "HOST_PATIENCE", timedelta(seconds=1))
+    # In Temporal's sandbox the workflow would have constants of its own.
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    steps = Steps(queue="host-dead/default", host="host-dead", elsewhere=Placement(queue=queue, host="host-alive"))
+    async with running(temporal, steps, queue) as own:
+        result = await (await start(temporal, own)).result()
+    assert result.status == "success"
+    assert [request.plan.placement.host for request in steps.placed] == ["host-dead"]
+
+
+@pytest.mark.promise("host-affinity")
+async def test_a_call_that_is_lost_with_its_host_is_made_elsewhere_at_once(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "_HEARTBEAT", timedelta(seconds=3))  # of which the second attempt may take as much as the first
+
+    async def silent_at_first(request: CallRequest) -> Finished:
+        if not request.lost:
+            activity.heartbeat("", 1, 0.5, 3)
+            await asyncio.Event().wait()
+        return Finished(output=[request.lost, *request.told])
+
+    dead, alive = (f"q-{uuid.uuid4().hex[:8]}" for _ in range(2))
+    elsewhere = Placement(queue=alive, host="host-alive")
+    steps = Steps(queue=dead, host="host-dead", elsewhere=elsewhere, behaviour=silent_at_first)
+    async with running(temporal, steps, dead, alive) as own:
+        result = await (await start(temporal, own)).result()
+    assert result.result == [1, "", 1, 0.5, 3]
+    assert [request.plan.placement.host for request in steps.calls] == ["host-dead", "host-alive"]
+
+
+async def test_a_call_that_kills_each_host_ends_though_no_worker_counts_what_is_lost(
+    temporal: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a version before do, which take calls while hosts are updated one after the other."""
+    monkeypatch.setattr(options, "_HEARTBEAT", timedelta(seconds=0.5))
+
+    async def silent(_request: CallRequest) -> Finished:
+        await asyncio.Event().wait()
+        raise AssertionError("Nobody sets it.")
+
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    steps = Steps(queue=queue, host="host-0", elsewhere=Placement(queue=queue, host="host-1"), behaviour=silent)
+    async with running(temporal, steps, queue) as own:
+        result = await asyncio.wait_for((await start(temporal, own)).result(), 30)
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.EXECUTION_ERROR, {"outcome": "unknown"})
+    assert "Each host that made the call fell silent" in result.error.message
+    assert [request.lost for request in steps.calls] == [0, 1, 2, 3]
+
+
+async def test_a_call_that_is_cancelled_while_its_host_dies_is_made_nowhere_else(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "_HEARTBEAT", timedelta(seconds=3))
+    released = asyncio.Event()
+
+    async def silent(_request: CallRequest) -> Finished:
+        """From the cancellation on, of which it hears by its heartbeats."""
+        with suppress(asyncio.CancelledError):
+            while True:
+                activity.heartbeat()
+                await asyncio.sleep(0.05)
+        await released.wait()
+        return Finished()
+
+    steps = Steps(queue=f"q-{uuid.uuid4().hex[:8]}", host="host-dead", behaviour=silent)
+    async with running(temporal, steps, steps.queue) as own:
+        handle = await start(temporal, own)
+        await asyncio.wait_for(steps.called.wait(), 20)
+        await handle.cancel()
+        result = await handle.result()
+        released.set()
+    assert (result.error_type, steps.placed, len(steps.calls)) == (ErrorType.EXECUTION_ERROR, [], 1)

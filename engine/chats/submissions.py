@@ -49,8 +49,11 @@ class Submissions:
                 await self._require_sensible(spec)
                 try:
                     await self._making.start(request)
-                except TaskConflictError:
-                    continue
+                except TaskConflictError as conflict:
+                    if conflict.asked is None or conflict.asked.key != own:
+                        continue
+                    # It was begun by a version that derived another name: beginning it anew would pay for it twice.
+                    request = conflict.asked
                 # Before anybody hears of it: a task that is not known is taken for one that was forgotten.
                 await self._tasks.create(begun(request, datetime.now(UTC)))
             return request.task_id

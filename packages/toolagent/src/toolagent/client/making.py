@@ -38,7 +38,7 @@ class Making:
             except WorkflowAlreadyStartedError:
                 description = await self._handle(request.task_id).describe(rpc_timeout=_RPC_TIMEOUT)
                 if await description.memo_value(names.FINGERPRINT, "", type_hint=str) != request_fingerprint(request):
-                    raise TaskConflictError(request.task_id) from None
+                    raise TaskConflictError(request.task_id, await self._asked(request.task_id)) from None
 
     async def cancel(self, task_id: str) -> bool:
         """Ask a task to end; False when Temporal does not know it. One that has ended stays as it is."""
@@ -68,6 +68,13 @@ class Making:
             static_summary=f"{spec.type} {subject_of(spec)}",
             rpc_timeout=_RPC_TIMEOUT,
         )
+
+    async def _asked(self, task_id: str) -> MakeRequest | None:
+        """What the workflow was started with."""
+        async for event in self._handle(task_id).fetch_history_events(page_size=1, rpc_timeout=_RPC_TIMEOUT):
+            given = event.workflow_execution_started_event_attributes.input.payloads
+            return (await self._client.data_converter.decode(given, [MakeRequest]))[0]
+        return None
 
     def _handle(self, task_id: str) -> WorkflowHandle[object, object]:
         return self._client.get_workflow_handle(task_id)

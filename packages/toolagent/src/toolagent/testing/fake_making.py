@@ -25,7 +25,7 @@ class FakeMaking:
         self._require_presence()
         known = self.started.setdefault(request.task_id, request)
         if request_fingerprint(known) != request_fingerprint(request):
-            raise TaskConflictError(request.task_id)
+            raise TaskConflictError(request.task_id, known)
         if known is request:
             self.at_work.add(request.task_id)
 

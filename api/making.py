@@ -26,6 +26,7 @@ from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import StoreUnavailableError, TaskConflictError
 from toolagent.core.task_requests import (
+    AskedOtherwiseError,
     SpecError,
     SpecFault,
     described,
@@ -109,8 +110,8 @@ async def _started(dependencies: Dependencies, request: MakeRequest) -> MakeTask
         await _require_only_repair(dependencies, request.spec)
     try:
         await dependencies.client.making.start(request)
-    except TaskConflictError as conflict:
-        if conflict.asked is None or not request.key or conflict.asked.key != request.key:
+    except AskedOtherwiseError as conflict:
+        if not request.key or conflict.asked.key != request.key:
             raise
         request = conflict.asked
     except MakingUnreachableError as away:

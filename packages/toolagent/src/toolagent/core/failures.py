@@ -1,7 +1,5 @@
 """Failures of the engine that its callers handle."""
 
-from toolagent.contracts.making import MakeRequest
-
 __all__ = [
     "ContentDamagedError",
     "ContentMissingError",
@@ -132,11 +130,11 @@ class NoSuchMcpServerError(LookupError):
 
 
 class TaskConflictError(ValueError):
-    """The id belongs to a task with another request: `asked`, where that is known."""
+    """The id belongs to a task with another request."""
 
-    def __init__(self, task_id: str, asked: MakeRequest | None = None) -> None:
+    def __init__(self, task_id: str) -> None:
         super().__init__(f"Task {task_id!r} was asked for otherwise: other specification, description or idempotency key.")
-        self.task_id, self.asked = task_id, asked
+        self.task_id = task_id
 
 
 class TaskEndedError(RuntimeError):

@@ -40,7 +40,7 @@ async def answered(dependencies: Dependencies, said: AgentChatBody, key: str | N
         caller=said.caller,
         key=request_key(said.caller.caller_id, key),
     )
-    task = await submitted_task(dependencies, request)
+    task = await submitted_task(dependencies, request, is_named=False)
     return reply.about_task(task.task_id, task.status).answer()
 
 

@@ -26,6 +26,7 @@ from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import StoreUnavailableError, TaskConflictError
 from toolagent.core.task_requests import (
+    AskedOtherwiseError,
     SpecError,
     SpecFault,
     described,
@@ -75,11 +76,12 @@ TakenRepair = Annotated[MakeRequest, Depends(_take_repair)]
 
 async def submitted(dependencies: Dependencies, asked: MakeRequest) -> Response:
     """202 with the task's id. Raises as `submitted_task`."""
-    return _answer(await submitted_task(dependencies, asked))
+    is_named = not isinstance(asked.spec, BuildTool) or asked.spec.tool_name != tool_name_for(asked.description, asked.spec.description)
+    return _answer(await submitted_task(dependencies, asked, is_named=is_named))
 
 
-async def submitted_task(dependencies: Dependencies, asked: MakeRequest) -> MakeTask:
-    """The same request under the same key is the same task.
+async def submitted_task(dependencies: Dependencies, asked: MakeRequest, *, is_named: bool) -> MakeTask:
+    """The same request under the same key is the same task; where it does not name its tool, also if another name was derived before.
 
     The workflow is started before its record is written, and writes that too: whoever dies in between leaves no task that nobody works at.
     Raises Refusal when the key was used for something else, when a tool cannot be repaired or is being repaired already, and with the
@@ -92,7 +94,7 @@ async def submitted_task(dependencies: Dependencies, asked: MakeRequest) -> Make
             continue
         try:
             known = known or await _started(dependencies, request)
-            require_one_request(known, request)
+            require_one_request(known, request, is_named=is_named)
         except TaskConflictError as conflict:
             if not request.key:
                 continue
@@ -108,6 +110,10 @@ async def _started(dependencies: Dependencies, request: MakeRequest) -> MakeTask
         await _require_only_repair(dependencies, request.spec)
     try:
         await dependencies.client.making.start(request)
+    except AskedOtherwiseError as conflict:
+        if not request.key or conflict.asked.key != request.key:
+            raise
+        request = conflict.asked
     except MakingUnreachableError as away:
         # Without a key it would be another task, and paid for too.
         remedy = f"GET /tasks/{request.task_id} says whether it was begun; only under the same Idempotency-Key is it the same task again."
@@ -120,8 +126,10 @@ async def _started(dependencies: Dependencies, request: MakeRequest) -> MakeTask
         return task
 
 
-def require_one_request(task: MakeTask, request: MakeRequest) -> None:
-    """Raises TaskConflictError when a task was asked for otherwise."""
+def require_one_request(task: MakeTask, request: MakeRequest, *, is_named: bool = True) -> None:
+    """Raises TaskConflictError when a task was asked for otherwise; the name of its tool counts where the request has one."""
+    if not (is_named or isinstance(request.spec, RepairTool) or isinstance(task.spec, RepairTool)):
+        request = request.model_copy(update={"spec": request.spec.model_copy(update={"tool_name": task.spec.tool_name})})
     before = MakeRequest(task_id=task.task_id, spec=task.spec, description=task.description, caller=task.caller, key=task.key)
     asked = [request_fingerprint(one.model_copy(update={"description": described(one)})) for one in (before, request)]
     if asked[0] != asked[1]:

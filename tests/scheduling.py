@@ -13,6 +13,7 @@ WITH_THE_SHARED_SERVICE = frozenset(
         "command_line",
         "idempotency",
         "large_results",
+        "loaded",
         "local_tools",
         "refusals",
         "scripts",

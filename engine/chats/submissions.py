@@ -9,8 +9,7 @@ from toolagent.contracts.calls import Caller
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.failures import TaskConflictError
-from toolagent.core.task_requests import request_key, task_id_for
+from toolagent.core.task_requests import AskedOtherwiseError, request_key, task_id_for
 from toolagent_service.making.mendable import unmendable
 from toolagent_service.making.task_views import begun
 
@@ -49,8 +48,11 @@ class Submissions:
                 await self._require_sensible(spec)
                 try:
                     await self._making.start(request)
-                except TaskConflictError:
-                    continue
+                except AskedOtherwiseError as conflict:
+                    if conflict.asked.key != own:
+                        continue
+                    # It was begun by a version that derived another name: beginning it anew would pay for it twice.
+                    request = conflict.asked
                 # Before anybody hears of it: a task that is not known is taken for one that was forgotten.
                 await self._tasks.create(begun(request, datetime.now(UTC)))
             return request.task_id

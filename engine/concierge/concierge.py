@@ -112,15 +112,15 @@ class Concierge:
 
     async def _with_parts(self, reply: Reply, answers: Answers, message: str) -> Reply:
         """One search finds what the whole says most of; of several needs each is to have its tool, or it is said that there is none."""
-        parts = (chinese if answers.language == "zh" else english).AND_THEN.split(message[:_LONGEST]) if reply.tools else []
-        for part in parts[:_MOST_PARTS] if len(parts) > 1 else ():
-            if need := telling(part):
-                found = await self._found(" ".join(need))
-                said = [len(words_in_common(" ".join(need), tool)) for tool in found]
-                most = max(said, default=0)
-                fitting = [tool for tool, words in zip(found, said, strict=True) if words == most and 2 * most >= len(need)]
-                if not any(tool.tool_id in reply.tool_ids for tool in fitting):
-                    reply = answers.with_part(reply, part.strip(), fitting[0] if fitting else None)
+        split = (chinese if answers.language == "zh" else english).AND_THEN.split(message[:_LONGEST]) if reply.tools else []
+        parts = [(part, need) for part in split if len(need := telling(part)) >= _OF_A_NEED]
+        for part, need in parts[:_MOST_PARTS] if len(parts) > 1 else ():
+            found = await self._found(" ".join(need))
+            said = [len(words_in_common(" ".join(need), tool)) for tool in found]
+            most = max(said, default=0)
+            fitting = [tool for tool, words in zip(found, said, strict=True) if words == most and 2 * most >= len(need)]
+            if not any(tool.tool_id in reply.tool_ids for tool in fitting):
+                reply = answers.with_part(reply, part.strip(), fitting[0] if fitting else None)
         return reply
 
     async def _details(self, wish: Wish, answers: Answers, message: str) -> Reply:

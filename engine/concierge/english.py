@@ -19,6 +19,15 @@ _FOR_US = r"(?: me| us| for (?:me|us))?"
 _PARAMS = r"(?:params|parameters|arguments|inputs?)"
 _PART = rf"(?:schema|{_PARAMS}|outputs?|usage|details?|documentation|docs|example(?: calls?)?)"
 _ALL = r"(?:all |every |of |your |the |available |full |complete |list |whole )*"
+_OTHERWISE = (
+    r"(?:are|is|was|were|did|have|has|why|who|use|run|call|test|stop|delete|remove|cancel|drop|disable|update|rename|repair|fix"
+    r"|keep|leave|no)"
+)
+_OF_ONE = (
+    rf"(?!(?:please )?{_OTHERWISE}\b)"
+    r"(?!.*\b(?:(?:this|that|these|those|my|the|your)(?: \w+)? tools?|not|never|don['’]?t|i (?:hate|love|like))\b)"
+)
+"""Before what asks for any tool: who speaks of a certain one, has something done with one, or asks about it, looks for none."""
 _MINE = r"(?:my|the) (?:task|tool|build|request)"
 
 PATTERNS = patterns(
@@ -27,7 +36,7 @@ PATTERNS = patterns(
         (
             r"^\W*(?:hi|hello|hey|help|help me|good (?:morning|day|evening))(?: there)?\W*$",
             r"\bwhat (?:can|do) you do\b|\bwhat are you (?:good at|for|able to)\b|\bwho are you\b",
-            r"\bare you (?:an? )?(?:\w+ )?(?:bot|robot|human|ai|person|real)\b",
+            r"\bare you (?:really )?(?:an? (?:\w+ )?)?(?:bot|robot|human|ai|person|real)\b",
             r"\bhow does (?:this|it) work\b|\bwhat is this service\b",
         ),
     ),
@@ -94,7 +103,9 @@ PATTERNS = patterns(
             rf"\b(?:is|did|has|was) {_MINE}\b.*\b(?:done|ready|finished|built|completed)",
             r"\bwhat are you (?:building|making|working)",
             r"\b(?:list|show|which|what)(?: me)? (?:my |the |all |running )*tasks\b",
-            r"^\W*(?:and |so )?(?:how (?:long|much longer)|when) (?:will|does|is|can) (?:it|that|this|they)\b(?: \w+){0,3}\W*$",
+            r"^\W*(?:and |so )?(?:how (?:long|much longer) (?:will|does|is|can(?! \w+ be\b))|when (?:will|does|is|can))"
+            r" (?:it|that|this|they)(?: (?:going to|gonna|usually|be|get|take|need|done|ready|finished|built|made|completed?|available"
+            r"|there|over|now|still|then|exactly|roughly|please)){0,3}\W*$",
             rf"^\W*what(?:'s|s| is| has)? happen\w* (?:to|with) (?:it|{_MINE})\W*$",
             rf"^\W*(?:please |ok )?(?:cancel|stop|abort) (?:it|that|this|the task|{_MINE})(?: please| now)?\W*$",
             r"^\W*(?:is|are) (?:it|that|this|they) (?:\w+ )?(?:done|ready|finished|built|made)(?: yet| now| already)?\W*$",
@@ -128,7 +139,8 @@ PATTERNS = patterns(
             r"\b(?:do you have|is there|are there|have you got|got (?:anything|something|a))\b",
             r"\b(?:looking for|search|find|recommend|suggest)\b|\bdoes (?:any|some)(?:thing|body|one)\b",
             r"\b(?:i|we) (?:need|want|would like|have to|am trying|are trying)|\b(?:i|we)'d (?:like|love)\b|^need\b",
-            r"\b(?:can|could) (?:you|u|i)\b|\b(?:for me|pl[sz])\b|^(?:\w+ ){1,4}tools?\W*$|\bwhat can i\b|\bhow (?:do|can) i\b",
+            r"\b(?:can|could) (?:you|u|i)\b|\bwhat can i\b|\bhow (?:do|can) i\b",
+            rf"^{_OF_ONE}.*\b(?:for me|pl[sz])\b|^{_OF_ONE}(?:\w+ ){{1,4}}tools?\W*$",
         ),
     ),
 )
@@ -148,14 +160,14 @@ REFERS_BACK = re.compile(r"(?:it|them)\b.*|(?:this|that|these|those)(?: ones?)?|
 _YES = r"yes|yeah|yep|sure|of course"
 _FINE = r"ok|okay|good|great|fine|perfect|all right|please"
 _DO = (
-    r"(?:go ahead|go for it|proceed|do(?: it| that| so)?"
+    r"(?:go ahead|go for it|proceed|do (?:it|that|so)|(?<=\W)do"
     r"|(?:make|build|create|write) (?:it|that|one|the tool)|have (?:it|one) (?:made|built)"
     r"|i(?:['’]d| would) like (?:that|one)|i want (?:that|one))"
 )
 AGREES = re.compile(rf"(?:(?:{_YES}|{_FINE})\W+)*(?:{_YES}|{_DO})(?:\W+(?:please|then|now|thanks|thank you|for (?:me|us)))*", re.IGNORECASE)
 """Of a whole message: to what was offered."""
 
-AND_THEN = re.compile(r"\W*\b(?:and then|then|and also|and after that)\b\W*", re.IGNORECASE)
+AND_THEN = re.compile(r"\W*\b(?:and then|then(?!,)|and also|and after that)\b\W*", re.IGNORECASE)
 """Between two needs in one message."""
 
 _NUMBERS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")

@@ -180,6 +180,22 @@ async def test_each_of_several_needs_has_its_tool_or_is_told_to_have_none(shop: 
     assert answer.reply.endswith(told)
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "ok then, find me a tool that compresses a picture",
+        "Well then find me a tool that compresses a picture",
+        "I'd rather have it quick then, compress a picture for me",
+        "我想找一个压缩图片的工具,同时支持蓝色和红色",
+    ],
+)
+async def test_a_message_of_one_need_is_not_taken_apart(shop: House, message: str) -> None:
+    answer = await said(shop, message)
+    assert "image_compress_api" in {tool.tool_id for tool in answer.tools}
+    assert "No tool is known for" not in answer.reply
+    assert "目前没有合适的工具" not in answer.reply
+
+
 @pytest.mark.parametrize("message", ["cool, thanks a lot!", "不用了"])
 async def test_no_tool_is_recommended_for_what_says_nothing_of_one(shop: House, message: str) -> None:
     answer = await said(shop, message)

@@ -17,6 +17,7 @@ from toolagent.contracts.task_specs import TASK_ID_PATTERN, BuildTool, GithubDep
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.task_requests import request_key, task_id_for
+from toolagent_service.making.task_views import begun
 
 SPEC = BuildTool(tool_name="word_counter", runtime="uv", description="Count words.")
 
@@ -116,6 +117,27 @@ async def test_the_same_key_is_one_task_and_another_request_under_it_is_refused(
     somebody_else = await house.http.post("/create_tool", json={**ASKED, "caller": {"caller_id": "you"}}, headers=headers)
     assert somebody_else.status_code == 202
     assert len(started(house)) == 2
+
+
+@pytest.mark.promise("a-key-is-one-task")
+@pytest.mark.parametrize("is_written", [True, False])
+async def test_a_key_is_one_task_also_where_another_name_was_derived_before(house: House, is_written: bool) -> None:
+    """As by a version that made names otherwise; the record is written a moment after the start."""
+    body: dict[str, JsonValue] = {"description": "需要一个图片压缩工具"}
+    key = request_key(None, "order-17")
+    spec = BuildTool(tool_name="tu_pian_ya_suo", description="需要一个图片压缩工具")
+    before = MakeRequest(task_id=task_id_for(spec, key, 0), spec=spec, description=spec.description, key=key)
+    await house.client.making.start(before)
+    if is_written:
+        await house.tasks.create(begun(before, datetime.now(UTC)))
+    answer = await house.http.post("/create_tool", json=body, headers={"Idempotency-Key": "order-17"})
+    assert (answer.status_code, answer.json().get("task_id")) == (202, before.task_id)
+    assert started(house) == [before]
+    known = await house.tasks.get(before.task_id)
+    assert known is not None
+    assert known.spec == spec
+    named = {**body, "task_spec": {"type": "build_tool", "tool_name": "another"}}
+    assert (await house.http.post("/create_tool", json=named, headers={"Idempotency-Key": "order-17"})).status_code == 409
 
 
 async def test_a_key_whose_id_is_somebody_elses_gets_another_id(house: House) -> None:

@@ -21,6 +21,7 @@ from engine.store.messages import MessageTable
 from engine.store.routes import RouteTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
+from toolagent.contracts.calls import Caller
 from toolagent.contracts.chats import ChatMessage, ChatReply
 from toolagent.contracts.making import MakeRequest, MakeTask
 from toolagent.contracts.manifest import ToolManifest
@@ -28,6 +29,7 @@ from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import BuildTool, RepairTool
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import StoreUnavailableError
+from toolagent.core.task_requests import request_key, task_id_for
 from toolagent.testing.fake_making import FakeMaking
 from toolagent_service.agents.service import announced
 from toolagent_service.contracts.chats import Announcement, AnsweredTurn, TaskOutcome
@@ -200,3 +202,19 @@ async def test_a_task_is_named_only_when_it_is_written_down(database: Database, 
     task_id = await submissions.submit("w1", spec, "k")
     assert [*desk.making.started] == [task_id]
     assert await tasks.get(task_id) is not None
+
+
+async def test_a_task_that_was_begun_by_another_name_is_not_begun_again(database: Database, files: FileStore) -> None:
+    """A version that derives other names came between the start and the record."""
+    tasks = TaskTable(database)
+    desk = desk_of(database, files, tasks)
+    before, now = (BuildTool(tool_name=name, description="Count words.") for name in ("count_words", "counting_words"))
+    key = request_key("w1", "k")
+    caller = Caller(caller_id="w1", caller_type="conversation_agent", conversation_id="w1")
+    first = MakeRequest(task_id=task_id_for(before, key, 0), spec=before, caller=caller, key=key)
+    await desk.making.start(first)
+    assert await Submissions(desk.making, tasks, desk.registry).submit("w1", now, "k") == first.task_id
+    assert [*desk.making.started] == [first.task_id]
+    known = await tasks.get(first.task_id)
+    assert known is not None
+    assert known.spec == before

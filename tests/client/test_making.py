@@ -15,7 +15,7 @@ from toolagent.client.failures import MakingUnreachableError
 from toolagent.client.making import Making
 from toolagent.contracts.making import Guidance, MakeRequest
 from toolagent.contracts.task_specs import BuildTool, RepairTool
-from toolagent.core.failures import TaskConflictError
+from toolagent.core.task_requests import AskedOtherwiseError
 from toolagent.testing.fake_making import FakeMaking
 
 SPEC = BuildTool(tool_name="word_counter", description="Count.")
@@ -53,8 +53,9 @@ async def check(making: Making | FakeMaking, number: int, end: Callable[[str], A
     assert await making.cancel(task_id) is False
     assert await making.guide(task_id, Guidance(id="g", text="x")) is False
     await asyncio.gather(*(making.start(request(number)) for _ in range(3)))
-    with pytest.raises(TaskConflictError):
+    with pytest.raises(AskedOtherwiseError) as conflict:
         await making.start(request(number).model_copy(update={"description": "other"}))
+    assert conflict.value.asked == request(number)
     assert await making.guide(task_id, Guidance(id="g", text="faster")) is True
     assert await making.cancel(task_id) is True
     await end(task_id)

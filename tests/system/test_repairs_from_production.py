@@ -25,8 +25,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[ServiceP
     folder = tmp_path_factory.mktemp("production")
     data = make_catalog(folder)
     add_tools(data)
-    with serving(folder, data, SCENARIO, **SETTINGS) as (service, _):
+    with serving(folder, data, SCENARIO, **SETTINGS) as (service, model):
         yield service, data
+        assert model.unmet() == ()
 
 
 @pytest.mark.promise("repaired-from-production")

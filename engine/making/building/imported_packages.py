@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from engine.making.building.builds import Built
 from engine.making.dependencies.gate import DependencyGate
+from engine.making.failures import LockFailed
 from engine.making.python_sources.imports import imported_by
 from engine.making.python_sources.wanted import Wanted
 from engine.making.repositories.packaging import pack_repository
@@ -27,19 +29,22 @@ class ImportedPackages:
         self._gate, self._locks, self._work = gate, locks, work
 
     async def declared(self, built: Built) -> Built:
-        """With a lock in the folder of each Python script that says nothing of what it depends on.
+        """With a lock in the folder of each Python script that says nothing of what it depends on; those that need the same share a copy.
 
-        Raises LockFailed, ScriptFailure, ValueError, OSError.
+        Where there is no lock they stay as they are. Raises ScriptFailure, ValueError, OSError.
         """
         folders, notes = dict(built.folders), list(built.notes)
-        for tool_id, file in (await asyncio.to_thread(_undeclared, built.candidate.entries, folders)).items():
-            lock, told = await self.lock_of(folders[tool_id], [file])
+        for number, (imported, tool_ids) in enumerate((await asyncio.to_thread(self._alike, built.candidate.entries, folders)).items()):
+            try:
+                lock, told = await self._locked(imported)
+            except LockFailed as failure:
+                lock, told = "", (f"What is imported by {', '.join(tool_ids)} was not installed: {failure.message}",)
             notes += [note for note in told if note not in notes]
             if lock:
-                folder = self._work / "declared" / tool_id.replace(":", "_")
-                await asyncio.to_thread(pack_repository, folders[tool_id], folder)
+                folder = self._work / "declared" / str(number)
+                await asyncio.to_thread(pack_repository, imported.folder, folder)
                 await asyncio.to_thread((folder / _LOCK).write_text, lock)
-                folders[tool_id] = folder
+                folders |= dict.fromkeys(tool_ids, folder)
         return Built(built.candidate, folders, built.left_out, tuple(notes))
 
     async def lock_of(self, folder: Path, files: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -47,16 +52,40 @@ class ImportedPackages:
 
         Raises LockFailed, ScriptFailure (`UnavailableError`).
         """
-        tree = await asyncio.to_thread(Tree.read, folder)
-        names = {name for file in files for name in await asyncio.to_thread(imported_by, tree, PurePosixPath(file))}
-        packages, unknown = self._gate.packages_of_imports(names)
-        verdicts = await self._gate.judge(packages)
+        return await self._locked(await asyncio.to_thread(lambda: self._imported(folder, Tree.read(folder), files)))
+
+    def _alike(self, entries: Sequence[ToolEntry], folders: Mapping[str, Path]) -> Mapping["_Imported", Sequence[str]]:
+        """The tools whose scripts say nothing, by what they import. Blocks."""
+        found: dict[_Imported, list[str]] = {}
+        trees: dict[Path, Tree] = {}
+        for tool_id, file in _undeclared(entries, folders).items():
+            folder = folders[tool_id]
+            tree = trees.get(folder) or trees.setdefault(folder, Tree.read(folder))
+            found.setdefault(self._imported(folder, tree, [file]), []).append(tool_id)
+        return found
+
+    def _imported(self, folder: Path, tree: Tree, files: Sequence[str]) -> "_Imported":
+        """Blocks."""
+        names = {name for file in files for name in imported_by(tree, PurePosixPath(file))}
+        return _Imported(folder, *self._gate.packages_of_imports(names))
+
+    async def _locked(self, imported: "_Imported") -> tuple[str, tuple[str, ...]]:
+        verdicts = await self._gate.judge(imported.packages)
         _require_index(verdicts)
         taken = [verdict for verdict in verdicts if verdict.refusal is None]
         not_after = min((verdict.not_after for verdict in taken if verdict.not_after is not None), default=None)
         lines = tuple(verdict.requirement for verdict in taken)
         lock = await self._locks.lock(Wanted(lines), (), self._work / "locking", not_after)
-        return lock, tuple(_notes(lines, verdicts, unknown))
+        return lock, tuple(_notes(lines, verdicts, imported.unknown))
+
+
+@dataclass(frozen=True, slots=True)
+class _Imported:
+    """By scripts in `folder`: well-known packages, and names of which the package is not certain."""
+
+    folder: Path
+    packages: tuple[str, ...]
+    unknown: tuple[str, ...]
 
 
 def _require_index(verdicts: Sequence[DependencyVerdict]) -> None:

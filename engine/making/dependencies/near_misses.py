@@ -9,7 +9,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 from rapidfuzz.fuzz import ratio
 
-from engine.making.dependencies.popular import PopularPackages
+from engine.making.dependencies.popular import NEVER_CERTAIN, PopularPackages
 
 _SLIP_FROM = 5
 """Shorter names have too many legitimate neighbours: only look-alikes count."""
@@ -51,7 +51,9 @@ class NearMisses:
         return self._popular.by_import.get(name)
 
     def well_known(self, name: str) -> str | None:
-        """The popular package that a module of this name comes from."""
+        """The popular package that a module of this name comes from, where that is certain."""
+        if name in NEVER_CERTAIN:
+            return None
         return self.package_of_import(name) or (name if self.is_popular(name) else None)
 
     def find(self, name: str) -> str | None:

@@ -7,6 +7,15 @@ from typing import Self
 
 from packaging.utils import canonicalize_name
 
+_ONES_OWN = """banks build channels comm config dataset editor enrich evaluate events face identify installer kernels limits locate match
+ measurement parse path paste polling priority progress publication realtime result runs safety schema secure segments supervisor tools
+ transaction verifiers"""
+"""Everyday words: whoever imports one has mostly a module of their own in mind, which may lie anywhere."""
+_OF_MANY = "azure google snowflake"
+"""Several packages share the name: `google.cloud` is none of the one that is called so."""
+NEVER_CERTAIN = frozenset(f"{_ONES_OWN} {_OF_MANY}".split())
+"""Popular names that say nothing certain of the package that a module comes from."""
+
 
 @dataclass(frozen=True, slots=True)
 class PopularPackages:

@@ -1,25 +1,90 @@
 """Which packages of others a Python file imports: nothing is imported, its own imports and those of the modules beside it say it."""
 
+import ast
 import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from engine.making.python_sources.modules import imported_names, parsed
 from engine.making.repositories.trees import Tree
 
 _MOST_PARSED = 200
+_MOST_NAMES = 200
+_ELSEWHERE = frozenset({"win32", "cygwin", "darwin", "nt", "Windows", "Darwin"})
+_CAUGHT = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+_ENDS = frozenset({"exit", "quit", "_exit"})
 
 
 def imported_by(tree: Tree, file: PurePosixPath) -> frozenset[str]:
-    """By the first part of their names: neither modules of Python's own nor ones that lie beside the file. Blocks."""
+    """By the first part of their names: neither modules of Python's own nor ones that lie beside the file. Blocks.
+
+    It can do without those whose lack it catches, and those of type checkers and other systems.
+    """
+    ours = _by_name(tree, file.parent)
     found: set[str] = set()
     waiting, seen = [file], {file}
-    while waiting and len(seen) <= _MOST_PARSED:
+    while waiting and len(seen) <= _MOST_PARSED and len(found) < _MOST_NAMES:
         syntax = parsed(tree.text(waiting.pop()) or "")
-        for name in {name.partition(".")[0] for name in imported_names(syntax)} if syntax else ():
-            folder = file.parent / name
-            beside = [path for path in tree.files if path == folder.with_suffix(".py") or (path.suffix == ".py" and folder in path.parents)]
+        for name in {name.partition(".")[0] for name in _needed(syntax)} if syntax else ():
+            beside = ours.get(name, ())
             waiting += [path for path in beside if path not in seen]
             seen.update(beside)
             if not beside and name not in sys.stdlib_module_names:
                 found.add(name)
-    return frozenset(found)
+    return frozenset(sorted(found)[:_MOST_NAMES])
+
+
+def _by_name(tree: Tree, folder: PurePosixPath) -> Mapping[str, Sequence[PurePosixPath]]:
+    """The Python files in and below the folder, by the name that is imported to reach them."""
+    found: defaultdict[str, list[PurePosixPath]] = defaultdict(list)
+    for path in tree.files:
+        if path.suffix == ".py" and path.is_relative_to(folder):
+            found[path.relative_to(folder).with_suffix("").parts[0]].append(path)
+    return found
+
+
+def _needed(syntax: ast.Module) -> Iterator[str]:
+    waiting: list[ast.AST] = [syntax]
+    while waiting:
+        match waiting.pop():
+            case ast.Try(handlers=handlers) as node if any(map(_does_without, handlers)):
+                waiting += [*handlers, *node.orelse, *node.finalbody]
+            case ast.If(test=test) as node if _is_elsewhere(test):
+                waiting += node.orelse
+            case ast.Import() | ast.ImportFrom() as node:
+                yield from imported_names(node)
+            case node:
+                waiting += ast.iter_child_nodes(node)
+
+
+def _does_without(handler: ast.ExceptHandler) -> bool:
+    """One that ends the program, or raises again, says that it cannot."""
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    if not any(one is None or (isinstance(one, ast.Name) and one.id in _CAUGHT) for one in caught):
+        return False
+    return not any(_is_an_end(node) for statement in handler.body for node in ast.walk(statement))
+
+
+def _is_an_end(node: ast.AST) -> bool:
+    match node:
+        case ast.Raise():
+            return True
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in _ENDS
+        case _:
+            return False
+
+
+def _is_elsewhere(test: ast.expr) -> bool:
+    match test:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name == "TYPE_CHECKING"
+        case ast.Compare(
+            left=ast.Attribute(attr="platform" | "name") | ast.Call(func=ast.Attribute(attr="system")),
+            ops=[ast.Eq()],
+            comparators=[ast.Constant(value=str(system))],
+        ):
+            return system in _ELSEWHERE
+        case _:
+            return False

@@ -44,7 +44,7 @@ def module_at(tree: Tree, path: PurePosixPath, syntax: ast.Module) -> Module | N
     return Module(folder_text(root), ".".join(name)) if name and all(part.isidentifier() for part in name) else None
 
 
-def imported_names(syntax: ast.Module) -> Iterator[str]:
+def imported_names(syntax: ast.AST) -> Iterator[str]:
     """The absolute ones, dotted."""
     for node in ast.walk(syntax):
         match node:

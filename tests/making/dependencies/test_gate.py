@@ -216,3 +216,8 @@ async def test_what_is_imported_is_a_well_known_package_or_not_certain(gate: Gat
     packages, unknown = gate().packages_of_imports(["yaml", "requests", "PIL", "reqeusts", "my_own"])
     assert packages == ("pillow", "requests", "pyyaml")
     assert unknown == ("my_own", "reqeusts")
+
+
+async def test_a_popular_name_that_many_use_for_their_own_or_share_is_not_certain(gate: Gate) -> None:
+    names = ["azure", "config", "dotenv", "google", "path", "progress", "tools"]
+    assert gate().packages_of_imports(names) == (("python-dotenv",), tuple(name for name in names if name != "dotenv"))

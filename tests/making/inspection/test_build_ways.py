@@ -1,8 +1,9 @@
 """What no retry mends is told as the reason why nothing was built."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,16 @@ from pydantic import JsonValue, ValidationError
 from engine.making.build_ways import WayBuilder, WaysParts
 from engine.making.building.builds import Built
 from engine.making.dependencies.gate import DependencyGate
-from engine.making.failures import BuildFailed
+from engine.making.failures import BuildFailed, LockFailed
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.python_sources.variables import Variables
+from engine.making.python_sources.wanted import Wanted
 from engine.making.uv.locking import ProjectLocks
 from engine.making.uv.outages import is_outage
 from engine.making.uv.runs import UvRuns
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.programs import Program
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.local.boxed_runs import LocalSettings, Sandboxing
 from engine.runtimes.parts import RuntimeParts
@@ -185,6 +188,38 @@ async def test_a_script_that_says_nothing_has_what_it_imports_locked_beside_it(
     assert not (origin / "requirements.lock").exists()
     assert "so what it imports was installed: colorama." in built.notes[0]
     assert "It imports my_own, and of which package is not certain." in built.notes[1]
+
+
+class OnlyColorama(ProjectLocks):
+    """Of an index that has nothing else; counts the locks."""
+
+    made = 0
+
+    async def lock(
+        self, wanted: Wanted, besides: Sequence[str], into: Path, not_after: datetime | None = None, python: Program | None = None
+    ) -> str:
+        if wanted.lines and wanted.lines != ("colorama",):
+            raise LockFailed("The index has no such package.")
+        self.made += 1
+        return await super().lock(wanted, besides, into, not_after, python)
+
+
+async def test_an_import_that_cannot_be_had_is_told_and_scripts_that_import_the_same_share_a_lock(
+    tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
+) -> None:
+    files: dict[str, str] = {}
+    for name, package in (("x", "colorama"), ("y", "colorama"), ("z", "yaml")):
+        file = TOOL_FILE | {"toolId": name, "handler": {"type": "external-script", "scriptPath": f"{name}.py", "language": "python"}}
+        files |= {f"{name}.tool.json": json.dumps(file), f"{name}.py": f"import {package}\n"}
+    origin = written(tmp_path / "origin", files)
+    locks = OnlyColorama(ways[0].runs)
+    step = STEP.model_copy(update={"plan": ToolFileBuild(paths=("x.tool.json", "y.tool.json", "z.tool.json"))})
+    built = await WayBuilder(replace(ways[0], locks=locks), ways[1], state / "create_12345678", origin).build(step, silent)
+    assert locks.made == 1
+    assert built.folders["notes_x"] == built.folders["notes_y"]
+    assert (built.folders["notes_y"] / "requirements.lock").exists()
+    assert built.folders["notes_z"] == origin
+    assert built.notes[-1] == "What is imported by notes_z was not installed: The index has no such package."
 
 
 async def test_scripts_of_a_folder_become_tools_with_what_they_import(

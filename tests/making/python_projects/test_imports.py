@@ -1,5 +1,6 @@
 """Which packages of others a file imports."""
 
+import time
 from pathlib import Path, PurePosixPath
 
 from engine.making.python_sources.imports import imported_by
@@ -9,7 +10,7 @@ from engine.making.repositories.trees import Tree
 def test_packages_of_others_are_known_by_the_imports_of_a_file_and_of_what_lies_beside_it(tmp_path: Path) -> None:
     files = {
         "main.py": "import json, requests.auth\nfrom words import cut\nfrom parts.a import b\n",
-        "words.py": "import main\ntry:\n    import yaml\nexcept ImportError:\n    pass\n",
+        "words.py": "import main\nimport yaml\n",
         "parts/a.py": "from . import c\nimport numpy\n",
         "parts/c.py": "def late():\n    import PIL\n",
         "other.py": "import flask\n",
@@ -18,3 +19,25 @@ def test_packages_of_others_are_known_by_the_imports_of_a_file_and_of_what_lies_
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     assert imported_by(Tree.read(tmp_path), PurePosixPath("main.py")) == {"requests", "yaml", "numpy", "PIL"}
+
+
+def test_what_a_file_can_do_without_or_another_system_has_is_not_counted(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(
+        "import sys\nfrom typing import TYPE_CHECKING\n"
+        "try:\n    import cudf\nexcept (OSError, ImportError):\n    import pandas\nelse:\n    import rich\n"
+        "try:\n    import yaml\nexcept ImportError:\n    sys.exit('pip install pyyaml')\n"
+        "try:\n    import numpy\nexcept ModuleNotFoundError as error:\n    raise SystemExit from error\n"
+        "try:\n    import scipy\nexcept KeyError:\n    pass\n"
+        "if TYPE_CHECKING:\n    import mypy_extensions\n"
+        "if sys.platform == 'win32':\n    import win32api\nelse:\n    import distro\n"
+    )
+    assert imported_by(Tree.read(tmp_path), PurePosixPath("main.py")) == {"pandas", "rich", "yaml", "numpy", "scipy", "distro"}
+
+
+def test_many_imports_beside_many_files_are_known_soon_and_no_more_than_so_many(tmp_path: Path) -> None:
+    files = [PurePosixPath(f"parts/{number}.py") for number in range(20_000)]
+    (tmp_path / "main.py").write_text("".join(f"import package_{number}\n" for number in range(1_000)))
+    begun = time.process_time()
+    found = imported_by(Tree(tmp_path, [PurePosixPath("main.py"), *files], 0, is_whole=True), PurePosixPath("main.py"))
+    assert len(found) == 200
+    assert time.process_time() - begun < 5

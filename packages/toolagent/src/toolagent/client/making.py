@@ -13,8 +13,7 @@ from toolagent.client.failures import MakingUnreachableError
 from toolagent.client.patience import if_known, reached
 from toolagent.contracts.making import Guidance, MakeRequest
 from toolagent.contracts.task_specs import RepairTool
-from toolagent.core.failures import TaskConflictError
-from toolagent.core.task_requests import request_fingerprint, subject_of
+from toolagent.core.task_requests import AskedOtherwiseError, request_fingerprint, subject_of
 
 __all__ = ["Making"]
 
@@ -30,7 +29,7 @@ class Making:
     async def start(self, request: MakeRequest) -> None:
         """Start the task durably. The same request again is the same task.
 
-        Raises TaskConflictError when the id belongs to another request.
+        Raises AskedOtherwiseError when the id belongs to another request.
         """
         with _reached():
             try:
@@ -38,7 +37,7 @@ class Making:
             except WorkflowAlreadyStartedError:
                 description = await self._handle(request.task_id).describe(rpc_timeout=_RPC_TIMEOUT)
                 if await description.memo_value(names.FINGERPRINT, "", type_hint=str) != request_fingerprint(request):
-                    raise TaskConflictError(request.task_id) from None
+                    raise AskedOtherwiseError(await self._asked(request.task_id)) from None
 
     async def cancel(self, task_id: str) -> bool:
         """Ask a task to end; False when Temporal does not know it. One that has ended stays as it is."""
@@ -68,6 +67,13 @@ class Making:
             static_summary=f"{spec.type} {subject_of(spec)}",
             rpc_timeout=_RPC_TIMEOUT,
         )
+
+    async def _asked(self, task_id: str) -> MakeRequest:
+        """What the workflow was started with."""
+        started = await anext(aiter(self._handle(task_id).fetch_history_events(page_size=1, rpc_timeout=_RPC_TIMEOUT)))
+        given = started.workflow_execution_started_event_attributes.input.payloads
+        (asked,) = await self._client.data_converter.decode(given, [MakeRequest])
+        return asked
 
     def _handle(self, task_id: str) -> WorkflowHandle[object, object]:
         return self._client.get_workflow_handle(task_id)

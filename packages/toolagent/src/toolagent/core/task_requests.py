@@ -13,10 +13,12 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES, BuildTool, Example, GithubDeploy, MakeLimits, RepairTool
+from toolagent.core.failures import TaskConflictError
 from toolagent.core.suggestions import nearest
 
 __all__ = [
     "TYPES",
+    "AskedOtherwiseError",
     "SpecError",
     "SpecFault",
     "described",
@@ -78,6 +80,14 @@ class SpecError(ValueError):
         said = "; ".join(f"{fault.field}: {fault.message}" for fault in faults[:_MOST_SAID])
         further, least = len(self.faults) - _MOST_SAID, "at least " if len(faults) > _MOST_FAULTS else ""
         super().__init__(f"{said} (and {least}{further} more)" if further > 0 else said)
+
+
+class AskedOtherwiseError(TaskConflictError):
+    """The task with this id was started as `asked`."""
+
+    def __init__(self, asked: MakeRequest) -> None:
+        super().__init__(asked.task_id)
+        self.asked = asked
 
 
 def read_spec(given: Mapping[str, JsonValue], description: str = "", place: str = "task_spec") -> Spec:

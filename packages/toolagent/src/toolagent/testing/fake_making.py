@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 
 from toolagent.client.failures import MakingUnreachableError
 from toolagent.contracts.making import Guidance, MakeRequest
-from toolagent.core.failures import TaskConflictError
-from toolagent.core.task_requests import request_fingerprint
+from toolagent.core.task_requests import AskedOtherwiseError, request_fingerprint
 
 __all__ = ["FakeMaking"]
 
@@ -21,11 +20,11 @@ class FakeMaking:
     said: list[tuple[str, Guidance]] = field(default_factory=list[tuple[str, Guidance]])
 
     async def start(self, request: MakeRequest) -> None:
-        """Raises TaskConflictError for another request under the same id, MakingUnreachableError while away."""
+        """Raises AskedOtherwiseError for another request under the same id, MakingUnreachableError while away."""
         self._require_presence()
         known = self.started.setdefault(request.task_id, request)
         if request_fingerprint(known) != request_fingerprint(request):
-            raise TaskConflictError(request.task_id)
+            raise AskedOtherwiseError(known)
         if known is request:
             self.at_work.add(request.task_id)
 

@@ -14,7 +14,6 @@ from packaging.requirements import InvalidRequirement, Requirement
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
 from engine.making.failures import LockFailed
-from engine.making.python_sources.projects import readable_ini
 from engine.making.repositories.packaging import BUILDING, Room, pack_repository
 from engine.making.repositories.trees import LEFT_OUT
 from engine.making.uv.runs import WORK, UvRuns
@@ -140,7 +139,7 @@ def _scripts(about: Path) -> Mapping[str, str]:
     read = configparser.RawConfigParser(delimiters=("=",), strict=False)
     read.optionxform = str  # pyright: ignore[reportAttributeAccessIssue] - names are as they are written
     try:
-        read.read_string(readable_ini(_text(about / "entry_points.txt")))
+        read.read_string(_text(about / "entry_points.txt"))
     except configparser.Error:
         return {}
     found = read.items("console_scripts") if read.has_section("console_scripts") else ()

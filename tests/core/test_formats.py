@@ -127,6 +127,10 @@ def test_what_a_client_holds_an_answer_against_names_no_formats() -> None:
         "type": "object",
         "properties": {"format": when, "files": {"type": "array", "items": {"anyOf": [when, {"type": "null"}]}}},
         "$defs": {"when": when},
+        "propertyNames": when,
+        "patternProperties": {"^x": {"type": "array", "contains": when}},
+        "not": {"properties": {"from": when}},
+        "if": {"properties": {"from": {"not": {"const": 1}}}},
     }
     plain: JsonSchema = {"type": "string"}
     listed = as_mcp(COUNT.model_copy(update={"output_schema": schema, "input_schema": {**TEXT, "properties": {"text": when}}}), "count")
@@ -134,6 +138,9 @@ def test_what_a_client_holds_an_answer_against_names_no_formats() -> None:
         "type": "object",
         "properties": {"format": plain, "files": {"type": "array", "items": {"anyOf": [plain, {"type": "null"}]}}},
         "$defs": {"when": plain},
+        "propertyNames": plain,
+        "patternProperties": {"^x": {"type": "array", "contains": plain}},
+        "if": {"properties": {"from": {"not": {"const": 1}}}},
     }
     assert listed["inputSchema"] == {**TEXT, "properties": {"text": when}}
 

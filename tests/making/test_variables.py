@@ -17,6 +17,7 @@ def found(folder: Path, files: Mapping[str, str], **given: str) -> Variables:
     return variables_for(Tree.read(folder), PurePosixPath(), given)
 
 
+ORM = {"models.py": "from sqlalchemy.orm import Session\n"}
 EXAMPLE = """
 # comment
 export MODE=fast  # quick
@@ -65,7 +66,7 @@ def test_a_line_that_is_very_long_takes_no_time(tmp_path: Path) -> None:
     ],
 )
 def test_an_app_that_wants_a_database_is_offered_one_in_its_home(tmp_path: Path, said: str, expected: str) -> None:
-    variables = found(tmp_path, {".env.example": said})
+    variables = found(tmp_path, {**ORM, ".env.example": said})
     assert variables.values == {"DATABASE_URL": expected}
     assert bool(variables.notes) == (expected != "sqlite:///./own.db")
 
@@ -114,12 +115,36 @@ def test_a_key_is_named() -> None:
     [("postgresql://a:b@localhost:5432/c", {"DATABASE_URL": "sqlite:////home/tool/app.db"}), ("sqlite:///./own.db", {})],
 )
 def test_a_server_that_the_code_takes_for_its_database_gives_way_to_sqlite(tmp_path: Path, default: str, values: Mapping[str, str]) -> None:
-    variables = found(tmp_path, {"db.py": f'url = os.getenv(\n    "DATABASE_URL",\n    "{default}",\n)\n'})
+    variables = found(tmp_path, {**ORM, "db.py": f'url = os.getenv(\n    "DATABASE_URL",\n    "{default}",\n)\n'})
     assert variables.values == values
 
 
 def test_sqlite_as_python_knows_it_is_nothing_for_others(tmp_path: Path) -> None:
-    (tmp_path / ".env.example").write_text("DATABASE_URL=postgresql://user:pw@db/app\n")
+    for name, text in {**ORM, ".env.example": "DATABASE_URL=postgresql://user:pw@db/app\n"}.items():
+        (tmp_path / name).write_text(text)
     read = variables_for(Tree.read(tmp_path), PurePosixPath(), {}, is_python=False)
     assert read.values == {"DATABASE_URL": "postgresql://user:pw@db/app"}
     assert read.notes == ()
+
+
+SERVER = "postgresql://a:b@localhost/c"
+
+
+def test_code_that_speaks_to_a_server_alone_is_given_no_sqlite(tmp_path: Path) -> None:
+    code = f'import asyncpg\nurl = os.getenv("DATABASE_URL", "{SERVER}")\n'
+    variables = found(tmp_path, {"db.py": code, ".env.example": f"DATABASE_URL=\nX_DB_URL={SERVER}\n"})
+    assert variables.values == {"X_DB_URL": SERVER}
+    assert variables.missing == ("DATABASE_URL",)
+
+
+def test_two_databases_are_two_files(tmp_path: Path) -> None:
+    variables = found(tmp_path, {**ORM, ".env.example": f"SOURCE_DATABASE_URL={SERVER}\nTARGET_DATABASE_URL={SERVER}\n"})
+    assert len(set(variables.values.values())) == 2
+
+
+def test_a_database_is_given_to_names_that_a_tool_may_have_and_these_are_not_missing(tmp_path: Path) -> None:
+    names = ("TOOL_AGENT_DATABASE_URL", "LD_DB_URL", "1_DB_URL", "\xe9_DB_URL", f"{'x' * 125}_DB_URL", "OWN_DB_URL")
+    code = "".join(f'os.getenv("{name}", "{SERVER}")\n' for name in names)
+    settings = "class Settings(BaseSettings):\n    \xe9_db_url: str\n"
+    variables = found(tmp_path, {**ORM, "db.py": code, "settings.py": settings, ".env.example": "OWN_DB_URL=changeme\n"})
+    assert (variables.values, variables.missing) == ({"OWN_DB_URL": "sqlite:////home/tool/OWN_DB_URL.db"}, ())

@@ -122,10 +122,10 @@ def starts_of(
 ) -> tuple[Start, ...]:
     """What may start it, the likeliest first: those that name MCP, the files themselves, then whatever else is installed.
 
-    `arguments` are those that its README gives to it: they are tried before none.
+    `arguments` are those that its README gives to it: they are tried before none. Scripts that are files name no module to start.
     """
     inside = "object" if over == "stdio" else "app"
-    names = [name for name in dict.fromkeys(programs) if name in scripts]
+    names = [name for name in dict.fromkeys(programs) if ":" in scripts.get(name, "")]
     with_them = [Start("script", name, scripts[name], arguments) for name in names if arguments]
     named = [*with_them, *(Start("script", name, scripts[name]) for name in names)]
     likely = [one for one in named if "mcp" in f"{one.name} {one.target}".lower()]

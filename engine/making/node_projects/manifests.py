@@ -78,10 +78,15 @@ def programs_of(manifest: Table) -> Programs:
     return Programs(files, tuple(left_out))
 
 
-def bundled(manifest: Table) -> Table:
-    """With a script of Bun for files of TypeScript that are run as they are, and are built by no script: Node.js runs what that makes."""
+def bundled(manifest: Table, folder: Path) -> Table:
+    """With a script of Bun for files of TypeScript that are run as they are, and are built by no script: Node.js runs what that makes.
+
+    Unchanged where a file of its `folder` starts it that Node.js runs already. Blocks.
+    """
     scripts, bins = manifest.table("scripts"), dict(_bins(manifest))
     if any(name in scripts.values for name in _BUILDS if name != "prepare"):
+        return manifest
+    if any(_is_there(folder, file) for file in started_of(manifest) if not _TYPESCRIPT.search(file)):
         return manifest
     started = [found[1] for name in _STARTS for found in _TYPED.finditer(scripts.text(name)[:_LONGEST])]
     main = next((file for file in (*started, manifest.text("main"), manifest.text("module")) if _TYPESCRIPT.search(file)), "")

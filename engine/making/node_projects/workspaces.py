@@ -72,7 +72,7 @@ def laid_out(source: Path, folder: PurePosixPath) -> Layout:
 
     Raises NotWanted, OSError. Blocks.
     """
-    own = Package(folder, bundled(named(manifest_at(source / folder / MANIFEST), folder)))
+    own = Package(folder, bundled(named(manifest_at(source / folder / MANIFEST), folder), source / folder))
     root, patterns, catalogs = _workspace(source, folder)
     members = _members(source, root, patterns) if patterns else ()
     linked = _linked(own, {one.folder: one for one in _all(source)}) if _has_links(own.manifest) else ()

@@ -1,6 +1,7 @@
 """Finds applications in the text of a module: what is assigned at its top, and functions that make one."""
 
 import ast
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -76,9 +77,9 @@ def _imported(syntax: ast.Module) -> dict[str, str]:
 
 def _top(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """What is executed when the module is imported, also where that is only in one case; without what is nested very deep."""
-    waiting = [(node, 0) for node in body]
+    waiting = deque((node, 0) for node in body)
     while waiting:
-        node, depth = waiting.pop(0)
+        node, depth = waiting.popleft()
         yield node
         if depth < _DEEPEST:
             match node:

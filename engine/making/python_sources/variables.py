@@ -21,6 +21,13 @@ _PLACEHOLDER = re.compile(r"your[-_ ]|<.*>|\bx{3,}|\.\.\.$|change[-_]?me|replace
 _DATABASE = re.compile(r"(?:^|_)(?:DATABASE|DB)_(?:URL|URI|DSN)$|^SQLALCHEMY_DATABASE_UR[IL]$", re.IGNORECASE)
 _SERVED = re.compile(r"(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|cockroachdb)(\+\w+)?://", re.IGNORECASE)
 _ASKED = re.compile(r"(?:getenv|environ\.get)\(\s*[\"'](\w+)[\"']\s*,\s*[\"']([^\"']*)[\"']")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_TAKES_ANY = re.compile(
+    r"^[ \t]*(?:from|import)[ \t]+"
+    r"(?:advanced_alchemy|databases|dj_database_url|environ|flask_sqlalchemy|ormar|playhouse|sqlalchemy|sqlmodel|tortoise)\b",
+    re.MULTILINE,
+)
+"""What takes an address of SQLite as well as one of a server: drivers of PostgreSQL do not."""
 _ASYNC = re.compile(r"\+(?:asyncpg|aiomysql|asyncmy|psycopg_async)\b")
 _TRANSPORT = re.compile(r"(?:^|_)TRANSPORT(?:_TYPE|_MODE)?=(?:https?|sse|streamable[-_]?http)$", re.IGNORECASE)
 _OURS = ("TOOL_AGENT_", "LD_")
@@ -28,7 +35,7 @@ _SETTINGS = "BaseSettings"
 _MOST_READ = 2_000
 _MOST = 100
 _LONGEST = 2_000
-_SQLITE = "app.db"
+_USUAL, _SQLITE = "DATABASE_URL", "app.db"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +52,11 @@ class Variables:
 
 
 def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *, is_python: bool = True) -> Variables:
-    """`given` go before all others; defaults of examples are taken. SQLite is offered as SQLAlchemy writes it: to Python alone. Blocks."""
+    """`given` go before all others; defaults of examples are taken. SQLite is offered as SQLAlchemy writes it, to Python that can use it.
+
+    Blocks.
+    """
+    offers = is_python and any(_TAKES_ANY.search(tree.text(path) or "") for path in _sources(tree, folder))
     values: dict[str, str] = {}
     missing: list[str] = []
     notes: list[str] = []
@@ -54,20 +65,23 @@ def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *
             continue
         if _TRANSPORT.search(f"{name}={value}"):  # an MCP server is first spoken to on its stdin and stdout
             notes.append(f"{name}: its default is taken, not {value!r} of the example; give another in `env`.")
-        elif is_python and _DATABASE.search(name) and (not value or _SERVED.match(value)):
-            values[name] = _sqlite(value)
+        elif offers and _DATABASE.search(name) and (not value or _SERVED.match(value)):
+            values[name] = _sqlite(name, value)
             notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
         elif value and _REFERENCE not in value.lower() and not _PLACEHOLDER.search(value):
             values[name] = value
         else:
             missing.append(name)
     needed = [name for name in _required(tree, folder) if name not in given and name not in values]
-    databases = dict.fromkeys((name for name in needed if _DATABASE.search(name)), "")
-    for name, default in {**databases, **(_databases(tree, folder, {*given, *values}) if is_python else {})}.items():
-        values[name] = _sqlite(default)
+    asked = dict.fromkeys((name for name in needed if _DATABASE.search(name)), "") | _databases(tree, folder, {*given, *values})
+    for name, default in asked.items() if offers else ():
+        if _is_ours(name) or not _NAME.fullmatch(name):
+            continue
+        values[name] = _sqlite(name, default)
         notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
     required = tuple(name for name in needed if name not in values)
-    return Variables({**values, **given}, required, tuple(name for name in missing if name not in required), tuple(notes))
+    left = tuple(name for name in missing if name not in required and name not in values)
+    return Variables({**values, **given}, required, left, tuple(notes))
 
 
 def with_environment(candidate: Candidate, values: Mapping[str, str]) -> Candidate:
@@ -104,9 +118,10 @@ def _is_ours(name: str) -> bool:
     return name.upper() in OWNED_VARIABLES or name.startswith(_OURS)
 
 
-def _sqlite(asked: str) -> str:
+def _sqlite(name: str, asked: str) -> str:
+    """A file for each variable: two of them may be two databases."""
     driver = "+aiosqlite" if _ASYNC.search(asked) else ""
-    return f"sqlite{driver}:////home/tool/{_SQLITE}"
+    return f"sqlite{driver}:////home/tool/{_SQLITE if name == _USUAL else f'{name}.db'}"
 
 
 def _databases(tree: Tree, folder: PurePosixPath, known: Collection[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from pydantic import JsonValue
 
-from engine.making.python_sources.projects import PYPROJECT, Table, json_of, pyproject_of
+from engine.making.python_sources.projects import PYPROJECT, Table, json_of, pyproject_of, readable_ini
 from engine.making.repositories.asides import is_aside, is_example
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
@@ -17,11 +17,13 @@ _MOST_NAMED = 50
 _MOST_READ = 2_000
 _LONGEST = 200
 _SETUP = ("setup.cfg", "setup.py")
-_SAYS = re.compile(r"[\"']\s*([A-Za-z0-9][\w.-]*)\s*=\s*([\w.]+\s*:\s*[\w.]+)[^\"']*[\"']")
-_GROUP = re.compile(r"console_scripts.*?\]", re.DOTALL)
-_FILES = re.compile(r"\bscripts\s*=\s*\[([^\]]*)\]")
+_OF_OTHERS = ("package.json", "Cargo.toml", "go.mod", "CMakeLists.txt", "pom.xml", "build.gradle", "build.gradle.kts")
+"""What a project of another language has at its root: Python only helps there."""
+_SAYS = re.compile(r"[\"']\s*([A-Za-z0-9][\w.-]*)\s*=\s*([\w.]+\s*:\s*[\w.]++)[^\"']*[\"']")
+_GROUP = re.compile(r"console_scripts[^\]]*")
+_FILES = re.compile(r"\bscripts\s*=\s*\[([^\]]*)")
 _FILE = re.compile(r"[\"']((?:[\w.-]+/)*([A-Za-z0-9][\w.-]*))[\"']")
-_PARSES = re.compile(r"^\s*(?:import|from)\s+(?:argparse|click|typer|docopt|optparse)\b", re.MULTILINE)
+_PARSES = re.compile(r"^[ \t]*(?:import|from)[ \t]+(?:argparse|click|typer|docopt|optparse)\b", re.MULTILINE)
 _RUNS = re.compile(r"^(?:if __name__ ==|\w.*\.parse_args\()", re.MULTILINE)
 
 
@@ -39,7 +41,7 @@ def recognise_console_scripts(tree: Tree) -> Iterator[Finding]:
     for path in sorted(packages, key=lambda path: is_aside(path.as_posix())):
         if programs := npm_programs_of(tree, path):
             yield _finding(path, "nodejs", programs)
-    if not any(tree.has(name) for name in (PYPROJECT, *_SETUP, "package.json")):
+    if not any(tree.has(name) for name in (PYPROJECT, *_SETUP, *_OF_OTHERS)):
         yield from _loose(tree)
 
 
@@ -94,7 +96,7 @@ def _texts(table: Table) -> Iterator[tuple[str, str]]:
 def _of_setup_cfg(text: str) -> Mapping[str, str]:
     read = configparser.RawConfigParser(strict=False)
     try:
-        read.read_string(text)
+        read.read_string(readable_ini(text))
         lines = read.get("options.entry_points", "console_scripts", fallback="").splitlines()
     except configparser.Error:
         return {}

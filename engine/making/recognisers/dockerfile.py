@@ -14,8 +14,8 @@ from toolagent.contracts.making import Finding, FindingKind
 _MOST = 10
 _DEEPEST = 4
 _PORT = re.compile(r"(\d{1,5})(?:/tcp)?", re.IGNORECASE)
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::-([^}]*))?\})")
-_PAIR = re.compile(r"(\w+)=(\"[^\"]*\"|'[^']*'|\S+)")
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::-([^}]{0,200}))?\})")
+_PAIR = re.compile(r"\b(\w+)=(\"[^\"]*\"|'[^']*'|\S+)")
 _MAX_PORT = 65_535
 
 

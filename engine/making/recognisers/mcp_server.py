@@ -16,7 +16,7 @@ from toolagent.contracts.making import Finding, FindingKind
 
 _PACKAGES = frozenset({"mcp", "fastmcp"})
 _NODE_PACKAGES = ("@modelcontextprotocol/sdk", "@modelcontextprotocol/server", "fastmcp")
-_CODE = re.compile(r"^\s*(?:from|import)\s+(?:mcp\.server|mcp\b(?=\s+import.*\b(?:FastMCP|Server)\b)|fastmcp)\b", re.MULTILINE)
+_CODE = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?:mcp\.server|mcp\b(?=\s+import.*\b(?:FastMCP|Server)\b)|fastmcp)\b", re.MULTILINE)
 _STARTS = re.compile(r"\.run\(|stdio_server\(|\.run_stdio_async\(|\.run_async\(")
 _MAIN = re.compile(r"^if __name__ == [\"']__main__[\"']:", re.MULTILINE)
 _MCP = re.compile(r"mcp", re.IGNORECASE)

@@ -157,8 +157,9 @@ def test_scripts_with_a_parser_are_programs_where_nothing_installs_any(tmp_path:
     scripts = [one for one in found(tmp_path / "loose", files) if one.kind is FindingKind.CONSOLE_SCRIPT]
     assert [one.details["scripts"] for one in scripts] == [{"b": "b.py", "c": "c.py"}, {"a": "a.py"}]
     assert all(one.details["are_files"] is True for one in scripts)
-    package = found(tmp_path / "package", {**files, "pyproject.toml": "[project]\nname = 'x'\n"})
-    assert not [one for one in package if one.kind is FindingKind.CONSOLE_SCRIPT]
+    for name in ("pyproject.toml", "Cargo.toml", "go.mod", "build.gradle.kts"):
+        project = found(tmp_path / name, {**files, name: "[project]\nname = 'x'\n"})
+        assert not [one for one in project if one.kind is FindingKind.CONSOLE_SCRIPT]
 
 
 @pytest.mark.parametrize("name", ["openapi.json", "docs/api.yaml"])

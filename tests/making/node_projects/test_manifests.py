@@ -64,13 +64,26 @@ def test_what_is_there_is_not_built_and_what_is_made_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start", ["bun ./src/index.ts", "npx tsx watch src/index.ts", "node --import tsx src/index.ts"])
-def test_typescript_that_is_run_as_it_is_is_bundled_for_node(start: str) -> None:
-    found = bundled(Table({"scripts": {"start": start}, "bin": {"a": "cli.ts", "b": "b.js"}}))
+def test_typescript_that_is_run_as_it_is_is_bundled_for_node(tmp_path: Path, start: str) -> None:
+    found = bundled(Table({"scripts": {"start": start}, "main": "index.js", "bin": {"a": "cli.ts", "b": "b.js"}}), tmp_path)
     assert started_of(found)[-1] == "dist/src/index.mjs"
     assert programs_of(found).files == {"a": "dist/cli.mjs", "b": "b.js"}
     assert "--packages=external --outfile=dist/src/index.mjs" in found.table("scripts").text("build")
     built = Table({"scripts": {"start": start, "build": "tsc"}})
-    assert bundled(built) is built
+    assert bundled(built, tmp_path) is built
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"main": "server.js", "scripts": {"dev": "bun run src/playground.ts"}},
+        {"scripts": {"start": "node server.js", "dev": "tsx watch scripts/dev.ts"}},
+        {"main": "server", "module": "src/index.ts", "bin": {"a": "cli.ts"}},
+    ],
+)
+def test_a_project_that_starts_in_javascript_is_left_as_it_is(tmp_path: Path, told: dict[str, object]) -> None:
+    project = Table(told)
+    assert bundled(project, written(tmp_path, {"server.js": ""})) is project
 
 
 @pytest.mark.parametrize(

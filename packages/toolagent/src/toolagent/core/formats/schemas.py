@@ -14,6 +14,10 @@ _CHOICES = ("anyOf", "oneOf", "allOf", "not", "enum", "if", "then", "else")
 """Keywords that OpenAI or Anthropic refuse at the top of a schema of parameters, or that mean nothing without such a one."""
 
 _DEFINITIONS = ("$defs", "definitions")
+_MORE = ("not", "contains", "propertyNames", "unevaluatedProperties", "unevaluatedItems", "additionalItems")
+"""What holds one schema, and is not in `FOLLOWED`."""
+_TURNED = ("not", "if")
+"""They are left out where they name a `format`: without it they would refuse, or ask for, more."""
 _STEPS = 16
 
 
@@ -28,15 +32,16 @@ def is_object_schema(schema: JsonSchema) -> bool:
 
 def without_formats(schema: JsonSchema) -> JsonSchema:
     """The same, which lets through what `format` would not: clients understand that strictly, or complain of one that they do not know."""
-    return {key: _inside(key, value) for key, value in schema.items() if key != "format"}
+    plain = {key: _inside(key, value) for key, value in schema.items() if key != "format"}
+    return {key: value for key, value in plain.items() if key not in _TURNED or value == schema[key]}
 
 
 def _inside(key: str, value: JsonValue) -> JsonValue:
     if isinstance(value, list) and key in FOLLOWED:
         return [without_formats(one) if isinstance(one, dict) else one for one in value]
-    if not isinstance(value, dict) or (key not in FOLLOWED and key not in _DEFINITIONS):
+    if not isinstance(value, dict) or (key not in FOLLOWED and key not in _DEFINITIONS and key not in _MORE):
         return value
-    if FOLLOWED.get(key, "named") == "named":
+    if key in _DEFINITIONS or FOLLOWED.get(key) == "named":
         return {name: without_formats(one) if isinstance(one, dict) else one for name, one in value.items()}
     return without_formats(value)
 

@@ -1,0 +1,60 @@
+"""Texts that cost a reader time by the square of their length: they are read on the host, whose other work waits meanwhile."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.making.inspection import inspect
+from engine.making.python_sources.asgi_apps import FRAMEWORKS, apps_in
+from engine.making.python_sources.modules import parsed
+from engine.making.repositories.trees import Tree
+
+FILES = (
+    "Dockerfile",
+    "README.md",
+    "main.py",
+    "mcp.json",
+    "openapi.json",
+    "openapi.yaml",
+    "package.json",
+    "pyproject.toml",
+    "requirements.txt",
+    "setup.cfg",
+    "setup.py",
+    "x.tool.json",
+)
+MOST = 512 * 1024
+MOST_OF_TOML = 256 * 1024
+REPEATED = {
+    "blank lines": "\n",
+    "lists that never end": "scripts=[",
+    "lists that are not closed": "scripts=[' ",
+    "groups that never end": "console_scripts",
+}
+WHOLE = {
+    "an entry that never ends": "console_scripts 'a=b:" + "c" * (MOST - 40) + "]",
+    "lines that are no settings": "[x]\n" + "a\n" * (MOST // 2 - 4),
+    "a variable that never ends": "FROM x\nENV " + "a" * MOST,
+    "defaults that never end": "FROM x\nEXPOSE " + "${a:-" * (MOST // 5),
+    "a setting with space": "[options.entry_points]\na" + " " * (MOST - 40) + "b",
+    "a key of many parts": "a." * (MOST_OF_TOML // 2 - 4) + "a = 1",
+}
+TEXTS = {**{name: text * (MOST // len(text)) for name, text in REPEATED.items()}, **WHOLE}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_no_text_takes_a_recogniser_longer_than_seconds(tmp_path: Path, text: str) -> None:
+    for name in FILES:
+        (tmp_path / name).write_text(text[: MOST_OF_TOML if name == "pyproject.toml" else MOST])
+    begun = time.process_time()
+    inspect(Tree.read(tmp_path))
+    assert time.process_time() - begun < 20
+
+
+def test_very_many_statements_are_looked_through_in_seconds() -> None:
+    syntax = parsed("a\n" * (MOST // 2))
+    assert syntax is not None
+    begun = time.process_time()
+    assert not [*apps_in(syntax, FRAMEWORKS)]
+    assert time.process_time() - begun < 10

@@ -9,7 +9,6 @@ from typing import Literal
 import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 from temporalio.exceptions import ApplicationError
-from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
 from toolagent.core.failures import StoreUnavailableError
 
@@ -41,8 +40,6 @@ def configure_logging(level: str = "info", form: Literal["console", "json"] | No
         wrapper_class=structlog.make_filtering_bound_logger(least),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-    core = LoggingConfig(filter=TelemetryFilter(core_level="ERROR", other_level="ERROR"))
-    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=core)), error_if_already_set=False)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_formatter(processors, renderer) if form == "json" else _BoundedFormatter(_LINE))
     logging.basicConfig(level=least, handlers=(handler,))

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, RowMapping, and_, case, func, select
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.tables import events
+from engine.store.tool_alerts import OF_TOOLS
 from engine.store.upserts import insert_new
 from toolagent.contracts.records import Event, EventType
 
@@ -41,13 +42,14 @@ class EventTable:
     async def alerts(self, within: timedelta, most: int) -> tuple[Event, ...]:
         """Of tools, sessions and providers, the newest first. Those of single calls are events of the calls.
 
-        Of each tool's health the last one: a tool that ends again and again would hide the others.
+        Of each tool the last time that it was unhealthy, and the last of its repairs: one that ends again and again would hide the others.
         """
         alone = and_(events.c.call_id.is_(None), events.c.event_type.in_(_ALERTS), events.c.at >= timestamp(now() - within))
         is_health = events.c.event_type == EventType.HEALTH_ALERT.value
         subject = case((is_health, events.c.tool_id), else_=events.c.event_id)
         newest = (events.c.at.desc(), events.c.event_id)
-        place = func.row_number().over(partition_by=(is_health, subject), order_by=newest)
+        kind = (is_health, events.c.event_id.startswith(OF_TOOLS))
+        place = func.row_number().over(partition_by=(*kind, subject), order_by=newest)
         ranked = select(events.c.event_id, place.label("place")).where(alone).subquery()
         shown = select(ranked.c.event_id).where(ranked.c.place == 1)
         query = select(events).where(events.c.event_id.in_(shown)).order_by(*newest).limit(most)

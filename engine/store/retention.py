@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from sqlalchemy import Column, Select, delete, func, select
+from sqlalchemy import Column, Select, and_, delete, func, select
 
 from engine.store.chat_tables import chats
 from engine.store.chats import OF_A_CONVERSATION, ChatTable
@@ -61,7 +61,8 @@ async def forget_sessions(database: Database, retention: timedelta) -> int:
 
 def _left_over(named: Column[str]) -> Select[str]:
     is_known = select(chats.c.key).where(chats.c.key == func.substr(named, *_KEY)).exists()
-    return select(named).distinct().where(named.startswith(CONVERSATION_PREFIX), ~is_known).limit(_PAGE)
+    of_chats = and_(named >= CONVERSATION_PREFIX, named < CONVERSATION_PREFIX[:-1] + chr(ord(CONVERSATION_PREFIX[-1]) + 1))
+    return select(named).distinct().where(of_chats, ~is_known).limit(_PAGE)
 
 
 async def _silent(database: Database, before: str) -> Sequence[str]:

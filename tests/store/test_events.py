@@ -34,12 +34,17 @@ async def test_alerts_are_found_by_type_and_time(sqlite_url: str) -> None:
 async def test_a_tool_that_ends_again_and_again_hides_no_other_alert(database: Database) -> None:
     events, at = EventTable(database), now()
     flaps = [
-        Event(event_id=f"flap {number}", event_type=EventType.HEALTH_ALERT, tool_id="stop", at=at + timedelta(seconds=number))
+        Event(event_id=f"health_alert:{number}", event_type=EventType.HEALTH_ALERT, tool_id="stop", at=at + timedelta(seconds=number))
         for number in range(3)
+    ]
+    repairs = [
+        Event(event_id=f"repair:{number}", event_type=EventType.HEALTH_ALERT, tool_id="stop", at=at - timedelta(seconds=number))
+        for number in (1, 2)
     ]
     sessions = [
         Event(event_id=f"session {number}", event_type=EventType.SESSION_ALERT, tool_id="stop", at=at - timedelta(minutes=number))
         for number in (1, 2)
     ]
-    await events.add((*flaps, *sessions))
-    assert [alert.event_id for alert in await events.alerts(timedelta(days=1), 3)] == ["flap 2", "session 1", "session 2"]
+    await events.add((*flaps, *repairs, *sessions))
+    shown = [alert.event_id for alert in await events.alerts(timedelta(days=1), 4)]
+    assert shown == ["health_alert:2", "repair:1", "session 1", "session 2"]

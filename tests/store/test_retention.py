@@ -1,9 +1,10 @@
 """Tasks and chats of long ago are deleted, with all that was only theirs."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Engine, event, func, select, update
 
 from engine.store import tables
 from engine.store.chat_tables import chats
@@ -108,3 +109,23 @@ async def test_what_was_still_written_for_a_chat_that_was_deleted_is_deleted_too
     assert await TaskNoteTable(database).after(gone) == ()
     assert (await counted(database))[1] == 2
     assert await forget_left_over(database) == 0
+
+
+async def test_what_was_still_written_for_chats_is_looked_for_without_a_look_at_what_tasks_have(sqlite_url: str) -> None:
+    asked: list[tuple[str, tuple[object, ...]]] = []
+
+    def note(_connection: object, _cursor: object, statement: str, parameters: Sequence[object], *_: object) -> None:
+        if "DISTINCT" in statement:
+            asked.append((statement, tuple(parameters)))
+
+    database = Database(sqlite_url)
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        await forget_left_over(database)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    async with database.read() as connection:
+        plans = [str((await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", params)).all()) for statement, params in asked]
+    await database.close()
+    assert len(plans) == 4
+    assert not [plan for plan in plans if "SCAN" in plan]

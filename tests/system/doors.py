@@ -27,7 +27,7 @@ class House:
     def doors(self) -> list[int]:
         """Their processes."""
         # To have psutil look through all processes of the machine again and again takes seconds of processor.
-        return sorted(pid for child in _children(self.parent.pid) for pid in _children(child) if _lives(pid))
+        return sorted(filter(_lives, _children(self.parent.pid)))
 
     def acting(self) -> str:
         """A tool that was not called yet."""
@@ -81,9 +81,9 @@ class House:
 
 
 def _children(pid: int) -> list[int]:
-    """Of each of its threads."""
+    """Of its one thread."""
     with suppress(OSError):
-        return [int(child) for listed in Path(f"/proc/{pid}/task").glob("*/children") for child in listed.read_text("ascii").split()]
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
     return []
 
 

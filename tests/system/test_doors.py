@@ -1,6 +1,8 @@
 """Two front doors behind one port, on PostgreSQL: keys, cancels and accepted calls hold across them, whichever of them is killed."""
 
 import asyncio
+import os
+import signal
 import threading
 import time
 from collections.abc import Collection, Generator
@@ -232,6 +234,7 @@ def test_when_a_door_is_killed_its_calls_end_its_sibling_goes_on_and_another_tak
     assert [house.far.begun[tool] for tool in (acting, asking)] == [1, 2]
     house.wait_until_whole()
     assert killed not in house.doors()
+    assert psutil.Process(house.parent.pid).num_threads() == 1, "doors are forks of it"
     (gone,) = before.keys() - house.lanes().keys()
     wait_until(lambda: _statuses(house, [gone]) == {WorkflowExecutionStatus.TERMINATED}, "the killed door's lane is ended")
     assert all(run_tool(http, "echo", {"message": "new"})[1].metadata["way"] == "lane" for http in house.pair())
@@ -329,7 +332,7 @@ def test_when_the_parent_is_stopped_its_doors_answer_what_they_have_in_hand_and_
     doors, lanes, (http, _) = house.doors(), house.lanes().keys(), house.pair()
     last = beside.submit(run_tool, http, house.acting(), _held(house.far, "last"))
     _wait_for(house, "last")
-    house.parent.terminate()
+    os.killpg(house.parent.pid, signal.SIGTERM)
     house.far.released.add("last")
     assert last.result(30)[1].metadata["way"] == "lane"
     assert house.parent.wait() == 0

@@ -1,11 +1,17 @@
 """Front doors alone: their command line and what they refuse."""
 
+import asyncio
+import errno
+import os
+
 import pytest
 
+from engine.network.ports import free_port
 from workers.__main__ import command_of
 from workers.commands.doors import doors
 from workers.commands.up import api
 from workers.failures import CannotRun
+from workers.settings.front import FrontSettings
 from workers.settings.kept import DatabaseSettings
 from workers.settings.temporal import TemporalSettings
 from workers.settings.whole import Settings
@@ -44,3 +50,17 @@ async def test_what_several_doors_lack_is_said_before_any_is_started(address: st
     settings = Settings(temporal=TemporalSettings(temporal_address=address), database=DatabaseSettings(database_url=url))
     with pytest.raises(CannotRun, match=named):
         await doors(settings, processes=2)
+
+
+async def test_the_command_ends_when_there_can_be_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", refuse)
+    settings = Settings(
+        temporal=TemporalSettings(temporal_address="127.0.0.1:1"),
+        database=DatabaseSettings(database_url="postgresql+asyncpg://x"),
+        front=FrontSettings(fastapi_port=free_port()),
+    )
+    async with asyncio.timeout(10):
+        assert await doors(settings, processes=2) == 1

@@ -3,14 +3,12 @@
 import asyncio
 import multiprocessing
 import os
-import select
 import signal
 import socket
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import ForkProcess
 
 import structlog
 import uvloop
@@ -21,7 +19,6 @@ from workers.collector import spare_what_stays
 from workers.commands.stopping import stop_on_signals
 from workers.failures import CannotRun
 from workers.front.door import bound_socket
-from workers.logs import configure_logging
 from workers.ports import url_of
 from workers.service import named_address, named_database, running_api
 from workers.settings.whole import Settings
@@ -33,8 +30,8 @@ _LONGEST_PAUSE_S = 30.0
 _CANNOT_RUN = 1
 _ASKING = (signal.SIGINT, signal.SIGTERM)
 
-_FORKS = multiprocessing.get_context("forkserver")
-"""One process loads the program, and each door is a fork of it: loading takes seconds of processor."""
+_FORKS = multiprocessing.get_context("fork")
+"""Each door is a fork of this process, which has loaded the program: that takes seconds of processor. So it may have no threads."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -49,9 +46,8 @@ async def doors(settings: Settings, processes: int) -> int:
         )
     asked_to_stop = asyncio.Event()
     stop_on_signals(asked_to_stop)
-    _FORKS.set_forkserver_preload([__name__])
     with bound_socket(settings.front) as listener:
-        house = _House(listener, processes, asked_to_stop)
+        house = _House(settings, listener, processes, asked_to_stop)
         try:
             await house.run()
         finally:
@@ -61,28 +57,24 @@ async def doors(settings: Settings, processes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Door:
-    """A process, and where it says that it answers requests. This is closed when either end has ended: so each sees that of the other."""
+    """A process, and where it says that it answers requests. This closes with ours, too: so it sees that it has no parent."""
 
-    process: ForkServerProcess
+    process: ForkProcess
     told: socket.socket
-
-    @property
-    def is_left(self) -> bool:
-        return self.told.fileno() >= 0
 
     async def answers(self) -> bool:
         """Wait until it does; False when it has ended before."""
         return bool(await asyncio.get_running_loop().sock_recv(self.told, 1))
 
     async def ended(self) -> None:
-        await _readable(self.told.fileno())
+        await _readable(self.process.sentinel)
 
 
 class _House:
     """The doors, one for each place; one that has ended is followed by another."""
 
-    def __init__(self, listener: socket.socket, processes: int, asked_to_stop: asyncio.Event) -> None:
-        self._listener, self._asked_to_stop = listener, asked_to_stop
+    def __init__(self, settings: Settings, listener: socket.socket, processes: int, asked_to_stop: asyncio.Event) -> None:
+        self._settings, self._listener, self._asked_to_stop = settings, listener, asked_to_stop
         self._doors: list[_Door | None] = [None] * processes
         self._console = Console(stderr=True)
         self._answering: set[int] = set()
@@ -103,13 +95,11 @@ class _House:
 
     async def stop(self, bound_s: float) -> None:
         """In order, as far as that goes within the bound."""
-        left = [door for door in self._doors if door is not None and door.is_left]
-        if left and not self.has_failed:
+        left = [door for door in self._doors if door is not None]
+        if left:
             self._console.print("Stopping: running calls are given a moment …")
         for door in left:
             door.process.terminate()
-            with suppress(OSError):  # it has ended just now
-                door.told.shutdown(socket.SHUT_WR)  # no signal reaches it once the process that it is a fork of was killed
         with suppress(TimeoutError):
             async with asyncio.timeout(bound_s):
                 await asyncio.gather(*(door.ended() for door in left))
@@ -124,31 +114,48 @@ class _House:
             await self._is_begun.wait()
         pause_s = 0.0
         while True:
-            door = self._doors[place] = await self._started()
-            has_answered = await door.answers()
-            if has_answered:
-                self._say_ready(place)
-            await door.ended()
-            door.told.close()
-            door.process.join()
+            door = self._doors[place] = self._forked()
+            has_answered = door is not None and await self._has_answered(door, place)
+            self._doors[place] = None
             if not self._answering:
                 self.has_failed = True
                 self._asked_to_stop.set()
                 return
             pause_s = 0.0 if has_answered else min(max(1.0, 2 * pause_s), _LONGEST_PAUSE_S)
-            _log.error("door_ended", code=door.process.exitcode, then=f"another is started in {pause_s:g} s")
+            if door is not None:
+                _log.error("door_ended", code=door.process.exitcode, then=f"another is started in {pause_s:g} s")
             await asyncio.sleep(pause_s)
 
-    async def _started(self) -> _Door:
-        told, tell = socket.socketpair()
-        told.setblocking(False)
-        door = _Door(_FORKS.Process(target=_run_door, args=(self._listener, tell), name="door"), told)
+    async def _has_answered(self, door: _Door, place: int) -> bool:
+        """When it has ended: whether it ever did."""
+        has_answered = await door.answers()
+        if has_answered:
+            self._say_ready(place)
+        await door.ended()
+        door.told.close()
+        door.process.join()
+        return has_answered
+
+    def _forked(self) -> _Door | None:
+        """None, and why is said, where there can be no other process."""
         try:
-            await asyncio.to_thread(_start, door.process, tell)
-        except asyncio.CancelledError:
-            told.close()  # it ends as soon as it has begun
-            raise
-        return door
+            told, tell = socket.socketpair()
+        except OSError as problem:
+            return _not_started(problem)
+        told.setblocking(False)
+        ours = (told, *(door.told for door in self._doors if door is not None))
+        process = _FORKS.Process(target=_run_door, args=(self._settings, self._listener, tell, ours), name="door")
+        # Until it has handlers of its own, what it is sent would come to our loop.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ASKING)
+        try:
+            process.start()
+        except OSError as problem:
+            told.close()
+            return _not_started(problem)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKING)
+            tell.close()
+        return _Door(process, told)
 
     def _say_ready(self, place: int) -> None:
         is_news = len(self._answering) < len(self._doors)
@@ -159,26 +166,19 @@ class _House:
             self._console.print(f"API   {url}\ndocs  {url}/docs\n[green]ready[/green] (Ctrl-C stops it)")
 
 
-def _start(process: ForkServerProcess, tell: socket.socket) -> None:
-    """Blocks, the first time until the program is loaded."""
-    resource_tracker.ensure_running()  # it lifts the blockade
-    # What is sent to all of us at once ends the doors in order, and not the process that they are forks of.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _ASKING)
-    try:
-        process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKING)
-        tell.close()
+def _not_started(problem: OSError) -> None:
+    _log.error("door_not_started", reason=str(problem))
 
 
-def _run_door(listener: socket.socket, tell: socket.socket) -> None:
+def _run_door(settings: Settings, listener: socket.socket, tell: socket.socket, of_parent: tuple[socket.socket, ...]) -> None:
     """One front door, in a process of its own, which a Ctrl-C at the terminal does not reach: the parent says when to stop."""
     os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in _ASKING:
+        signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKING)
-    if select.select([tell], [], [], 0)[0]:
-        return  # the parent was asked to stop while the program was loaded
-    settings = Settings()
-    configure_logging(settings.log.log_level, settings.log.log_format)
+    for told in of_parent:
+        os.close(told.detach())  # as long as it is open, no door sees that the parent is gone
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(settings, listener, tell))
@@ -194,7 +194,8 @@ async def _serve(settings: Settings, listener: socket.socket, tell: socket.socke
     """Until the parent asks to stop, or is gone."""
     asked_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, asked_to_stop.set)
+    for number in _ASKING:
+        loop.add_signal_handler(number, asked_to_stop.set)
     orphaned = asyncio.create_task(_readable(tell.fileno()), name="parent")
     orphaned.add_done_callback(lambda _: asked_to_stop.set())
     async with running_api(settings, listener):

@@ -1,11 +1,14 @@
 """Getting a connection to Temporal that is fit for use: namespace there, search attributes registered."""
 
+from functools import cache
+
 from google.protobuf.duration_pb2 import Duration
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.namespace.v1 import NamespaceConfig
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, UpdateNamespaceRequest
 from temporalio.client import Client
+from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner
 from tenacity import AsyncRetrying, RetryError, retry_if_exception_type, stop_after_delay, wait_fixed
@@ -23,7 +26,7 @@ async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: fl
             retry=retry_if_exception_type((RuntimeError, RPCError)), stop=stop_after_delay(patience_s), wait=wait_fixed(0.1)
         ):
             with attempt:
-                client = await Client.connect(address, namespace=namespace, plugins=[plugin])
+                client = await Client.connect(address, namespace=namespace, plugins=[plugin], runtime=_runtime())
                 await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
                 return client
     except RetryError as error:
@@ -33,6 +36,12 @@ async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: fl
             "Start it, correct TOOL_AGENT_TEMPORAL_ADDRESS, or unset it to use the embedded one."
         ) from error
     raise AssertionError("tenacity ended without an outcome")
+
+
+@cache
+def _runtime() -> Runtime:
+    """Says errors alone. It has threads, so a process that forks must not have connected."""
+    return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=TelemetryFilter(core_level="ERROR", other_level="ERROR"))))
 
 
 async def register_search_attributes(client: Client) -> str:

@@ -9,6 +9,7 @@ from toolagent.contracts.calls import Caller
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
 from toolagent.contracts.tasks import TaskState
+from toolagent.core.failures import TaskConflictError
 from toolagent.core.task_requests import AskedOtherwiseError, request_key, task_id_for
 from toolagent_service.making.mendable import unmendable
 from toolagent_service.making.task_views import begun
@@ -53,6 +54,8 @@ class Submissions:
                         continue
                     # It was begun by a version that derived another name: beginning it anew would pay for it twice.
                     request = conflict.asked
+                except TaskConflictError:
+                    continue
                 # Before anybody hears of it: a task that is not known is taken for one that was forgotten.
                 await self._tasks.create(begun(request, datetime.now(UTC)))
             return request.task_id

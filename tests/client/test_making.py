@@ -15,6 +15,7 @@ from toolagent.client.failures import MakingUnreachableError
 from toolagent.client.making import Making
 from toolagent.contracts.making import Guidance, MakeRequest
 from toolagent.contracts.task_specs import BuildTool, RepairTool
+from toolagent.core.failures import TaskConflictError
 from toolagent.core.task_requests import AskedOtherwiseError
 from toolagent.testing.fake_making import FakeMaking
 
@@ -94,6 +95,15 @@ async def test_a_repair_is_a_workflow_of_its_own(temporal: Client) -> None:
     handle = temporal.get_workflow_handle(asked.task_id)
     description = await handle.describe()
     assert (description.workflow_type, description.typed_search_attributes.get(names.TASK_TYPE)) == (names.REPAIR_TOOL, "repair_tool")
+    await handle.terminate()
+
+
+async def test_a_task_that_another_version_asked_for_and_cannot_be_read_is_a_conflict(temporal: Client) -> None:
+    given = {"task_id": request(0xE3).task_id, "spec": {"type": "of_another_version"}}
+    handle = await temporal.start_workflow(names.CREATE_TOOL, given, id=request(0xE3).task_id, task_queue=names.TASK_QUEUE)
+    with pytest.raises(TaskConflictError) as conflict:
+        await Making(temporal).start(request(0xE3))
+    assert not isinstance(conflict.value, AskedOtherwiseError)
     await handle.terminate()
 
 

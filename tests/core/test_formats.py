@@ -128,9 +128,10 @@ def test_what_a_client_holds_an_answer_against_names_no_formats() -> None:
         "properties": {"format": when, "files": {"type": "array", "items": {"anyOf": [when, {"type": "null"}]}}},
         "$defs": {"when": when},
         "propertyNames": when,
-        "patternProperties": {"^x": {"type": "array", "contains": when}},
+        "patternProperties": {"^x": {"type": "array", "contains": when, "maxContains": 1}},
         "not": {"properties": {"from": when}},
         "if": {"properties": {"from": {"not": {"const": 1}}}},
+        "oneOf": [when, {"type": "string", "format": "date"}],
     }
     plain: JsonSchema = {"type": "string"}
     listed = as_mcp(COUNT.model_copy(update={"output_schema": schema, "input_schema": {**TEXT, "properties": {"text": when}}}), "count")
@@ -141,6 +142,7 @@ def test_what_a_client_holds_an_answer_against_names_no_formats() -> None:
         "propertyNames": plain,
         "patternProperties": {"^x": {"type": "array", "contains": plain}},
         "if": {"properties": {"from": {"not": {"const": 1}}}},
+        "allOf": [{"anyOf": [plain, plain]}],
     }
     assert listed["inputSchema"] == {**TEXT, "properties": {"text": when}}
 

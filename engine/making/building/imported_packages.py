@@ -35,10 +35,7 @@ class ImportedPackages:
         """
         folders, notes = dict(built.folders), list(built.notes)
         for number, (imported, tool_ids) in enumerate((await asyncio.to_thread(self._alike, built.candidate.entries, folders)).items()):
-            try:
-                lock, told = await self._locked(imported)
-            except LockFailed as failure:
-                lock, told = "", (f"What is imported by {', '.join(tool_ids)} was not installed: {failure.message}",)
+            lock, told = await self._locked(imported, tool_ids)
             notes += [note for note in told if note not in notes]
             if lock:
                 folder = self._work / "declared" / str(number)
@@ -48,11 +45,11 @@ class ImportedPackages:
         return Built(built.candidate, folders, built.left_out, tuple(notes))
 
     async def lock_of(self, folder: Path, files: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-        """The text of a `requirements.lock` of what these files import, empty where that is nothing; and what is to be said of it.
+        """The text of a `requirements.lock` of what these files import, empty where that is nothing or cannot be locked, and notes.
 
-        Raises LockFailed, ScriptFailure (`UnavailableError`).
+        Raises ScriptFailure (`UnavailableError`).
         """
-        return await self._locked(await asyncio.to_thread(lambda: self._imported(folder, Tree.read(folder), files)))
+        return await self._locked(await asyncio.to_thread(lambda: self._imported(folder, Tree.read(folder), files)), files)
 
     def _alike(self, entries: Sequence[ToolEntry], folders: Mapping[str, Path]) -> Mapping["_Imported", Sequence[str]]:
         """The tools whose scripts say nothing, by what they import. Blocks."""
@@ -69,13 +66,16 @@ class ImportedPackages:
         names = {name for file in files for name in imported_by(tree, PurePosixPath(file))}
         return _Imported(folder, *self._gate.packages_of_imports(names))
 
-    async def _locked(self, imported: "_Imported") -> tuple[str, tuple[str, ...]]:
+    async def _locked(self, imported: "_Imported", by: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         verdicts = await self._gate.judge(imported.packages)
         _require_index(verdicts)
         taken = [verdict for verdict in verdicts if verdict.refusal is None]
         not_after = min((verdict.not_after for verdict in taken if verdict.not_after is not None), default=None)
         lines = tuple(verdict.requirement for verdict in taken)
-        lock = await self._locks.lock(Wanted(lines), (), self._work / "locking", not_after)
+        try:
+            lock = await self._locks.lock(Wanted(lines), (), self._work / "locking", not_after)
+        except LockFailed as failure:
+            return "", (f"What is imported by {', '.join(by)} was not installed: {failure.message}",)
         return lock, tuple(_notes(lines, verdicts, imported.unknown))
 
 

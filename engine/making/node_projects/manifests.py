@@ -81,15 +81,15 @@ def programs_of(manifest: Table) -> Programs:
 def bundled(manifest: Table, folder: Path) -> Table:
     """With a script of Bun for files of TypeScript that are run as they are, and are built by no script: Node.js runs what that makes.
 
-    Unchanged where a file of its `folder` starts it that Node.js runs already. Blocks.
+    Where a file of its `folder` starts it that Node.js runs already, only `start` may say otherwise. Blocks.
     """
     scripts, bins = manifest.table("scripts"), dict(_bins(manifest))
     if any(name in scripts.values for name in _BUILDS if name != "prepare"):
         return manifest
-    if any(_is_there(folder, file) for file in started_of(manifest) if not _TYPESCRIPT.search(file)):
-        return manifest
-    started = [found[1] for name in _STARTS for found in _TYPED.finditer(scripts.text(name)[:_LONGEST])]
-    main = next((file for file in (*started, manifest.text("main"), manifest.text("module")) if _TYPESCRIPT.search(file)), "")
+    is_started = any(_is_there(folder, file) for file in started_of(manifest) if not _TYPESCRIPT.search(file))
+    names, mains = (_STARTS[:1], ()) if is_started else (_STARTS, (manifest.text("main"), manifest.text("module")))
+    started = [found[1] for name in names for found in _TYPED.finditer(scripts.text(name)[:_LONGEST])]
+    main = next((file for file in (*started, *mains) if _TYPESCRIPT.search(file)), "")
     files = dict.fromkeys(file for file in (main, *bins.values()) if _TYPESCRIPT.search(file) and not _fault("start", file))
     if not files:
         return manifest

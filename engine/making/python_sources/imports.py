@@ -12,7 +12,9 @@ from engine.making.repositories.trees import Tree
 _MOST_PARSED = 200
 _MOST_NAMES = 200
 _ELSEWHERE = frozenset({"win32", "cygwin", "darwin", "nt", "Windows", "Darwin"})
-_CAUGHT = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+_LACKS = frozenset({"ImportError", "ModuleNotFoundError"})
+_ANY = frozenset({"Exception", "BaseException"})
+"""They say nothing of imports, where something else is tried too."""
 _ENDS = frozenset({"exit", "quit", "_exit"})
 
 
@@ -48,7 +50,7 @@ def _needed(syntax: ast.Module) -> Iterator[str]:
     waiting: list[ast.AST] = [syntax]
     while waiting:
         match waiting.pop():
-            case ast.Try(handlers=handlers) as node if any(map(_does_without, handlers)):
+            case ast.Try(handlers=handlers) as node if any(_does_without(handler, node.body) for handler in handlers):
                 waiting += [*handlers, *node.orelse, *node.finalbody]
             case ast.If(test=test) as node if _is_elsewhere(test):
                 waiting += node.orelse
@@ -58,10 +60,12 @@ def _needed(syntax: ast.Module) -> Iterator[str]:
                 waiting += ast.iter_child_nodes(node)
 
 
-def _does_without(handler: ast.ExceptHandler) -> bool:
+def _does_without(handler: ast.ExceptHandler, tried: Sequence[ast.stmt]) -> bool:
     """One that ends the program, or raises again, says that it cannot."""
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    if not any(one is None or (isinstance(one, ast.Name) and one.id in _CAUGHT) for one in caught):
+    names = {one.id for one in caught if isinstance(one, ast.Name)}
+    is_any = (None in caught or names & _ANY) and all(isinstance(one, ast.Import | ast.ImportFrom | ast.Assign) for one in tried)
+    if not (names & _LACKS or is_any):
         return False
     return not any(_is_an_end(node) for statement in handler.body for node in ast.walk(statement))
 

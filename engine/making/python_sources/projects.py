@@ -13,8 +13,8 @@ from engine.making.repositories.trees import Tree
 PYPROJECT = "pyproject.toml"
 _SAYING = ("uv.lock", "poetry.lock", "Pipfile.lock", "Pipfile", "requirements.lock", "requirements.txt", "setup.py", "setup.cfg")
 _MAX_BYTES = 256 * 1024
-_MOST_DOTS = 200
-"""Of one line, which a key of TOML ends with: reading a key takes time and memory by the square of its parts."""
+_LONG_KEY = re.compile(r"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){200}")
+"""Reading a key of TOML takes time and memory by the square of its parts."""
 _MOST_LINES, _LONGEST_LINE = 5_000, 500
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
@@ -49,7 +49,7 @@ def pyproject_of(tree: Tree, folder: PurePosixPath) -> Table:
 def toml_of(tree: Tree, path: PurePosixPath, limit: int) -> Table:
     """Empty where there is none that can be read, in so many bytes. Blocks."""
     text = tree.text(path, limit) or ""
-    if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
+    if _LONG_KEY.search(text):
         return Table()
     try:
         return Table(tomllib.loads(text))

@@ -11,6 +11,7 @@ from pydantic import JsonValue, ValidationError
 
 from engine.making.build_ways import WayBuilder, WaysParts
 from engine.making.building.builds import Built
+from engine.making.building.imported_packages import ImportedPackages
 from engine.making.dependencies.gate import DependencyGate
 from engine.making.failures import BuildFailed, LockFailed
 from engine.making.node_projects.npm_runs import NpmRuns
@@ -220,6 +221,8 @@ async def test_an_import_that_cannot_be_had_is_told_and_scripts_that_import_the_
     assert (built.folders["notes_y"] / "requirements.lock").exists()
     assert built.folders["notes_z"] == origin
     assert built.notes[-1] == "What is imported by notes_z was not installed: The index has no such package."
+    lock, notes = await ImportedPackages(ways[0].gate, locks, tmp_path / "work").lock_of(origin, ["z.py"])
+    assert (lock, notes) == ("", ("What is imported by z.py was not installed: The index has no such package.",))
 
 
 async def test_scripts_of_a_folder_become_tools_with_what_they_import(

@@ -1,13 +1,14 @@
 """Texts that cost a reader time by the square of their length: they are read on the host, whose other work waits meanwhile."""
 
 import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from engine.making.inspection import inspect
 from engine.making.python_sources.asgi_apps import FRAMEWORKS, apps_in
 from engine.making.python_sources.modules import parsed
+from engine.making.python_sources.projects import pyproject_of
 from engine.making.repositories.trees import Tree
 
 FILES = (
@@ -50,6 +51,12 @@ def test_no_text_takes_a_recogniser_longer_than_seconds(tmp_path: Path, text: st
     begun = time.process_time()
     inspect(Tree.read(tmp_path))
     assert time.process_time() - begun < 20
+
+
+def test_many_versions_on_one_line_are_read(tmp_path: Path) -> None:
+    wanted = [f"package-{number}==1.2.{number}" for number in range(300)]
+    (tmp_path / "pyproject.toml").write_text(f"[project]\nname = 'a'\ndependencies = {wanted}\n")
+    assert len(pyproject_of(Tree.read(tmp_path), PurePosixPath()).table("project").texts("dependencies")) == len(wanted)
 
 
 def test_very_many_statements_are_looked_through_in_seconds() -> None:

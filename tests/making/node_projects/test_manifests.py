@@ -78,12 +78,19 @@ def test_typescript_that_is_run_as_it_is_is_bundled_for_node(tmp_path: Path, sta
     [
         {"main": "server.js", "scripts": {"dev": "bun run src/playground.ts"}},
         {"scripts": {"start": "node server.js", "dev": "tsx watch scripts/dev.ts"}},
-        {"main": "server", "module": "src/index.ts", "bin": {"a": "cli.ts"}},
+        {"main": "server", "module": "src/index.ts", "bin": {"a": "cli.js"}},
     ],
 )
 def test_a_project_that_starts_in_javascript_is_left_as_it_is(tmp_path: Path, told: dict[str, object]) -> None:
     project = Table(told)
     assert bundled(project, written(tmp_path, {"server.js": ""})) is project
+
+
+def test_typescript_beside_a_start_in_javascript_is_bundled_where_start_or_a_program_is_it(tmp_path: Path) -> None:
+    found = bundled(Table({"main": "index.js", "scripts": {"start": "bun src/server.ts"}}), written(tmp_path, {"index.js": ""}))
+    assert started_of(found) == ("dist/src/server.mjs",)
+    found = bundled(Table({"main": "index.js", "bin": {"a": "cli.ts"}}), tmp_path)
+    assert (started_of(found), programs_of(found).files) == (("index.js",), {"a": "dist/cli.mjs"})
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,12 @@ def test_what_a_file_can_do_without_or_another_system_has_is_not_counted(tmp_pat
         "try:\n    import yaml\nexcept ImportError:\n    sys.exit('pip install pyyaml')\n"
         "try:\n    import numpy\nexcept ModuleNotFoundError as error:\n    raise SystemExit from error\n"
         "try:\n    import scipy\nexcept KeyError:\n    pass\n"
+        "try:\n    import attrs\n    HAS_ATTRS = True\nexcept Exception:\n    HAS_ATTRS = False\n"
+        "try:\n    import httpx\n    print(httpx.get('https://a.example'))\nexcept Exception as error:\n    print(error)\n"
         "if TYPE_CHECKING:\n    import mypy_extensions\n"
         "if sys.platform == 'win32':\n    import win32api\nelse:\n    import distro\n"
     )
-    assert imported_by(Tree.read(tmp_path), PurePosixPath("main.py")) == {"pandas", "rich", "yaml", "numpy", "scipy", "distro"}
+    assert imported_by(Tree.read(tmp_path), PurePosixPath("main.py")) == {"pandas", "rich", "yaml", "numpy", "scipy", "httpx", "distro"}
 
 
 def test_many_imports_beside_many_files_are_known_soon_and_no_more_than_so_many(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from toolagent.client.failures import MakingUnreachableError
 from toolagent.client.patience import if_known, reached
 from toolagent.contracts.making import Guidance, MakeRequest
 from toolagent.contracts.task_specs import RepairTool
+from toolagent.core.failures import TaskConflictError
 from toolagent.core.task_requests import AskedOtherwiseError, request_fingerprint, subject_of
 
 __all__ = ["Making"]
@@ -29,7 +30,7 @@ class Making:
     async def start(self, request: MakeRequest) -> None:
         """Start the task durably. The same request again is the same task.
 
-        Raises AskedOtherwiseError when the id belongs to another request.
+        Raises AskedOtherwiseError when the id belongs to another request, TaskConflictError where that cannot be read here.
         """
         with _reached():
             try:
@@ -72,7 +73,10 @@ class Making:
         """What the workflow was started with."""
         started = await anext(aiter(self._handle(task_id).fetch_history_events(page_size=1, rpc_timeout=_RPC_TIMEOUT)))
         given = started.workflow_execution_started_event_attributes.input.payloads
-        (asked,) = await self._client.data_converter.decode(given, [MakeRequest])
+        try:
+            (asked,) = await self._client.data_converter.decode(given, [MakeRequest])
+        except (ValueError, RuntimeError) as error:  # another version asked for it
+            raise TaskConflictError(task_id) from error
         return asked
 
     def _handle(self, task_id: str) -> WorkflowHandle[object, object]:

@@ -33,7 +33,14 @@ def is_object_schema(schema: JsonSchema) -> bool:
 def without_formats(schema: JsonSchema) -> JsonSchema:
     """The same, which lets through what `format` would not: clients understand that strictly, or complain of one that they do not know."""
     plain = {key: _inside(key, value) for key, value in schema.items() if key != "format"}
-    return {key: value for key, value in plain.items() if key not in _TURNED or value == schema[key]}
+    changed = {key for key, value in plain.items() if value != schema[key]}
+    if "oneOf" in changed:
+        # More than one of them may fit now.
+        also = plain.get("allOf", [])
+        plain["allOf"] = [*(also if isinstance(also, list) else []), {"anyOf": plain.pop("oneOf")}]
+    if "contains" in changed:
+        plain.pop("maxContains", None)
+    return {key: value for key, value in plain.items() if key not in _TURNED or key not in changed}
 
 
 def _inside(key: str, value: JsonValue) -> JsonValue:

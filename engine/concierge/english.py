@@ -20,8 +20,9 @@ _PARAMS = r"(?:params|parameters|arguments|inputs?)"
 _PART = rf"(?:schema|{_PARAMS}|outputs?|usage|details?|documentation|docs|example(?: calls?)?)"
 _ALL = r"(?:all |every |of |your |the |available |full |complete |list |whole )*"
 _OTHERWISE = (
-    r"(?:are|is|was|were|did|have|has|why|who|use|run|call|test|stop|delete|remove|cancel|drop|disable|update|rename|repair|fix"
-    r"|keep|leave|no)"
+    r"(?:are|is|was|were|did|have|has|why|who|no"
+    r"|(?:use|run|call|test|stop|delete|remove|cancel|drop|disable|update|rename|repair|fix|keep|leave)"
+    r" (?:it|them|this|that|(?:(?:the|this|that|my|your|all) )?(?:\w+ )?tools?))"
 )
 _OF_ONE = (
     rf"(?!(?:please )?{_OTHERWISE}\b)"

@@ -156,9 +156,7 @@ class _Connection(asyncio.Protocol):
         while (event := self._http.next_event()) is h11.NEED_DATA:
             if self._broken is not None:
                 raise ConnectionError(str(self._broken)) from self._broken
-            if self._unread > _UNREAD_BYTES:
-                self._transport.resume_reading()
-            self._unread = 0
+            self._read_on()
             self._news.clear()
             await self._news.wait()
         return event
@@ -168,7 +166,7 @@ class _Connection(asyncio.Protocol):
         if self._is_lost or self._http.trailing_data[0] or not (self._http.our_state is self._http.their_state is h11.DONE):
             return False
         self._http.start_next_cycle()
-        self._unread = 0
+        self._read_on()
         return True
 
     def is_quiet(self) -> bool:
@@ -181,6 +179,11 @@ class _Connection(asyncio.Protocol):
         self._broken = self._broken or ConnectionAbortedError("closed here")
         self._news.set()
         self._transport.abort()
+
+    def _read_on(self) -> None:
+        if self._unread > _UNREAD_BYTES:
+            self._transport.resume_reading()
+        self._unread = 0
 
     def _write(self, data: bytes) -> None:
         # uvloop, unlike asyncio, raises RuntimeError for what is written after the end.

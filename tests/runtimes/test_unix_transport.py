@@ -235,3 +235,14 @@ async def test_a_socket_where_nobody_listens_was_not_sent_to(http: HttpExchange,
     with pytest.raises(NotSent) as caught:
         await http.call(peer.target, request_of())
     assert (caught.value.error_type, peer.asked) == (ErrorType.UNAVAILABLE, 0)
+
+
+async def test_after_a_large_answer_that_was_there_before_it_was_read_the_connection_answers_again(peer: Peer) -> None:
+    size = 300 * 1024
+    peer.answer = left_open(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+    async with httpx.AsyncClient(transport=UnixTransport(str(peer.path), 60.0)) as client:
+        for _ in range(2):
+            async with asyncio.timeout(5), client.stream("GET", "http://tool/") as response:
+                await asyncio.sleep(0.2)  # all of it comes
+                assert len(await response.aread()) == size
+    assert peer.connections == 1

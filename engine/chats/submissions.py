@@ -54,8 +54,10 @@ class Submissions:
                         continue
                     # It was begun by a version that derived another name: beginning it anew would pay for it twice.
                     request = conflict.asked
-                except TaskConflictError:
-                    continue
+                except TaskConflictError as conflict:
+                    # Likelier this request, begun by another version, than one of eight equal digits: no second one is paid for.
+                    told = f"Task {request.task_id} was begun already, by another version of the service: ask for it by its id."
+                    raise SubmissionRefused(told) from conflict
                 # Before anybody hears of it: a task that is not known is taken for one that was forgotten.
                 await self._tasks.create(begun(request, datetime.now(UTC)))
             return request.task_id

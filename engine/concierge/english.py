@@ -22,10 +22,11 @@ _ALL = r"(?:all |every |of |your |the |available |full |complete |list |whole )*
 _OTHERWISE = (
     r"(?:are|is|was|were|did|have|has|why|who|no"
     r"|(?:use|run|call|test|stop|delete|remove|cancel|drop|disable|update|rename|repair|fix|keep|leave)"
-    r" (?:it|them|this|that|(?:(?:the|this|that|my|your|all) )?(?:\w+ )?tools?))"
+    r" (?:it|them|this|that|(?:\w+ )?tools?|(?:the|this|that|these|those|my|your|all) (?:[\w-]+ ){0,4}tools?)"
+    r"|(?:use|run|call) [\w-]+ (?:for me|pl[sz])\W*$)"
 )
 _OF_ONE = (
-    rf"(?!(?:please )?{_OTHERWISE}\b)"
+    rf"(?!(?:please )?{_OTHERWISE}(?!\w))"
     r"(?!.*\b(?:(?:this|that|these|those|my|the|your)(?: \w+)? tools?|not|never|don['’]?t|i (?:hate|love|like))\b)"
 )
 """Before what asks for any tool: who speaks of a certain one, has something done with one, or asks about it, looks for none."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.chats.conversations import ChatParts, Conversations
-from engine.chats.submissions import Submissions
+from engine.chats.submissions import SubmissionRefused, Submissions
 from engine.concierge.concierge import Concierge
 from engine.registry.matching.matching import Matching
 from engine.registry.registry import ToolRegistry
@@ -28,7 +28,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import LocalSource
 from toolagent.contracts.task_specs import BuildTool, RepairTool
 from toolagent.contracts.tasks import TaskState
-from toolagent.core.failures import StoreUnavailableError
+from toolagent.core.failures import StoreUnavailableError, TaskConflictError
 from toolagent.core.task_requests import request_key, task_id_for
 from toolagent.testing.fake_making import FakeMaking
 from toolagent_service.agents.service import announced
@@ -202,6 +202,25 @@ async def test_a_task_is_named_only_when_it_is_written_down(database: Database, 
     task_id = await submissions.submit("w1", spec, "k")
     assert [*desk.making.started] == [task_id]
     assert await tasks.get(task_id) is not None
+
+
+async def test_a_task_that_another_version_began_and_cannot_be_read_is_not_begun_again(database: Database, files: FileStore) -> None:
+    """A second one would be paid for too."""
+
+    class Unreadable:
+        def __init__(self) -> None:
+            self.asked: list[str] = []
+
+        async def start(self, request: MakeRequest) -> None:
+            self.asked.append(request.task_id)
+            raise TaskConflictError(request.task_id)
+
+    desk = desk_of(database, files, TaskTable(database))
+    begun = Unreadable()
+    with pytest.raises(SubmissionRefused) as refused:
+        await Submissions(begun, TaskTable(database), desk.registry).submit("w1", BuildTool(tool_name="tally", description="Count."), "k")
+    (task_id,) = begun.asked
+    assert task_id in str(refused.value)
 
 
 async def test_a_task_that_was_begun_by_another_name_is_not_begun_again(database: Database, files: FileStore) -> None:

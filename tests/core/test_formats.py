@@ -147,6 +147,24 @@ def test_what_a_client_holds_an_answer_against_names_no_formats() -> None:
     assert listed["inputSchema"] == {**TEXT, "properties": {"text": when}}
 
 
+def test_a_choice_between_definitions_with_formats_is_any_of_them() -> None:
+    def named(name: str) -> JsonSchema:
+        return {"$ref": f"#/$defs/{name}"}
+
+    schema: JsonSchema = {
+        "type": "object",
+        "properties": {"at": {"oneOf": [named("day"), named("when")]}, "other": {"not": named("day")}},
+        "$defs": {"day": {"type": "string", "format": "date"}, "when": {"type": "string", "format": "date-time"}},
+    }
+    listed = as_mcp(COUNT.model_copy(update={"output_schema": schema}), "count")
+    plain: JsonSchema = {"type": "string"}
+    assert listed["outputSchema"] == {
+        "type": "object",
+        "properties": {"at": {"allOf": [{"anyOf": [named("day"), named("when")]}]}, "other": {}},
+        "$defs": {"day": plain, "when": plain},
+    }
+
+
 def test_a_choice_at_the_top_becomes_properties_and_words() -> None:
     schema: JsonSchema = {
         "$defs": {"By": {"properties": {"name": {"type": "string"}}, "required": ["name"]}},

@@ -81,7 +81,7 @@ def programs_of(manifest: Table) -> Programs:
 def bundled(manifest: Table, folder: Path) -> Table:
     """With a script of Bun for files of TypeScript that are run as they are, and are built by no script: Node.js runs what that makes.
 
-    Where a file of its `folder` starts it that Node.js runs already, only `start` may say otherwise. Blocks.
+    Where a file of its `folder` starts it that Node.js runs already, only `start` and its programs may be ones of TypeScript. Blocks.
     """
     scripts, bins = manifest.table("scripts"), dict(_bins(manifest))
     if any(name in scripts.values for name in _BUILDS if name != "prepare"):

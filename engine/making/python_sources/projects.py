@@ -13,7 +13,14 @@ from engine.making.repositories.trees import Tree
 PYPROJECT = "pyproject.toml"
 _SAYING = ("uv.lock", "poetry.lock", "Pipfile.lock", "Pipfile", "requirements.lock", "requirements.txt", "setup.py", "setup.cfg")
 _MAX_BYTES = 256 * 1024
-_LONG_KEY = re.compile(r"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){200}")
+_TEXT = re.compile(
+    r'"""(?:[^"\\]++|\\.|"{1,2}+(?!"))*+"{0,5}+|' + r"'''(?:[^']++|'{1,2}+(?!'))*+'{0,5}+|"
+    r'"(?:[^"\\\n]++|\\[^\n])*+"?+|' + r"'[^'\n]*+'?+|#[^\n]*+",
+    re.DOTALL,
+)
+"""A text or a comment of TOML, closed or not."""
+_KEY = re.compile(r"(?:[\w-]++[ \t]*+\.?+[ \t]*+)++")
+_MOST_PARTS = 200
 """Reading a key of TOML takes time and memory by the square of its parts."""
 _MOST_LINES, _LONGEST_LINE = 5_000, 500
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
@@ -49,7 +56,7 @@ def pyproject_of(tree: Tree, folder: PurePosixPath) -> Table:
 def toml_of(tree: Tree, path: PurePosixPath, limit: int) -> Table:
     """Empty where there is none that can be read, in so many bytes. Blocks."""
     text = tree.text(path, limit) or ""
-    if _LONG_KEY.search(text):
+    if any(key[0].count(".") > _MOST_PARTS for key in _KEY.finditer(_TEXT.sub("a", text))):
         return Table()
     try:
         return Table(tomllib.loads(text))

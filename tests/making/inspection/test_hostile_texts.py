@@ -40,6 +40,9 @@ WHOLE = {
     "defaults that never end": "FROM x\nEXPOSE " + "${a:-" * (MOST // 5),
     "a setting with space": "[options.entry_points]\na" + " " * (MOST - 40) + "b",
     "a key of many parts": "a." * (MOST_OF_TOML // 2 - 4) + "a = 1",
+    "a key of many quoted parts": '"$".' * (MOST_OF_TOML // 4 - 4) + "a = 1",
+    "a key of parts with spaces": "'a b' . " * (MOST_OF_TOML // 8 - 4) + "a = 1",
+    "texts that never end": 'a = "' + '\\"' * (MOST_OF_TOML // 2 - 4),
 }
 TEXTS = {**{name: text * (MOST // len(text)) for name, text in REPEATED.items()}, **WHOLE}
 

@@ -75,7 +75,7 @@ class Making:
         given = started.workflow_execution_started_event_attributes.input.payloads
         try:
             (asked,) = await self._client.data_converter.decode(given, [MakeRequest])
-        except (ValueError, RuntimeError) as error:  # another version asked for it
+        except (ValueError, RuntimeError, LookupError, AttributeError) as error:  # another version asked for it, or its key is not here
             raise TaskConflictError(task_id) from error
         return asked
 

@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 __all__ = ["CommentedJson", "NotJsonError", "Place", "Step", "parse_commented"]
 
-# A quote that nothing closes matches as neither, and the parser names it.
-_TEXT_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|//[^\n]*')
+# A text that nothing closes goes on to the end of its line, and the parser names it.
+_TEXT_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"?+|//[^\n]*')
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*+"|[{}\[\],:]')
 _SPACE = re.compile(r"[ \t\n\r]*")
 _MAX_DEPTH = 100
@@ -114,7 +114,7 @@ def _require_one_of_each(text: str) -> None:
             case "}" | "]":
                 within.pop()
             case quoted if quoted[0] == '"' and before in ("{", ",") and within:
-                _note_key(within[-1], quoted, _place(text, token.start()))
+                _note_key(within[-1], quoted, text, token.start())
             case _:
                 pass
         if len(within) > _MAX_DEPTH:
@@ -122,13 +122,13 @@ def _require_one_of_each(text: str) -> None:
         before = token[0]
 
 
-def _note_key(seen: set[str] | None, quoted: str, place: Place) -> None:
+def _note_key(seen: set[str] | None, quoted: str, text: str, at: int) -> None:
     """`seen` is None in a list."""
     if seen is None:
         return
     key: str = json.loads(quoted)
     if key in seen:
-        raise NotJsonError(f"The key {key[:80]!r} occurs twice in one object.", place)
+        raise NotJsonError(f"The key {key[:80]!r} occurs twice in one object.", _place(text, at))
     seen.add(key)
 
 

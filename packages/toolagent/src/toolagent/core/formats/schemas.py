@@ -18,6 +18,8 @@ _MORE = ("not", "contains", "propertyNames", "unevaluatedProperties", "unevaluat
 """What holds one schema, and is not in `FOLLOWED`."""
 _TURNED = ("not", "if")
 """They are left out where they name a `format`: without it they would refuse, or ask for, more."""
+_COUNTING = (*_TURNED, "oneOf", "contains")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _STEPS = 16
 
 
@@ -32,8 +34,14 @@ def is_object_schema(schema: JsonSchema) -> bool:
 
 def without_formats(schema: JsonSchema) -> JsonSchema:
     """The same, which lets through what `format` would not: clients understand that strictly, or complain of one that they do not know."""
-    plain = {key: _inside(key, value) for key, value in schema.items() if key != "format"}
-    changed = {key for key, value in plain.items() if value != schema[key]}
+    return _loosened(schema, has_formats=_has(schema, "format"))
+
+
+def _loosened(schema: JsonSchema, *, has_formats: bool) -> JsonSchema:
+    """`has_formats`: the whole schema has one somewhere, so what a reference leads to may let more through."""
+    plain = {key: _inside(key, value, has_formats=has_formats) for key, value in schema.items() if key != "format"}
+    referring = {key for key in _COUNTING if has_formats and _has(schema.get(key), *_REFERENCES)}
+    changed = referring | {key for key, value in plain.items() if value != schema[key]}
     if "oneOf" in changed:
         # More than one of them may fit now.
         also = plain.get("allOf", [])
@@ -43,14 +51,19 @@ def without_formats(schema: JsonSchema) -> JsonSchema:
     return {key: value for key, value in plain.items() if key not in _TURNED or key not in changed}
 
 
-def _inside(key: str, value: JsonValue) -> JsonValue:
+def _inside(key: str, value: JsonValue, *, has_formats: bool) -> JsonValue:
     if isinstance(value, list) and key in FOLLOWED:
-        return [without_formats(one) if isinstance(one, dict) else one for one in value]
+        return [_loosened(one, has_formats=has_formats) if isinstance(one, dict) else one for one in value]
     if not isinstance(value, dict) or (key not in FOLLOWED and key not in _DEFINITIONS and key not in _MORE):
         return value
     if key in _DEFINITIONS or FOLLOWED.get(key) == "named":
-        return {name: without_formats(one) if isinstance(one, dict) else one for name, one in value.items()}
-    return without_formats(value)
+        return {name: _loosened(one, has_formats=has_formats) if isinstance(one, dict) else one for name, one in value.items()}
+    return _loosened(value, has_formats=has_formats)
+
+
+def _has(value: JsonValue, *keys: str) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (isinstance(value, dict) and any(key in value for key in keys)) or any(_has(one, *keys) for one in inner)
 
 
 def object_schema(schema: JsonSchema) -> JsonSchema:

@@ -18,6 +18,8 @@ _TARGETS = 2000
 """Names that are worth imitating. Other well-known names are legitimate neighbours of many of them."""
 _LIKE, _SUGGESTED = 75.0, 3
 _JOINED_FROM = 5
+_LONGEST = 200
+"""No popular name is nearly as long. Reading a longer one takes time by the square of its length."""
 
 _LOOKS_LIKE = str.maketrans({"0": "o", "1": "l", "3": "e", "5": "s", "i": "l", "j": "l"})
 _PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
@@ -58,7 +60,7 @@ class NearMisses:
 
     def find(self, name: str) -> str | None:
         """The popular package that this one may be taken for; None when it is that itself, or like none."""
-        if name in self._known:
+        if name in self._known or len(name) > _LONGEST:
             return None
         return self._same_to_the_eye(name) or self._with_nothing_added(name) or self._a_slip_away(name)
 

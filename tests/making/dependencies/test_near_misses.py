@@ -1,5 +1,7 @@
 """Names that can be taken for popular ones, and names that cannot."""
 
+import time
+
 import pytest
 
 from engine.making.dependencies.near_misses import NearMisses
@@ -52,6 +54,12 @@ def test_a_near_miss_is_found(names: NearMisses, name: str, popular_name: str) -
 )
 def test_honest_names_are_left_alone(names: NearMisses, name: str) -> None:
     assert names.find(name) is None
+
+
+def test_a_very_long_name_is_like_none_at_once(names: NearMisses) -> None:
+    begun = time.process_time()
+    assert names.find("1" * 200_000 + "a") is None
+    assert time.process_time() - begun < 1
 
 
 def test_comments_and_import_names_are_read() -> None:

@@ -132,6 +132,7 @@ async def opened_store(settings: Settings, state: StateDirectory) -> AsyncGenera
 def _retention(settings: RetentionSettings) -> Retention:
     return Retention(
         files=timedelta(hours=settings.file_retention_hours),
+        calls=timedelta(hours=settings.call_retention_hours),
         tasks=timedelta(hours=settings.task_retention_hours),
         chats=timedelta(hours=settings.chat_retention_hours),
     )

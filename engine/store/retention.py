@@ -1,22 +1,39 @@
-"""Deletes old tasks, chats and sessions of groups, with their logs, conversations and ledgers. Evidence stays with its versions."""
+"""Deletes old calls, tasks, chats and sessions of groups, with their logs, conversations and ledgers. Evidence stays with its versions."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 
 from sqlalchemy import Column, Select, and_, delete, func, select
 
+from engine.store.call_messages import call_messages
 from engine.store.chat_tables import chats
 from engine.store.chats import OF_A_CONVERSATION, ChatTable
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
-from engine.store.file_references import holder_of_candidates, holder_of_conversation, release_files
-from engine.store.tables import group_sessions, tasks
+from engine.store.file_references import holder_of_call, holder_of_candidates, holder_of_conversation, release_files
+from engine.store.tables import calls, events, group_sessions, tasks
 from toolagent.core.chats import CONVERSATION_PREFIX
 
-_PAGE = 50
+_PAGE, _CALLS = 50, 500
 _KEY = len(CONVERSATION_PREFIX) + 1, 32
 """Where the key of the chat stands in the name of a conversation, and how long it is."""
 _OF_A_TASK = (*OF_A_CONVERSATION, tasks.c.task_id)
+
+
+async def forget_calls(database: Database, retention: timedelta) -> int:
+    """Forget the records of calls that ended longer ago than the retention, what happened to them, and that they hold files; how many.
+
+    Page by page, so that calls go on meanwhile; several hosts may do this. Raises StoreUnavailableError.
+    """
+    forgotten, tool_id = 0, ""
+    before = timestamp(now() - retention)
+    # By tool, which there is an index for: one of the time alone would cost each call something.
+    while (tool_id := await database.scalar(select(func.min(calls.c.tool_id)).where(calls.c.tool_id > tool_id)) or "") != "":
+        old = and_(calls.c.tool_id == tool_id, calls.c.created_at < before, calls.c.settled_at < before)
+        while page := await database.scalars(select(calls.c.call_id).where(old).limit(_CALLS)):
+            await _forget_calls(database, page)
+            forgotten += len(page)
+    return forgotten
 
 
 async def forget_tasks(database: Database, retention: timedelta) -> int:
@@ -79,3 +96,10 @@ async def _forget(database: Database, task_id: str) -> None:
         for named in _OF_A_TASK:
             await connection.execute(delete(named.table).where(named == task_id))
         await release_files(connection, holder_of_conversation(task_id), holder_of_candidates(task_id))
+
+
+async def _forget_calls(database: Database, call_ids: Sequence[str]) -> None:
+    async with database.write() as connection:
+        await release_files(connection, *map(holder_of_call, call_ids))
+        for named in (events.c.call_id, call_messages.c.call_id, calls.c.call_id):
+            await connection.execute(delete(named.table).where(named.in_(call_ids)))

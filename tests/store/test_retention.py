@@ -7,6 +7,7 @@ from pathlib import Path
 from sqlalchemy import Engine, event, func, select, update
 
 from engine.store import tables
+from engine.store.calls import CallTable
 from engine.store.chat_tables import chats
 from engine.store.chats import ChatTable
 from engine.store.clock import now, timestamp
@@ -15,12 +16,14 @@ from engine.store.database import Database
 from engine.store.evidence import EvidenceTable
 from engine.store.files import FileStore
 from engine.store.messages import MessageTable
-from engine.store.retention import forget_chats, forget_left_over, forget_sessions, forget_tasks
+from engine.store.retention import forget_calls, forget_chats, forget_left_over, forget_sessions, forget_tasks
 from engine.store.sessions import SessionTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_outcomes import ToolOutcomeTable
 from tests.store.making import put_evidence, task
+from tests.store.test_calls import RECORD, RESULT, STARTED
+from tests.store.test_files import chunks
 from tests.store.test_sessions import opened
 from toolagent.contracts.making import Evidence, TaskNoteKind
 from toolagent.contracts.tasks import TaskState
@@ -68,6 +71,28 @@ async def test_what_ended_long_ago_is_forgotten_but_for_its_evidence(database: D
     assert await TaskNoteTable(database).after(old) == ()
     assert set(await EvidenceTable(database).of_tool("word_counter")) == {"1.0.0", "2.0.0", "3.0.0"}
     assert await forget_tasks(database, RETENTION) == 0
+
+
+async def test_records_of_calls_that_ended_long_ago_are_removed_with_all_that_is_only_theirs(database: Database, tmp_path: Path) -> None:
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 1 << 20)
+    named = (await files.put(chunks(b"x"), "x.txt")).file_id
+    table, long_ago = CallTable(database), timestamp(now() - timedelta(days=5))
+    for tool_id in ("adder", "echo"):
+        for name in ("old", "young", "unended"):
+            call = RECORD.model_copy(update={"call_id": f"call-{tool_id}-{name}", "tool_id": tool_id, "params": {"file": named}})
+            started = STARTED.model_copy(update={"event_id": call.call_id, "call_id": call.call_id, "tool_id": tool_id})
+            await table.mark_sent(call)
+            if name != "unended":
+                await table.settle(call, RESULT, (started,))
+    old = tables.calls.c.call_id.like("%-old")
+    async with database.write() as connection:
+        await connection.execute(update(tables.calls).where(old).values(settled_at=long_ago))
+    assert await forget_calls(database, RETENTION) == 2
+    for kept in (tables.calls.c.call_id, tables.events.c.call_id, tables.file_references.c.holder):
+        found = {str(one).removeprefix("call:") for one in await database.scalars(select(kept).where(kept.is_not(None)))}
+        ended = {f"call-{tool_id}-young" for tool_id in ("adder", "echo")}
+        assert found == (ended if kept.table is tables.events else ended | {f"call-{tool_id}-unended" for tool_id in ("adder", "echo")})
+    assert await forget_calls(database, RETENTION) == 0
 
 
 async def test_sessions_that_ended_long_ago_are_deleted_and_those_that_may_have_to_be_stopped_are_not(database: Database) -> None:

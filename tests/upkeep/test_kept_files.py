@@ -27,7 +27,7 @@ async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(sqlite_url: s
                 database,
                 FolderContent(tmp_path / "content"),
                 tmp_path / "spool",
-                Retention(files=timedelta(hours=26), tasks=timedelta(hours=96), chats=timedelta(hours=96)),
+                Retention(files=timedelta(hours=26), calls=timedelta(hours=96), tasks=timedelta(hours=96), chats=timedelta(hours=96)),
                 departures_of(database).forget,
                 every_s=0.01,
             ),

@@ -57,6 +57,9 @@ class RetentionSettings(Part):
     file_retention_hours: Annotated[float, Field(ge=26)] = 168.0
     """Hours after which an unused file is removed; one that a record or a version names stays."""
 
+    call_retention_hours: Annotated[float, Field(ge=96)] = 2_160.0
+    """Hours after its end at which the record of a call is deleted, with its result and events; its idempotency key is new again."""
+
     task_retention_hours: Annotated[float, Field(ge=96)] = 2_160.0
     """Hours after its end at which a task or a session of a group is deleted, with its log; tools and their evidence stay."""
 

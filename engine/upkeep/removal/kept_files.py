@@ -1,4 +1,4 @@
-"""Removes files that nothing needs any more, old tasks, sessions and chats, and hosts that never came back."""
+"""Removes files that nothing needs any more, old calls, tasks, sessions and chats, and hosts that never came back."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
@@ -11,7 +11,7 @@ import structlog
 from engine.store.content.store import ContentStore
 from engine.store.content_sweep import Swept, sweep_files
 from engine.store.database import Database
-from engine.store.retention import forget_chats, forget_left_over, forget_sessions, forget_tasks
+from engine.store.retention import forget_calls, forget_chats, forget_left_over, forget_sessions, forget_tasks
 from engine.upkeep.rounds import repeated
 from toolagent.core.failures import StoreUnavailableError
 
@@ -22,9 +22,10 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long an unused file is kept, a task or a session of a group after its end, a chat after its last message."""
+    """How long an unused file is kept, a call, a task or a session of a group after its end, a chat after its last message."""
 
     files: timedelta
+    calls: timedelta
     tasks: timedelta
     chats: timedelta
 
@@ -55,6 +56,8 @@ def sweeping_files(
 
 
 async def _forget_old(database: Database, retention: Retention) -> None:
+    if forgotten := await forget_calls(database, retention.calls):
+        _log.info("forgot_calls", calls=forgotten, with_them="their results and events")
     if forgotten := await forget_tasks(database, retention.tasks):
         _log.info("forgot_tasks", tasks=forgotten, with_them="their logs and conversations")
     if forgotten := await forget_sessions(database, retention.tasks):

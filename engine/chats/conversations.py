@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from engine.chats.answering import Answering
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from engine.chats.concierge import NO_MODEL, Concierge
 from engine.chats.spoken import not_begun, spoken
 from engine.chats.submissions import SubmissionRefused, Submissions
@@ -14,13 +15,16 @@ from engine.store.chat_rows import reply_of
 from engine.store.chats import ChatTable
 from engine.store.messages import MessageTable
 from engine.store.tasks import TaskTable
-from toolagent.contracts.chats import AnsweredBy, ChatMessage, ChatReply, ChatRole, ChatTurn
+from engine.tasks.transcript import Also, AlsoWritten
+from toolagent.contracts.chats import AnsweredBy, ChatMessage, ChatReply, ChatRole, ChatTurn, Chunk
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.chats import task_message_id
 from toolagent.core.failures import ContentMissingError
 from toolagent.core.texts import well_formed
 from toolagent_service.agents import service
-from toolagent_service.contracts.agent import AgentRequest
+from toolagent_service.agents.loop import is_answer
+from toolagent_service.agents.service import SERVICE
+from toolagent_service.contracts.agent import AgentRequest, ModelTurnNote
 from toolagent_service.contracts.chats import (
     Announcement,
     AnsweredTurn,
@@ -49,6 +53,24 @@ class ChatParts:
     tasks: TaskTable
     submissions: Submissions
     concierge: Concierge | None = None
+
+
+class Answering(AlsoWritten):
+    """Writes the answer of one attempt with the turn of the model that it is, in one transaction. `answer` makes it of the turn."""
+
+    def __init__(self, chats: ChatTable, chat_id: str, answer: Callable[[ModelTurn], ChatTurn]) -> None:
+        self._chats, self._chat_id, self._answer = chats, chat_id, answer
+        self.reply: ChatReply | None = None
+        """What was written; None where another attempt wrote it, or it could not be."""
+
+    def __call__(self, note: ModelTurnNote, turn: ModelTurn, unheard: Sequence[Chunk]) -> Also | None:
+        async def write(connection: AsyncConnection) -> None:
+            self.reply = reply_of(self._chat_id, await self._chats.answer_within(connection, self._chat_id, self._answer(turn), unheard))
+
+        return write if is_answer(SERVICE, note) else None
+
+    def undone(self) -> None:
+        self.reply = None
 
 
 class Conversations:

@@ -9,9 +9,8 @@ from pydantic import JsonValue
 from engine.concierge import chinese, english
 from engine.concierge.answers import Answers
 from engine.concierge.needs import telling
-from engine.concierge.recognising import recognised
+from engine.concierge.recognising import recognised, repository_in
 from engine.concierge.solutions import composite_workflow
-from engine.concierge.task_books import repair_book, task_book
 from engine.concierge.wish import Wish
 from engine.registry.matching.evidence import words_in_common
 from engine.registry.matching.matching import Matching, Need
@@ -24,10 +23,11 @@ from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.making import Stage
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.matching import MatchKind
-from toolagent.contracts.task_specs import GithubDeploy, TaskSpec, is_making
+from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool, TaskSpec, is_making
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.suggestions import nearest
-from toolagent.core.task_requests import SpecError
+from toolagent.core.task_requests import SpecError, prose_spec, read_spec, tool_name_from
+from toolagent.validation.tool_names import tool_name_for
 from toolagent_service.contracts.concierge import Earlier, Intent, Reply
 from toolagent_service.making.mendable import unmendable
 
@@ -47,6 +47,8 @@ _PRONOUN = 4
 
 Recall = Callable[[], Awaitable[Earlier]]
 """What the conversation came to before the message; asked only where the message refers to it."""
+
+_NO_NAME = re.compile(r"tool_[0-9a-f]{8}")
 
 
 async def _nothing() -> Earlier:
@@ -270,3 +272,19 @@ def _ids_in(text: str, *, sure: bool = False) -> tuple[str, ...]:
     """Words that may be ids of tools; `sure`: only those that can be nothing else."""
     found = (word.strip(":_-").lower() for word in _ID.findall(text[:_LONGEST]))
     return tuple(word for word in found if not sure or "_" in word or ":" in word)
+
+
+def task_book(wish: Wish, description: str) -> BuildTool | GithubDeploy | RepairTool | None:
+    """None when it is not clear what is to be made. Raises SpecError when it is clear and cannot be."""
+    if url := repository_in(wish.about):
+        name = tool_name_from(url.removesuffix("/").removesuffix(".git").rpartition("/")[2]) or tool_name_for(url)
+        return read_spec({"type": "github_deploy", "repo_url": url, "tool_name": name}, description)
+    name = tool_name_for(wish.about) if telling(wish.about) else ""
+    if not name or _NO_NAME.fullmatch(name):
+        return None
+    return prose_spec("", description, name)
+
+
+def repair_book(tool_id: str, error: str) -> BuildTool | GithubDeploy | RepairTool:
+    """Raises SpecError."""
+    return read_spec({"type": "repair_tool", "tool_id": tool_id, "error": error})

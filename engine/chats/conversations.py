@@ -5,10 +5,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import Protocol
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.chats.concierge import NO_MODEL, Concierge
 from engine.chats.spoken import not_begun, spoken
 from engine.chats.submissions import SubmissionRefused, Submissions
 from engine.store.chat_rows import reply_of
@@ -34,7 +34,7 @@ from toolagent_service.contracts.chats import (
     TurnBegun,
     TurnEnded,
 )
-from toolagent_service.contracts.concierge import Earlier
+from toolagent_service.contracts.concierge import Earlier, Reply
 from toolagent_service.contracts.model import Block, ModelTurn, Text
 
 _REMEMBERED = 100
@@ -42,6 +42,19 @@ _REMEMBERED = 100
 
 Requested = Callable[[str], Awaitable[AgentRequest]]
 """The request for a model's answer in a conversation."""
+
+NO_MODEL = (
+    "No model is set, and nothing here answers by rules: I cannot answer. Set TOOL_AGENT_MODEL and TOOL_AGENT_MODEL_API_KEY (or "
+    "TOOL_AGENT_MODEL_BASE_URL). Meanwhile POST /search_tools finds tools, GET /tools lists them, and POST /create_tool has one made."
+)
+
+
+class Concierge(Protocol):
+    """Answers without a model; `engine.concierge.concierge.Concierge` is one."""
+
+    async def answer(self, message: str, *, recall: Callable[[], Awaitable[Earlier]]) -> Reply:
+        """`recall` gives what the conversation came to before."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

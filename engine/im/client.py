@@ -9,10 +9,9 @@ from pathlib import Path
 
 import structlog
 
-from engine.im.answering import Answering, Answers
+from engine.im.answering import Answering, Answers, Notifier
 from engine.im.connection import Connection, Line
 from engine.im.notices import NoticeDelivery, Notices
-from engine.im.notifier import Notifier
 from engine.im.outbox import Outbox
 from engine.im.protocol import NotAMessage, acknowledgement, read_message, refusal, refusal_of, settles
 from engine.im.windows import ChatWindows, WindowFull

@@ -26,8 +26,7 @@ from toolagent_service.agents.coding_log import NewNote, log_line, shown_text, t
 from toolagent_service.agents.conversation import next_message, opening_message, sendable
 from toolagent_service.agents.ledger import Asked, Lost, RecordedTurn
 from toolagent_service.agents.model_cost import Exhausted, next_attempt_budget
-from toolagent_service.agents.model_notes import note_of
-from toolagent_service.agents.tool_uses import key_of_use
+from toolagent_service.agents.model_notes import key_of_use, note_of
 from toolagent_service.contracts.agent import ModelAsk, ModelTurnNote
 from toolagent_service.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOutcome, ToolUse, Usage
 

@@ -17,8 +17,7 @@ from toolagent.contracts.making import TaskNoteKind
 from toolagent.core.texts import well_formed
 from toolagent_service import step_names
 from toolagent_service.agents.coding_log import NewNote, shown_text, tool_result_line, tool_use_line
-from toolagent_service.agents.model_notes import digest_of
-from toolagent_service.agents.tool_uses import key_of_use
+from toolagent_service.agents.model_notes import digest_of, key_of_use
 from toolagent_service.contracts.agent import ToolNote, ToolRun
 from toolagent_service.contracts.model import ToolOutcome, ToolUse
 

@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import NoReturn
 
 import psutil
 
+from engine.network.ports import LOOPBACK
 from workers.settings.environment import environment
 
 _LOOK_S = 0.02
@@ -139,3 +141,14 @@ def resident_mib(processes: Iterable[psutil.Process]) -> float:
         with suppress(psutil.NoSuchProcess):
             total += process.memory_info().rss
     return total / 1_048_576
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As servers do, so that connections that are closing down do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True

@@ -17,7 +17,7 @@ from bench.mcp.requests import NOT_AN_ERROR, OLDER, SESSIONS, SINGLE, McpRequest
 from bench.mcp.upstream_tools import BY_HTTP, BY_MCP, tools_of_upstream
 from bench.peers.model import HEADERS
 from bench.postgres import Postgres, postgres_binaries
-from bench.processes import Child, bare_environment
+from bench.processes import Child, bare_environment, is_free
 from bench.results import Single
 from bench.rounds import Target
 from bench.scripted import ANSWER, AT_ONCE, ScriptedModel, body_of_a_turn
@@ -37,7 +37,7 @@ from bench.service import (
     python_path,
     why_refused,
 )
-from engine.network.ports import free_port, is_free
+from engine.network.ports import free_port
 from workers.temporal.dev_server import temporal_binary
 
 OURS, THEN = "ours", "then"

@@ -2,6 +2,7 @@
 
 import asyncio
 import pkgutil
+import resource
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -15,7 +16,6 @@ from rich.console import Console
 from workers.collector import paused
 from workers.failures import CannotRun
 from workers.logs import configure_logging
-from workers.open_files import allow_many
 from workers.settings.environment import environment
 from workers.settings.whole import Settings, unread, unusable
 
@@ -49,6 +49,8 @@ worker, api and im meet at one Temporal server (TOOL_AGENT_TEMPORAL_ADDRESS) and
 database (TOOL_AGENT_DATABASE_URL).
 
 Settings come from the environment (TOOL_AGENT_…); they are described in docs/settings.md."""
+
+_ENOUGH = 65_536
 
 
 def main(arguments: list[str]) -> int:
@@ -111,6 +113,14 @@ def command_of(arguments: list[str]) -> Command | None:
 
 async def _run(command: Command, settings: Settings) -> int:
     return await command(settings)
+
+
+def allow_many() -> None:
+    """As many as the hard limit lets, up to 65,536. Shells allow 1,024, which a thousand callers use up; then none is answered."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _ENOUGH if hard == resource.RLIM_INFINITY else min(_ENOUGH, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from urllib.parse import quote
 
 import structlog
@@ -14,7 +15,6 @@ from starlette.types import Send
 from api.errors import Refusal
 from api.ports import Files
 from api.problems import ProblemKind
-from api.reading.byte_ranges import ByteRange, UnsatisfiableRangeError, is_current, range_of
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentMissingError, StoreUnavailableError
@@ -24,6 +24,8 @@ _CHUNK = 1 << 20
 _MEDIA_TYPE = re.compile(r"(?=.{3,127}$)[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.IGNORECASE)
 # What somebody uploaded is never a page of ours: browsers save it, do not guess its type, and run nothing in it.
 _HARMLESS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
+
+_RANGE = re.compile(r"bytes=\s*(\d{0,20})\s*-\s*(\d{0,20})\s*", re.IGNORECASE)
 
 
 async def stored(files: Files, upload: UploadFile) -> Response:
@@ -88,6 +90,17 @@ def _gone(file: StoredFile) -> Refusal:
     return Refusal(ProblemKind.FILE_NOT_FOUND, f"The file {file.file_id} is known, but its bytes are gone from the store.")
 
 
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """`length` bytes from `start`."""
+
+    start: int
+    length: int
+
+    def content_range(self, size: int) -> str:
+        return f"bytes {self.start}-{self.start + self.length - 1}/{size}"
+
+
 def _part(file: StoredFile, headers: Headers, etag: str) -> ByteRange | None:
     """None: all of it. A client that continues a file (If-Range) that has become another one gets all of that one."""
     if headers.get("if-range", etag).strip() != etag:
@@ -107,3 +120,39 @@ def _disposition(name: str) -> str:
 async def _chunks(upload: UploadFile) -> AsyncIterator[bytes]:
     while chunk := await upload.read(_CHUNK):
         yield chunk
+
+
+class UnsatisfiableRangeError(ValueError):
+    """No byte of the file is in the range."""
+
+
+def range_of(header: str | None, size: int) -> ByteRange | None:
+    """The range of a Range header; None for the whole file, also when the header cannot be read or names several.
+
+    Raises UnsatisfiableRangeError.
+    """
+    found = _RANGE.fullmatch(header.strip()) if header else None
+    if found is None or found.groups() == ("", ""):
+        return None
+    first, last = found.groups()
+    if not first:
+        length = min(int(last), size)
+        return _require(ByteRange(size - length, length), size)
+    if last and int(last) < int(first):
+        return None
+    end = min(int(last) + 1 if last else size, size)
+    return _require(ByteRange(int(first), end - int(first)), size)
+
+
+def is_current(header: str | None, etag: str) -> bool:
+    """Whether a list of entity tags (If-None-Match) has this one, or is `*`."""
+    if header is None:
+        return False
+    tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]
+    return "*" in tags or etag in tags
+
+
+def _require(wanted: ByteRange, size: int) -> ByteRange:
+    if wanted.start >= size or wanted.length <= 0:
+        raise UnsatisfiableRangeError
+    return wanted

@@ -14,9 +14,9 @@ from pydantic import JsonValue
 
 from bench.chaos.plan import SERVICE, Door, Victim
 from bench.postgres import Postgres, postgres_binaries
-from bench.processes import Child, NotReadyError, until
+from bench.processes import Child, NotReadyError, is_free, until
 from bench.service import ROOT, make_catalog, python_path
-from engine.network.ports import free_port, is_free
+from engine.network.ports import free_port
 from engine.runtimes.process.ownership import Owner
 from toolagent_service.contracts.lanes import LaneMode
 from workers.temporal.dev_server import read_config, server_command, temporal_binary

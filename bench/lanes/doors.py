@@ -15,11 +15,11 @@ import psutil
 from bench.generator import Generator
 from bench.load import Job, Measured
 from bench.postgres import Postgres, postgres_binaries
-from bench.processes import Child, NotReadyError, cpu_seconds
+from bench.processes import Child, NotReadyError, cpu_seconds, is_free
 from bench.results import Row
 from bench.rounds import Measurements, Plan, median_row
 from bench.service import HARMLESS, LANE_WAY, ROOT, call_body, make_catalog, python_path
-from engine.network.ports import free_port, is_free
+from engine.network.ports import free_port
 from workers.temporal.dev_server import read_config, server_command, temporal_binary
 
 _CALLERS = 64

@@ -5,22 +5,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import Protocol
 
-from engine.chats.answering import Answering
-from engine.chats.concierge import NO_MODEL, Concierge
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from engine.chats.spoken import not_begun, spoken
 from engine.chats.submissions import SubmissionRefused, Submissions
 from engine.store.chat_rows import reply_of
 from engine.store.chats import ChatTable
 from engine.store.messages import MessageTable
 from engine.store.tasks import TaskTable
-from toolagent.contracts.chats import AnsweredBy, ChatMessage, ChatReply, ChatRole, ChatTurn
+from engine.tasks.transcript import Also, AlsoWritten
+from toolagent.contracts.chats import AnsweredBy, ChatMessage, ChatReply, ChatRole, ChatTurn, Chunk
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.chats import task_message_id
 from toolagent.core.failures import ContentMissingError
 from toolagent.core.texts import well_formed
 from toolagent_service.agents import service
-from toolagent_service.contracts.agent import AgentRequest
+from toolagent_service.agents.loop import is_answer
+from toolagent_service.agents.service import SERVICE
+from toolagent_service.contracts.agent import AgentRequest, ModelTurnNote
 from toolagent_service.contracts.chats import (
     Announcement,
     AnsweredTurn,
@@ -30,7 +34,7 @@ from toolagent_service.contracts.chats import (
     TurnBegun,
     TurnEnded,
 )
-from toolagent_service.contracts.concierge import Earlier
+from toolagent_service.contracts.concierge import Earlier, Reply
 from toolagent_service.contracts.model import Block, ModelTurn, Text
 
 _REMEMBERED = 100
@@ -38,6 +42,19 @@ _REMEMBERED = 100
 
 Requested = Callable[[str], Awaitable[AgentRequest]]
 """The request for a model's answer in a conversation."""
+
+NO_MODEL = (
+    "No model is set, and nothing here answers by rules: I cannot answer. Set TOOL_AGENT_MODEL and TOOL_AGENT_MODEL_API_KEY (or "
+    "TOOL_AGENT_MODEL_BASE_URL). Meanwhile POST /search_tools finds tools, GET /tools lists them, and POST /create_tool has one made."
+)
+
+
+class Concierge(Protocol):
+    """Answers without a model; `engine.concierge.concierge.Concierge` is one."""
+
+    async def answer(self, message: str, *, recall: Callable[[], Awaitable[Earlier]]) -> Reply:
+        """`recall` gives what the conversation came to before."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +66,24 @@ class ChatParts:
     tasks: TaskTable
     submissions: Submissions
     concierge: Concierge | None = None
+
+
+class Answering(AlsoWritten):
+    """Writes the answer of one attempt with the turn of the model that it is, in one transaction. `answer` makes it of the turn."""
+
+    def __init__(self, chats: ChatTable, chat_id: str, answer: Callable[[ModelTurn], ChatTurn]) -> None:
+        self._chats, self._chat_id, self._answer = chats, chat_id, answer
+        self.reply: ChatReply | None = None
+        """What was written; None where another attempt wrote it, or it could not be."""
+
+    def __call__(self, note: ModelTurnNote, turn: ModelTurn, unheard: Sequence[Chunk]) -> Also | None:
+        async def write(connection: AsyncConnection) -> None:
+            self.reply = reply_of(self._chat_id, await self._chats.answer_within(connection, self._chat_id, self._answer(turn), unheard))
+
+        return write if is_answer(SERVICE, note) else None
+
+    def undone(self) -> None:
+        self.reply = None
 
 
 class Conversations:

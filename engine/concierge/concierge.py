@@ -8,14 +8,12 @@ from pydantic import JsonValue
 
 from engine.concierge import chinese, english
 from engine.concierge.answers import Answers
-from engine.concierge.needs import telling
-from engine.concierge.recognising import recognised
+from engine.concierge.recognising import Wish, recognised, repository_in
 from engine.concierge.solutions import composite_workflow
-from engine.concierge.task_books import repair_book, task_book
-from engine.concierge.wish import Wish
 from engine.registry.matching.evidence import words_in_common
 from engine.registry.matching.matching import Matching, Need
 from engine.registry.matching.texts import Filters
+from engine.registry.matching.words import is_empty, telling_words
 from engine.store.groups import GroupTable
 from engine.store.tasks import TaskTable
 from engine.store.tools import ToolTable
@@ -24,10 +22,11 @@ from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.making import Stage
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.matching import MatchKind
-from toolagent.contracts.task_specs import GithubDeploy, TaskSpec, is_making
+from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool, TaskSpec, is_making
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.suggestions import nearest
-from toolagent.core.task_requests import SpecError
+from toolagent.core.task_requests import SpecError, prose_spec, read_spec, tool_name_from
+from toolagent.validation.tool_names import tool_name_for
 from toolagent_service.contracts.concierge import Earlier, Intent, Reply
 from toolagent_service.making.mendable import unmendable
 
@@ -47,6 +46,17 @@ _PRONOUN = 4
 
 Recall = Callable[[], Awaitable[Earlier]]
 """What the conversation came to before the message; asked only where the message refers to it."""
+
+_NO_NAME = re.compile(r"tool_[0-9a-f]{8}")
+
+_ENGLISH = """tool tools api apis service services something anything everything any all available find finding look looking search
+ searching recommend suggest offer offering category thing stuff way able help provide hello hi hey thanks thank using related build
+ create write develop implement"""
+_CHINESE = """工具 接口 服务 程序 功能 推荐 推荐一下 搜索 搜 找 找找 查找 查询一下 提供 有关 相关 关于 请问 贵方 是否 哪些 有哪些
+ 有什么 能否 可不可以 想要 类别 分类 谢谢 你好 您好 创建 制作 开发 编写 个工具 东西"""
+_ASKING = frozenset((*_ENGLISH.split(), *_CHINESE.split()))
+_LONGEST_NEED = 500
+"""Characters of a need: more words find nothing else, but take time."""
 
 
 async def _nothing() -> Earlier:
@@ -270,3 +280,28 @@ def _ids_in(text: str, *, sure: bool = False) -> tuple[str, ...]:
     """Words that may be ids of tools; `sure`: only those that can be nothing else."""
     found = (word.strip(":_-").lower() for word in _ID.findall(text[:_LONGEST]))
     return tuple(word for word in found if not sure or "_" in word or ":" in word)
+
+
+def task_book(wish: Wish, description: str) -> BuildTool | GithubDeploy | RepairTool | None:
+    """None when it is not clear what is to be made. Raises SpecError when it is clear and cannot be."""
+    if url := repository_in(wish.about):
+        name = tool_name_from(url.removesuffix("/").removesuffix(".git").rpartition("/")[2]) or tool_name_for(url)
+        return read_spec({"type": "github_deploy", "repo_url": url, "tool_name": name}, description)
+    name = tool_name_for(wish.about) if telling(wish.about) else ""
+    if not name or _NO_NAME.fullmatch(name):
+        return None
+    return prose_spec("", description, name)
+
+
+def repair_book(tool_id: str, error: str) -> BuildTool | GithubDeploy | RepairTool:
+    """Raises SpecError."""
+    return read_spec({"type": "repair_tool", "tool_id": tool_id, "error": error})
+
+
+def telling(message: str) -> list[str]:
+    """The words that say what is needed, without those that only ask; empty where there are none."""
+    return [word for word in telling_words(message[:_LONGEST_NEED]) if word not in _ASKING and not is_empty(word) and not _is_letter(word)]
+
+
+def _is_letter(word: str) -> bool:
+    return len(word) == 1 and word.isascii()

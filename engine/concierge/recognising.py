@@ -1,10 +1,10 @@
 """From a message to what it asks for. No rule reads anything but the message."""
 
 import re
+from dataclasses import dataclass
 
 from engine.concierge import chinese, english
 from engine.concierge.patterns import first_found
-from engine.concierge.wish import Wish
 from toolagent_service.contracts.concierge import Intent, Language
 
 _MOST_READ = 500
@@ -18,6 +18,21 @@ _ID = re.compile(r"(?<![A-Za-z0-9_-])[a-z][a-z0-9-]*[_:][a-z0-9_:-]*[a-z0-9]")
 """Of a tool or a group; other ids look like words."""
 
 _AROUND = re.compile(r"^[\s\W]+|[\s\W]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """`about` is what it is about: a need, a tool, a task, a repository. Empty where nothing is named.
+
+    `place` is that of a tool among those that were spoken of last, which a message refers to: 1 for `it` and for `the first one`, -1 for
+    `the last one`; 0: it refers to none.
+    """
+
+    intent: Intent
+    language: Language
+    about: str = ""
+    category: str | None = None
+    place: int = 0
 
 
 def recognised(message: str) -> Wish:

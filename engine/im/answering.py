@@ -5,7 +5,6 @@ from typing import Protocol
 
 import structlog
 
-from engine.im.notifier import Notifier
 from engine.im.outbox import Outbox
 from engine.im.pauses import Pauses
 from engine.im.protocol import key_of, reply_to
@@ -26,6 +25,27 @@ class Answering(Protocol):
         Raises Unanswerable. Whatever else it raises, it is asked again later.
         """
         ...
+
+
+class Notifier:
+    """Tells which windows have something to answer. A window that was named twice before somebody looked is named once."""
+
+    def __init__(self) -> None:
+        self._windows: dict[str, None] = {}
+        self._more = asyncio.Event()
+
+    def notify(self, chat_id: str) -> None:
+        self._windows[chat_id] = None
+        self._more.set()
+
+    async def next(self) -> str:
+        """The chat id of the window that waits longest."""
+        await self._more.wait()
+        chat_id = next(iter(self._windows))
+        del self._windows[chat_id]
+        if not self._windows:
+            self._more.clear()
+        return chat_id
 
 
 class Answers:

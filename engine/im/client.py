@@ -1,15 +1,17 @@
 """The IM client: what comes over the connection goes to the windows, and what they say goes back."""
 
 import asyncio
+import time
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from engine.im.answering import Answering, Answers
-from engine.im.complaints import Complaints
+import structlog
+
+from engine.im.answering import Answering, Answers, Notifier
 from engine.im.connection import Connection, Line
 from engine.im.notices import NoticeDelivery, Notices
-from engine.im.notifier import Notifier
 from engine.im.outbox import Outbox
 from engine.im.protocol import NotAMessage, acknowledgement, read_message, refusal, refusal_of, settles
 from engine.im.windows import ChatWindows, WindowFull
@@ -18,6 +20,10 @@ from toolagent.contracts.system import ImState, ImStatus
 
 _SHOWN = 200
 """Characters of what is no message, in the log."""
+
+_BETWEEN_COMPLAINTS_S = 1.0
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +144,20 @@ class ImClient:
         if message.type not in {ImType.REPLY, ImType.NOTICE}:
             self._told.warn("im_type_unknown", type=message.type, id=message.id, sender=message.sender, known=[*ImType])
         return acknowledgement(message)
+
+
+class Complaints:
+    """In the log, of others' messages: of each event one in a second, the next one says how many were left out. No flood goes on there."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+        self._left_out: Counter[str] = Counter()
+
+    def warn(self, event: str, **told: object) -> None:
+        if time.monotonic() - self._last.get(event, -_BETWEEN_COMPLAINTS_S) < _BETWEEN_COMPLAINTS_S:
+            self._left_out[event] += 1
+            return
+        self._last[event] = time.monotonic()
+        if left_out := self._left_out.pop(event, 0):
+            told["left_out"] = left_out
+        _log.warning(event, **told)

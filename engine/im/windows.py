@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import structlog
+from pydantic import TypeAdapter, ValidationError
 
-from engine.im.broadcasts import Broadcasts
-from engine.im.protocol import CHAT_ID
+from engine.disk.lasting import write_lasting
+from engine.im.protocol import CHAT_ID, key_of
 from engine.im.window import PENDING, ChatWindow, Pending, folder_of, read_pending
 from toolagent.contracts.im import ImMessage
 
@@ -29,6 +30,11 @@ Known = Callable[[Sequence[str]], Awaitable[frozenset[str]]]
 T = TypeVar("T")
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+_MOST = 100
+"""Whoever never sends one again leaves it here."""
+
+_FILE: TypeAdapter[dict[str, tuple[str, ...]]] = TypeAdapter(dict[str, tuple[str, ...]])
 
 
 class WindowFull(Exception):
@@ -185,3 +191,34 @@ def _idle(folder: Path, rest_s: float) -> Pending | None:
         return None
     pending = read_pending(folder) if changed_at < time.time() - rest_s else None
     return pending if pending and not pending.entries else None
+
+
+class Broadcasts:
+    """`file` holds the chats of each by the key of its message. Blocks; raises OSError, and is then as before."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._begun: dict[str, tuple[str, ...]] = {}
+
+    def load(self) -> None:
+        """A file that is damaged is as none."""
+        try:
+            self._begun = _FILE.validate_json(self._file.read_bytes())
+        except (FileNotFoundError, ValidationError):
+            self._begun = {}
+
+    def chats_of(self, message: ImMessage) -> tuple[str, ...]:
+        """Nothing when it is in all its windows, or not begun."""
+        return self._begun.get(key_of(message), ())
+
+    def begin(self, message: ImMessage, chat_ids: tuple[str, ...]) -> None:
+        if len(chat_ids) > 1 and not self.chats_of(message):
+            self._write(dict([*self._begun.items(), (key_of(message), chat_ids)][-_MOST:]))
+
+    def end(self, message: ImMessage) -> None:
+        if self.chats_of(message):
+            self._write({key: chat_ids for key, chat_ids in self._begun.items() if key != key_of(message)})
+
+    def _write(self, begun: dict[str, tuple[str, ...]]) -> None:
+        write_lasting(self._file, _FILE.dump_json(begun))
+        self._begun = begun

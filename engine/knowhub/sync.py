@@ -1,9 +1,10 @@
 """One synchronisation: read both sides, see what is missing, write it where it is missing."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from engine.knowhub.client import SETTING, KnowHubClient, KnowHubError, ResourceChangedError
+from engine.store.catalog_state import CatalogState
 from engine.store.groups import GroupTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.knowhub import KnowHubPlan, KnowHubSync, ResourceChange, ResourceFailure, SyncRequest, SyncStatus
@@ -84,3 +85,18 @@ async def _change(client: KnowHubClient, change: ResourceChange) -> None:
 
 def _told(plan: KnowHubPlan, count: int, verb: str, theirs: int) -> str:
     return f"{plan.links_total} links with {count} resources; {verb} {len(plan.ours)} tools here and {theirs} resources there."
+
+
+class CatalogWatch:
+    """Has a synchronisation begun after the catalog has changed. The first look finds a change: nobody knows what happened before."""
+
+    def __init__(self, state: CatalogState, changed: Callable[[], Awaitable[None]]) -> None:
+        self._state, self._changed = state, changed
+        self._number: int | None = None
+
+    async def look(self) -> None:
+        """What `changed` raises is raised; then the next look tells of it again. Raises StoreUnavailableError."""
+        number = await self._state.number()
+        if number != self._number:
+            await self._changed()
+            self._number = number

@@ -1,6 +1,7 @@
 """One look at a server: it is started, or reached, and asked for its tools."""
 
 import asyncio
+import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -13,7 +14,6 @@ import structlog
 from engine.mcp_servers.entries import NoTool, definition_of, entry_of, rights_of
 from engine.mcp_servers.packages import package_command
 from engine.mcp_servers.preparing import PackageServers
-from engine.mcp_servers.tool_names import tool_ids_of
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.mcp.listing import Listing
 from engine.runtimes.mcp.oauth.logins import LOGIN_REQUIRED
@@ -49,6 +49,11 @@ _NO_PROGRAM = re.compile(r"^setpriv: failed to execute (.{1,200}): No such file 
 _LACKS = re.compile(r"^(?:AttributeError|ImportError|ModuleNotFoundError|TypeError)\b", re.MULTILINE)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NOT_IN_AN_ID = re.compile(r"[^a-z0-9_-]+")
+_LONGEST = 128
+_HASH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,3 +218,33 @@ def refused(name: str, spec: McpServerSpec, failure: RuntimeFailure) -> Exceptio
     if failure.error_type is ErrorType.VALIDATION_ERROR or is_nowhere:
         return McpServerRefusedError("url" if spec.url is not None else "command", said)
     return McpServerNotReachedError(said)
+
+
+def tool_ids_of(prefix: str, names: Sequence[str]) -> dict[str, str]:
+    """`<prefix>_<tool>` by the server's own names, which are unique; without a prefix, what the name makes.
+
+    Of names that make the same id, the one that is that id keeps it. The others end with a digest of the name, so that what else the
+    server lists does not matter.
+    """
+    made = {name: _tool_id(prefix, name) for name in names}
+    plain = {name for name in names if _prefixed(prefix, name) == made[name]}
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[made[name]] = counts.get(made[name], 0) + 1
+    return {name: one if name in plain or counts[one] == 1 else _with_digest(one, name) for name, one in made.items()}
+
+
+def _tool_id(prefix: str, name: str) -> str:
+    word = _NOT_IN_AN_ID.sub("_", _HUMP.sub("_", name).lower()).strip("_-")
+    if not word:
+        return _with_digest(_prefixed(prefix, "tool"), name)
+    whole = _prefixed(prefix, word if prefix or word[0].isalpha() else f"t_{word}")
+    return whole if len(whole) <= _LONGEST else _with_digest(whole, name)
+
+
+def _prefixed(prefix: str, word: str) -> str:
+    return f"{prefix}_{word}" if prefix else word
+
+
+def _with_digest(tool_id: str, name: str) -> str:
+    return f"{tool_id[: _LONGEST - _HASH - 1]}_{hashlib.sha256(name.encode()).hexdigest()[:_HASH]}"

@@ -16,17 +16,6 @@ def free_port(host: str = LOOPBACK) -> int:
         return int(probe.getsockname()[1])
 
 
-def is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        # As servers do, so that connections that are closing down do not count.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-        return True
-
-
 def listens(pgid: int, port: int) -> bool:
     """Whether a process of the group listens on the port; True when that cannot be seen on this machine."""
     try:

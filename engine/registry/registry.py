@@ -123,11 +123,6 @@ class ToolRegistry:
         """`register` what a task made, all or nothing: see `ToolTable.put_made`. Raises as `register`."""
         return await self._tools.put_made([(_as_registered(entry), evidence) for entry, evidence in made], group, mends)
 
-    async def unregister(self, tool_id: str) -> bool:
-        """Forget all versions of a tool; False when there are none."""
-        versions, _ = await self._tools.remove(tool_id)
-        return versions > 0
-
     async def destroy(self, tool_id: str) -> dict[str, int]:
         """Forget a tool, its sources and its routes. Returns how many of each went."""
         versions, sources = await self._tools.remove(tool_id)

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
-from engine.store.server_tables import mcp_logins, mcp_servers
+from engine.store.mcp_tables import mcp_logins, mcp_servers
 from toolagent.contracts.mcp_servers import McpServer
 
 _PENDING = dict.fromkeys(("state", "login_url", "login_until", "visit"))

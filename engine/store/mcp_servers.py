@@ -12,8 +12,8 @@ from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.file_references import hold_files, named_files, release_files
 from engine.store.groups import write_group
+from engine.store.mcp_tables import mcp_logins, mcp_servers
 from engine.store.pinned_tools import Written, mark_gone, of_server, write_pinned
-from engine.store.server_tables import mcp_logins, mcp_servers
 from engine.store.tables import groups, tools
 from engine.store.tools import erase_tools
 from engine.store.upserts import insert_new

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from sqlalchemy import delete, select, update
 
-from engine.store.client_tables import mcp_requests, mcp_sessions
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
+from engine.store.mcp_tables import mcp_requests, mcp_sessions
 from engine.store.upserts import insert_new, upsert
 from toolagent_service.contracts.mcp import McpSession
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from sqlalchemy import literal, select
 
 from engine.store.database import Database
-from engine.store.server_tables import mcp_servers
+from engine.store.mcp_tables import mcp_servers
 from engine.store.tables import catalog_files, containers, external_tables, groups, sources, tool_versions
 
 _TEXTS = (

@@ -33,7 +33,7 @@ from toolagent.contracts.task_specs import BuildTool, MakeLimits
 from toolagent.testing.servers.scenario import Conversation, Scenario, Turn
 from toolagent_service.agents import loop
 from toolagent_service.agents.coding import CODING
-from toolagent_service.agents.tool_uses import key_of_use
+from toolagent_service.agents.model_notes import key_of_use
 from toolagent_service.contracts.agent import AgentEnd, AgentLimits, AgentRequest, AgentResult, ModelAsk, ModelTurnNote, ToolNote, ToolRun
 from toolagent_service.contracts.making_steps import BriefStep
 from toolagent_service.contracts.model import Price, ToolOutcome

@@ -276,7 +276,7 @@ async def test_a_refresh_takes_what_changed_and_keeps_what_was_decided_here(hous
     site.answers["/list"] = [{"id": f"tools/a/{slug}", "metadata": {"endpoint": "/x"}} for slug in ("kept", "gone", "shut", "removed")]
     await register(house, "hub", f"{site.url}/list")
     await house.registry.deactivate("hub:shut", "1.0.0")
-    await house.registry.unregister("hub:removed")
+    await house.registry.destroy("hub:removed")
     site.answers["/list"] = [
         {"id": f"tools/a/{slug}", "title": "Anew", "metadata": {"endpoint": "/x"}} for slug in ("kept", "new", "shut", "removed")
     ]

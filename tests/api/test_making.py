@@ -238,7 +238,7 @@ async def test_a_key_is_the_same_repair_when_the_tool_is_gone(stocked: House) ->
     await has_files(stocked)
     headers = {"Idempotency-Key": "alert-17"}
     first = await stocked.http.post(REPAIR, headers=headers)
-    await stocked.registry.unregister("image_compress_api")
+    await stocked.registry.destroy("image_compress_api")
     again = await stocked.http.post(REPAIR, headers=headers)
     assert (again.status_code, again.json()["task_id"]) == (202, first.json()["task_id"])
     spec: JsonValue = {"type": "repair_tool", "tool_id": "image_compress_api"}

@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from engine.store.client_tables import mcp_sessions
 from engine.store.database import Database
 from engine.store.mcp_sessions import McpSessionTable
+from engine.store.mcp_tables import mcp_sessions
 from tests.api.conftest import House
 from tests.api.mcp_client import NEW, OLD, Caller
 from tests.api.serving import reached

@@ -197,7 +197,7 @@ async def test_what_was_decided_here_stays(house: House, site: Site) -> None:
     site.tools = [tool("shut"), tool("removed")]
     await register(house, "far", url=site.url)
     await house.registry.deactivate("far_shut", "1.0.0")
-    await house.registry.unregister("far_removed")
+    await house.registry.destroy("far_removed")
     assert (await refreshed(house, "far")).tool_ids == ("far_shut",)
     manifest = await house.registry.get("far_shut")
     assert manifest is not None

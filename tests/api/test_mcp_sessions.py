@@ -73,7 +73,7 @@ async def test_a_session_keeps_its_level_and_its_subscriptions(stocked: House, t
         await client.result("resources/unsubscribe", uri=uris[0])
         session = await table.get(client.session_id or "")
     assert session is not None
-    assert (session.log_level, session.subscriptions, session.client_name) == ("error", (uris[1],), "tests")
+    assert (session.log_level, session.subscriptions) == ("error", (uris[1],))
 
 
 async def test_subscriptions_and_a_level_at_the_same_time_are_all_kept(stocked: House, table: McpSessionTable) -> None:

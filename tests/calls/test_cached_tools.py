@@ -38,7 +38,7 @@ async def test_what_another_process_changed_is_seen_by_the_next_batch(database: 
     assert await found() == ("1.0.0", ToolStatus.ACTIVE)
     await others.deactivate("t", "1.0.0")
     assert await found() == ("1.0.0", ToolStatus.INACTIVE)
-    await others.unregister("t")
+    await others.destroy("t")
     await cached.renew()
     assert not isinstance(await cached.find("t", None), ToolEntry)
 
@@ -50,7 +50,7 @@ async def test_an_admission_sees_the_catalog_of_its_time_and_later_steps_of_a_se
     await others.register(ToolManifest(tool_id="t", name="T", version="1.0.0"), (SOURCE,))
     first = await entry_in(recent, "t", "1.0.0")
     assert first is not None
-    await others.unregister("t")
+    await others.destroy("t")
     assert await entry_in(recent, "t", "1.0.0") is first
     assert await asyncio.gather(*(entry_in(at_once, "t", "1.0.0") for _ in range(3))) == [None] * 3
     assert await entry_in(recent, "t", "1.0.0") is None

@@ -16,9 +16,8 @@ from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.formats import ToolFormat
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, TaskSupport, ToolManifest
-from toolagent.core.formats.annotations import ToolHints, hints_of
 from toolagent.core.formats.listing import formatted
-from toolagent.core.formats.mcp import as_mcp
+from toolagent.core.formats.mcp import ToolHints, as_mcp, hints_of
 from toolagent.core.formats.names import tool_id_of, vendor_names
 from toolagent.core.formats.schemas import UnsuitableTool, plain_object_schema
 from toolagent.core.formats.uses import anthropic_answer, openai_answer, use_of_anthropic, use_of_openai

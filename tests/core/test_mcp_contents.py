@@ -5,7 +5,8 @@ from typing import cast
 import pytest
 from pydantic import JsonValue
 
-from toolagent_service.calls.mcp_contents import Block, blocks_of, kept_beside, layout_of, output_of
+from tests.blocks import blocks_of
+from toolagent_service.calls.mcp_contents import Block, kept_beside, layout_of, output_of
 
 PICTURE: Block = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
 SOUND: Block = {"type": "audio", "data": "BBBB", "mimeType": "audio/wav"}

@@ -8,8 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from engine.knowhub.client import KnowHubClient, KnowHubError
-from engine.knowhub.sync import KnowHubSyncing
-from engine.knowhub.watch import CatalogWatch
+from engine.knowhub.sync import CatalogWatch, KnowHubSyncing
 from engine.store.catalog_state import CatalogState
 from engine.store.database import Database
 from engine.store.groups import GroupTable

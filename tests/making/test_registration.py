@@ -66,8 +66,8 @@ async def test_what_another_task_has_made_is_not_written_over(database: Database
     assert (await registration.register(CANDIDATE, evidence(OTHER))).tool_ids
     assert "notes_add" in str((await registration.register(CANDIDATE, evidence(TASK))).refused)
     assert [one.task_id for one in (await EvidenceTable(database).of_tool("notes_add")).values()] == [OTHER]
-    await registry.unregister("notes_add")
-    await registry.unregister("notes_list")
+    await registry.destroy("notes_add")
+    await registry.destroy("notes_list")
     assert (await registration.register(CANDIDATE, evidence(TASK))).tool_ids, "an id that is free again"
 
 
@@ -86,7 +86,7 @@ async def test_a_group_with_tools_of_somebody_else_is_not_written_over(database:
     assert await GroupTable(database).list_all() == (theirs.group,)
     assert await EvidenceTable(database).of_tool("notes_add") == {}
     # Its tools are gone, so it is nobody's.
-    await registry.unregister(entry.manifest.tool_id)
+    await registry.destroy(entry.manifest.tool_id)
     assert (await registration.register(CANDIDATE, evidence(TASK))).tool_ids
 
 
@@ -149,13 +149,13 @@ async def test_a_group_of_which_not_all_can_be_called_is_refused_before_anything
 ) -> None:
     registration = Registration(registry, GroupTable(database), EvidenceTable(database))
     await registration.register(CANDIDATE, evidence(OTHER))
-    await (registry.unregister("notes_list") if is_removed else registry.deactivate("notes_list", "1.0.0"))
+    await (registry.destroy("notes_list") if is_removed else registry.deactivate("notes_list", "1.0.0"))
     refused = (await inspected(registration, NOTES)).refused
     assert f"(notes_add is active; notes_list is {'not there' if is_removed else 'inactive'})" in str(refused)
     assert "another tool_name" in str(refused)
     assert await registration.in_the_way(TASK, NOTES.model_copy(update={"tool_name": "other"})) == ""
-    await registry.unregister("notes_add")
-    await registry.unregister("notes_list")
+    await registry.destroy("notes_add")
+    await registry.destroy("notes_list")
     assert await registration.in_the_way(TASK, NOTES) == "", "its tools are gone, so it is nobody's"
 
 

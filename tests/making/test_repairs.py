@@ -152,7 +152,7 @@ async def test_it_does_not_take_over_from_a_version_that_it_did_not_mend(repairs
     refused = (await repairs.register(TASK, MENDED, candidate(), evidence(TASK))).refused
     assert "1.0.1" in str(refused)
     assert await active(repairs) == ("1.0.1", ["1.0.1", "1.0.0"])
-    await repairs.registry.unregister("reckoner")
+    await repairs.registry.destroy("reckoner")
     assert "removed" in str((await repairs.register(TASK, MENDED, candidate(), evidence(TASK))).refused)
 
 

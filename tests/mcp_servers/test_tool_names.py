@@ -2,7 +2,7 @@
 
 import re
 
-from engine.mcp_servers.tool_names import tool_ids_of
+from engine.mcp_servers.looking import tool_ids_of
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 
 

@@ -50,16 +50,11 @@ async def test_the_backend_runtime_follows_from_the_source(database: Database) -
     assert (await registry.register(COMPRESS, (REMOTE,))).backend_runtime is BackendRuntime.REMOTE
 
 
-async def test_unregister_says_whether_there_was_anything(database: Database) -> None:
-    registry = await filled(database)
-    assert await registry.unregister("old") is True
-    assert await registry.unregister("old") is False
-
-
 async def test_destroy_says_what_it_cleaned_up(database: Database) -> None:
     registry, routes = await filled(database), RouteTable(database)
     await routes.save(ToolRoute(tool_id="old", host="h", state=RunState.RUNNING), "1.0.0")
     assert await registry.destroy("old") == {"versions": 1, "sources": 1, "routes": 1}
+    assert await registry.destroy("old") == {"versions": 0, "sources": 0, "routes": 0}
     assert await routes.list_all() == ()
     assert await registry.get("old") is None
 

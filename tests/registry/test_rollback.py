@@ -78,7 +78,7 @@ async def test_evidence_goes_with_its_version(database: Database, registry: Tool
         await put_evidence(database, "echo", "1.0.0", EVIDENCE.model_copy(update={"behaviour": behaviour}))
     assert await evidence.of_tool("echo") == {"1.0.0": EVIDENCE}
     assert await evidence.get("echo", "1.1.0") is None
-    await registry.unregister("echo")
+    await registry.destroy("echo")
     await register(registry, "1.0.0")
     assert await evidence.of_tool("echo") == {}
 

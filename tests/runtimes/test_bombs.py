@@ -55,7 +55,7 @@ OWN_CLIENTS = {
 OWN_READERS = {
     "engine/network/peers.py": "the one reader of answers",
     "engine/runtimes/builtin/runcomfy/comfy.py": "pictures, in pieces to a file of bounded size, below the hook of the engine's clients",
-    "engine/runtimes/docker/building/build_request.py": "of the Docker engine, which is trusted with the machine",
+    "engine/runtimes/docker/building/image_builds.py": "of the Docker engine, which is trusted with the machine",
     "packages/toolagent/src/toolagent/client/http.py": "below a bounding hook",
     "engine/runtimes/mcp/oauth/sending.py": "in pieces, up to 256 KiB",
     "engine/runtimes/mcp/oauth/flow.py": "of the request that it sends; answers come from sending, whole",

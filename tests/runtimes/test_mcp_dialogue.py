@@ -20,6 +20,7 @@ from engine.runtimes.local.boxed_runs import LocalSettings
 from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.mcp.wire import stamped
 from engine.runtimes.runtime import Asked, Running, ToolRequest, declined
+from tests.blocks import blocks_of
 from tests.parts import launching, sandboxing
 from tests.programs import start_program
 from tests.runtimes.conftest import silent
@@ -27,7 +28,6 @@ from toolagent.contracts.call_messages import ANSWER_OF, Elicitation, Listener, 
 from toolagent.contracts.manifest import FileAccess, SecurityContext, ToolManifest
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import McpSource
-from toolagent_service.calls.mcp_contents import blocks_of
 
 FIXTURE = Path(__file__).parents[1] / "mcp/fixture/server.py"
 SEEN = (sys.prefix, sys.base_prefix, str(FIXTURE.parent))

@@ -15,7 +15,8 @@ from pathlib import Path
 import psutil
 import pyseccomp
 
-from engine.network.ports import free_port, is_free
+from bench.processes import is_free
+from engine.network.ports import free_port
 from tests.sandbox.abuse import MARK
 
 __all__ = ["Victims", "victims"]

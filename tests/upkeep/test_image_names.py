@@ -26,11 +26,11 @@ async def test_an_image_is_of_a_tool_or_of_all_that_share_a_process_in_any_versi
     assert {source.endpoint_path for source in await sources_of("group") if source.process} == {SHARED.endpoint_path, "/two"}
     assert await sources_of("one") == (ALONE,)
     assert await sources_of("two") == ()
-    await registry.unregister("two")
-    await registry.unregister("group")
+    await registry.destroy("two")
+    await registry.destroy("group")
     assert await sources_of("group") == (SHARED,)
     asked = ImageSources(registry)
     assert await asked.named("one") == (ALONE,)
-    await registry.unregister("one")
+    await registry.destroy("one")
     assert await sources_of("group") == ()
     assert await asked.named("group") == (SHARED,), "of all images of a round the versions are read once"

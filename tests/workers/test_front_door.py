@@ -7,8 +7,7 @@ import httpx
 import pytest
 from fastapi import FastAPI, Request
 
-from workers.front.door import serving
-from workers.front.http_head import MAX_HEAD_BYTES
+from workers.front.door import MAX_HEAD_BYTES, serving
 from workers.grace import Grace
 from workers.ports import listen
 

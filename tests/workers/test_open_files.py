@@ -7,7 +7,7 @@ import sys
 def test_a_process_that_is_let_opens_more_files_than_a_shell_allows() -> None:
     code = """
 import resource
-from workers.open_files import allow_many
+from workers.__main__ import allow_many
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))
 allow_many()

@@ -9,7 +9,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from engine.knowhub.client import SECRET, KnowHubClient
-from engine.knowhub.watch import CatalogWatch
+from engine.knowhub.sync import CatalogWatch
 from engine.store.catalog_state import CatalogState
 from engine.upkeep.rounds import repeated
 from toolagent.core.failures import StoreUnavailableError

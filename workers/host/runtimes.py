@@ -24,7 +24,7 @@ from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.identity import Identity
-from engine.upkeep.removal.environments import tidied
+from engine.upkeep.removal.projects import tidied
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.destinations import server_judge, table_destinations
 from workers.failures import CannotRun

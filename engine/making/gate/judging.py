@@ -24,10 +24,6 @@ class Judgement:
     seconds: float
 
     @property
-    def passed(self) -> bool:
-        return bool(self.checks) and all(check.passed for check in self.checks)
-
-    @property
     def faulty(self) -> Mapping[str, str]:
         """By tool, why it is not to be called; empty when nothing is wrong, or something is with all of them."""
         failed = [check for check in self.checks if not check.passed]

@@ -27,8 +27,7 @@ from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.reply import read
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.running.dispatch import Dispatch
-from engine.runtimes.running.start_budget import StartBudget
-from engine.runtimes.running.supervisor import Supervisor
+from engine.runtimes.running.supervisor import StartBudget, Supervisor
 from engine.runtimes.runtime import Progress, ToolRequest
 from engine.runtimes.scripts.accounts import ScriptAccounts
 from engine.runtimes.scripts.service import ScriptService

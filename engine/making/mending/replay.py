@@ -11,7 +11,6 @@ from pydantic import JsonValue
 
 from engine.making.gate.subject import Came, Reply, Subject
 from engine.making.gate.wording import listed, quoted
-from engine.making.mending.secret_results import holds_secret
 from engine.store.file_references import named_files
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import CheckResult
@@ -32,6 +31,8 @@ _HIDDEN = "something that is not shown, since there is a secret in the result,"
 _LARGE = "had a result too large to be kept beside it"
 _UNFIT = "do not fit the input schema in the tool's test mode"
 _EXAMPLE = "are in the task's examples, which say what has to come"
+
+_NAME = "result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,3 +240,26 @@ def _shown(value: JsonValue) -> str:
 
 def _key(value: JsonValue) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def holds_secret(schema: JsonSchema, result: JsonValue) -> bool:
+    """Whether the result holds what must not be told: by its schema, by the names in it, or by its form."""
+    whole: dict[str, JsonValue] = {_NAME: result}
+    return mask_secrets({"properties": {_NAME: schema}}, whole) != whole or _tells(result)
+
+
+def _tells(value: JsonValue) -> bool:
+    match value:
+        case str():
+            return masked_text(value) != value
+        case list():
+            return any(map(_tells, value))
+        case dict():
+            return any(_is_named(name, inner) or _tells(inner) for name, inner in value.items())
+        case _:
+            return False
+
+
+def _is_named(name: str, inner: JsonValue) -> bool:
+    """A number or a truth value under such a name is none."""
+    return isinstance(inner, str | list | dict) and MASK in masked_params({}, {name: ""}).values()

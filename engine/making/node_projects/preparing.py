@@ -1,6 +1,7 @@
 """Brings a Node.js project to what its author publishes: built, packed, its versions locked, what it depends on installed."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -9,13 +10,13 @@ from engine.disk.leftovers import discard
 from engine.disk.removal import remove
 from engine.making.building.builds import Job
 from engine.making.failures import BuildFailed, LeftOut, LockFailed, NotWanted
-from engine.making.node_projects.engines import engines_note
 from engine.making.node_projects.locks import NodeLocks, own_lock
 from engine.making.node_projects.manifests import build_script, is_made, programs_of, started_of, uses_bun
 from engine.making.node_projects.npm_runs import BUN, NpmRuns
 from engine.making.node_projects.plain_files import new_folder, require_plain
 from engine.making.node_projects.unpacking import unpacked
 from engine.making.node_projects.workspaces import Layout, Package, laid_out
+from engine.making.python_sources.projects import Table
 from engine.making.repositories.packaging import BUILDING, Room, copy_into, open_to_all, pack_repository
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments
 from engine.runtimes.environments.programs import Program
@@ -30,6 +31,9 @@ _MOST_RUNS = 4
 """As long as so many runs of npm may take, all that is done for a project may take together."""
 _NO_SCRIPTS = "--ignore-scripts"
 _ENDINGS = ("", ".js", ".cjs", ".mjs", "/index.js")
+
+_COMPARATOR = re.compile(r"(>=|<=|>|<|=|\^|~)?\s*v?(\d{1,4})(?:\.(?:\d{1,6}|x|\*))*")
+_LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +181,29 @@ def _prepared(into: Path, layout: Layout, environment: Environment, notes: tuple
 def _file(into: Path, name: str) -> str:
     """As Node.js finds it; empty where there is none."""
     return next((f"{PACKAGE}/{name}{ending}" for ending in _ENDINGS if (into / PACKAGE / f"{name}{ending}").is_file()), "")
+
+
+def engines_note(manifest: Table, version: str) -> tuple[str, ...]:
+    """Nothing where it is, or says nothing of it. `version` is as `node --version` says it."""
+    wanted = manifest.table("engines").text("node")[:_LONGEST]
+    major = re.match(r"v?(\d+)", version)
+    if not wanted or major is None or any(_fits(one, int(major[1])) for one in wanted.split("||")):
+        return ()
+    return (f"It says that it is for Node.js {wanted}; it runs with {version}, which is what is here.",)
+
+
+def _fits(alternative: str, major: int) -> bool:
+    """By its first number alone; what cannot be read fits."""
+    return all(_holds(sign, int(number), major) for sign, number in _COMPARATOR.findall(alternative))
+
+
+def _holds(sign: str, number: int, major: int) -> bool:
+    match sign:
+        case ">=" | ">":
+            return major >= number
+        case "<":
+            return major < number
+        case "<=":
+            return major <= number
+        case _:
+            return major == number

@@ -4,8 +4,9 @@ The client sends, and reads the stream: what it makes of each event, an object w
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import cast
 
 import httpx2
 from anthropic import AnthropicError, AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient, Timeout, types
@@ -13,10 +14,11 @@ from pydantic_core import to_json
 
 from engine.roles.provider import BusyKind, ModelBusy, TurnCancelled
 from engine.roles.provider_options import ProviderOptions
-from engine.roles.providers.anthropic_answers import bounded
 from engine.roles.providers.anthropic_events import AnswerSoFar
 from engine.roles.providers.anthropic_failures import failure_of
 from engine.roles.providers.anthropic_wire import messages_of, system_of, tools_of
+from toolagent.client.bounded_answers import unpacked
+from toolagent.core.calls.unpacking import BoundedBody, bounded_body
 from toolagent_service.contracts.model import ModelRequest, ModelTurn
 
 _SERVICE = "https://api.anthropic.com"
@@ -27,6 +29,11 @@ _WRITE_S = 60.0
 
 # What reading a stream raises that holds what it should not: the client does not check what it reads.
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError)
+
+_MAX_BYTES = 32 * 1024 * 1024
+"""Of one turn: an event of some 200 bytes for a few characters, and 128,000 tokens."""
+
+_MAX_ERROR_BYTES = 1024 * 1024
 
 
 class AnthropicClient:
@@ -112,3 +119,26 @@ async def _beating(progress: AnswerSoFar, beat: Callable[[str], None], every_s: 
     finally:
         beating.cancel()
         await asyncio.wait([beating])
+
+
+async def bounded(response: httpx2.Response) -> None:
+    """A hook for answers: the client reads errors and redirects whole, and has httpx2 unpack without a bound.
+
+    Reading one that is too large, or that cannot be unpacked, raises BodyRefused.
+    """
+    limit = _MAX_BYTES if response.is_success else _MAX_ERROR_BYTES
+    body = bounded_body(response.headers, limit, is_redirect=response.has_redirect_location)
+    if body is not None:
+        response.stream = _Stream(cast("httpx2.AsyncByteStream", response.stream), body)
+
+
+class _Stream(httpx2.AsyncByteStream):
+    def __init__(self, inner: httpx2.AsyncByteStream, body: BoundedBody) -> None:
+        self._inner, self._body = inner, body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in unpacked(self._body, self._inner):
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

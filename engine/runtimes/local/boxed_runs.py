@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.runtimes.auditing.audit import Audit, NoAudit
-from engine.runtimes.auditing.call_audit import Audited, Refusals
+from engine.runtimes.auditing.audit import Audit, Audited, NoAudit, Refusals
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments
 from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.failures import StartFailed

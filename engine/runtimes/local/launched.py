@@ -3,7 +3,7 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from engine.runtimes.auditing.call_audit import Audited
+from engine.runtimes.auditing.audit import Audited
 from engine.runtimes.process.processes import Process
 from engine.runtimes.sandbox.egress import SandboxNetwork
 

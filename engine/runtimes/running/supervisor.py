@@ -3,19 +3,18 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import JsonValue
 
-from engine.runtimes.failures import CallFailed, NoSlot, NotSent
+from engine.runtimes.failures import CallFailed, NoSlot, NotSent, StartFailed
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.instances import Instance, Instances, key_of
 from engine.runtimes.running.keeping import Keeping
 from engine.runtimes.running.route_board import Alert, RouteBoard, RouteStore, no_alert
-from engine.runtimes.running.start_budget import StartBudget
 from engine.runtimes.runtime import AnyRuntime, Installing, Mortal, Offer, Offering, PerCall, Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
@@ -31,6 +30,8 @@ the next call starts it anew.
 
 _IDLE_LOOK_S = 0.1
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -39,6 +40,40 @@ class Reply:
     output: JsonValue
     active_source: int
     duration_s: float
+
+
+class StartBudget:
+    """How long a call may take to bring its tool up, over all sources; None is without end.
+
+    Counts from now, and remembers what is being done, to say it when time is up.
+    """
+
+    def __init__(self, tool_id: str, timeout_s: float | None, progress: Progress) -> None:
+        self._tool_id, self._timeout_s, self._progress = tool_id, timeout_s, progress
+        self._ends = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
+        self._doing = "looking whether it runs"
+        self.ran_out = False
+
+    def tell(self, message: str) -> None:
+        """A Progress."""
+        self._doing = message
+        self._progress(message)
+
+    async def spend(self, work: Coroutine[None, None, T]) -> T:
+        """The outcome of the work. Raises StartFailed (`unavailable`) when it is cancelled because the time is up."""
+        limit = asyncio.timeout_at(self._ends)
+        try:
+            async with limit:
+                return await work
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            self.ran_out = True
+            raise StartFailed(
+                ErrorType.UNAVAILABLE,
+                f"The tool {self._tool_id!r} was not up within {self._timeout_s:g} s; what was being done: {self._doing}.",
+                {"timeout_s": self._timeout_s, "doing": self._doing},
+            ) from None
 
 
 class Supervisor:

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.disk.lasting import sync_folder
-from engine.store.content.faults import named_disk_faults
-from engine.store.content.incoming import Incoming
+from engine.store.content.incoming import Incoming, named_disk_faults
 from engine.store.content.store import ContentEntry
 from toolagent.core.failures import ContentMissingError
 

@@ -1,24 +1,27 @@
 """Bytes on their way in: gathered in a file of this machine, so that their hash is known before they are stored."""
 
 import asyncio
+import errno
 import hashlib
 import os
 import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from engine.store.content.faults import named_disk_faults
-from toolagent.core.failures import FileTooLargeError
+from toolagent.core.failures import ContentUnavailableError, FileTooLargeError, StoreFullError
 
 STALE_S = 7200.0
 """Nobody writes to a file on its way in who has not done so for this long; the clock may jump by an hour meanwhile."""
 
 _PREFIX = ".incoming-"
 _PIECE = 1 << 20
+
+# A quota and a limit on the size of files are full disks, too.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +85,14 @@ def remove_stale(folder: Path, older_than_s: float = STALE_S) -> int:
         except FileNotFoundError:  # it has just come in
             continue
     return removed
+
+
+@contextmanager
+def named_disk_faults(folder: Path) -> Generator[None]:
+    """Raises StoreFullError or ContentUnavailableError in place of an OSError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise StoreFullError(f"There is no room for the file in {folder} ({error.strerror}).") from error
+        raise ContentUnavailableError(f"Files cannot be kept in {folder} ({error.strerror}).") from error

@@ -32,7 +32,7 @@ from engine.tasks.subjects import Subjects
 from engine.tasks.transcript import Transcript
 from tests.making.workbench.conftest import bench_parts
 from tests.store.making import task
-from toolagent_service.agents.tool_uses import key_of_use
+from toolagent_service.agents.model_notes import key_of_use
 from toolagent_service.contracts.agent import ToolNote, ToolRun
 from toolagent_service.contracts.dependency_policy import DependencyPolicy
 from toolagent_service.contracts.model import Message, ToolOutcome, ToolUse

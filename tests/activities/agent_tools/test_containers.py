@@ -15,7 +15,7 @@ from engine.runtimes.docker.parts import DockerParts
 from tests.activities.agent_tools.conftest import OWN, TASK, Agent, Make
 from tests.docker.engines import IMAGE, ready_engine
 from toolagent.contracts.sources import DockerSource
-from toolagent_service.agents.tool_uses import key_of_use
+from toolagent_service.agents.model_notes import key_of_use
 from toolagent_service.contracts.agent import ToolNote
 
 OTHER = "create_0000000f"

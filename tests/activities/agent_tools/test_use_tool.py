@@ -23,7 +23,7 @@ from tests.activities.agent_tools.test_building import ABOUT
 from tests.store.making import task
 from toolagent.contracts.task_specs import BuildTool
 from toolagent.core.failures import UnknownTaskError
-from toolagent_service.agents.tool_uses import key_of_use
+from toolagent_service.agents.model_notes import key_of_use
 from toolagent_service.contracts.dependency_policy import DependencyRefusal, DependencyVerdict, RefusalKind
 
 SECRET = "sk-abcdefghijklmnop1234"  # noqa: S105 - has the form of one

@@ -102,7 +102,7 @@ async def test_a_repair_that_breaks_a_recorded_good_call_is_refused(court: Court
 
 async def test_a_repair_that_changes_nothing_else_passes(court: Court, repairs: Repairs, spoilt: Spoilt) -> None:
     judgement = await judged(court, repairs, spoilt(), record(1, SUM, SIX))
-    assert (judgement.passed, of_replay(judgement).applies) == (True, True)
+    assert (judgement.for_the_maker, of_replay(judgement).applies) == ("", True)
 
 
 async def test_what_was_answered_and_is_refused_now_is_broken_and_so_is_a_field_more(
@@ -121,7 +121,7 @@ async def test_what_was_answered_and_is_refused_now_is_broken_and_so_is_a_field_
 async def test_where_results_differed_among_themselves_only_their_shape_counts(court: Court, repairs: Repairs, spoilt: Spoilt) -> None:
     differing = record(1, SUM, SIX), record(2, SUM, {"result": 60, "count": 3})
     passed = await judged(court, repairs, spoilt(("total = sum(numbers)", "total = sum(numbers) + 1")), *differing)
-    assert (passed.passed, of_replay(passed).applies) == (True, True)
+    assert (passed.for_the_maker, of_replay(passed).applies) == ("", True)
 
 
 async def test_a_shape_that_its_schema_does_not_allow_is_broken(court: Court, repairs: Repairs, spoilt: Spoilt) -> None:
@@ -132,7 +132,7 @@ async def test_a_shape_that_its_schema_does_not_allow_is_broken(court: Court, re
 
 async def test_without_calls_it_does_not_apply(court: Court, repairs: Repairs, spoilt: Spoilt) -> None:
     judgement = await judged(court, repairs, spoilt())
-    assert (judgement.passed, of_replay(judgement).applies) == (True, False)
+    assert (judgement.for_the_maker, of_replay(judgement).applies) == ("", False)
 
 
 async def test_a_call_that_may_change_something_is_not_made_again(court: Court, spoilt: Spoilt) -> None:
@@ -160,7 +160,7 @@ async def test_a_tool_with_a_test_mode_is_asked_in_that_and_gives_what_it_gave_i
     tested = record(2, {**SUM, "dry_run": True}, SIX)
     judgement = await judged(court, repairs, acting(spoilt, more=more), NINE, tested, manifest=TESTED)
     found = of_replay(judgement)
-    assert (judgement.passed, found.passed, found.applies) == (passed, passed, True)
+    assert (not judgement.for_the_maker, found.passed, found.applies) == (passed, passed, True)
     assert f"{1 + passed} of 2 calls" in found.details
     assert passed or "at $.result 6 came before and 7 now" in found.details
 

@@ -8,10 +8,9 @@ import pytest
 from pydantic import JsonValue
 
 from engine.making.failures import LockFailed, NotWanted
-from engine.making.node_projects.engines import engines_note
 from engine.making.node_projects.manifests import build_script, bundled, named, programs_of, started_of
 from engine.making.node_projects.plain_files import new_folder, require_plain, text_of
-from engine.making.node_projects.preparing import require_own_archives
+from engine.making.node_projects.preparing import engines_note, require_own_archives
 from engine.making.node_projects.workspaces import Package, laid_out
 from engine.making.python_sources.projects import Table
 

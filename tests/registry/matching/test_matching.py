@@ -179,7 +179,7 @@ async def test_a_change_of_the_catalog_is_found_and_what_went_is_not(matching: M
     assert await ids(matching, "tuning of pianos") == ["grand"]
     await registry.register(ToolManifest(tool_id="grand", name="Cells", description="Rows of spreadsheets.", version="2.0.0"), (LOCAL,))
     assert await ids(matching, "tuning of pianos") == []
-    assert await registry.unregister("grand")
+    await registry.destroy("grand")
     assert (await ids(matching, "spreadsheet"), (await matching.match("grand")).kind) == ([], MatchKind.NONE)
 
 

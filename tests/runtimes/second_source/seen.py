@@ -126,7 +126,7 @@ async def test_it_passes_the_gate(packed_parts: RuntimeParts, entry: ToolEntry, 
     async with on_trial((entry,), packed_parts, task_id="create_00000000") as trial:
         subject = Subject((entry,), trial, Derivation(tmp_path / "derived", 3), (examples[0],), (examples[1],), written_by_us=True)
         judgement = await judge(subject)
-    assert (judgement.passed, judgement.behaviour) == (True, "verified"), judgement.for_the_maker
+    assert (judgement.behaviour, judgement.for_the_maker) == ("verified", "")
     assert {check.check for check in judgement.checks if check.applies} >= {"starts", "given examples", "withheld examples"}
 
 

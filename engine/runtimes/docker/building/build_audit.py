@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
-from engine.runtimes.auditing.audit import Audit
-from engine.runtimes.auditing.call_audit import Refusals, Told, noted
+from engine.runtimes.auditing.audit import Audit, Refusals, Told, noted
 from engine.runtimes.docker_engine.commands import TIMED_OUT, Executed
 from toolagent.contracts.audit import AuditEntry
 from toolagent.core.calls.masking import masked_command

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from engine.runtimes.auditing.call_audit import Audited
+from engine.runtimes.auditing.audit import Audited
 from engine.runtimes.docker.book import gone
 from engine.runtimes.docker.building.images import Images, usable
 from engine.runtimes.docker.parts import DockerParts

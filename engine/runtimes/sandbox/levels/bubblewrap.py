@@ -17,9 +17,8 @@ from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Mount, Pr
 from engine.runtimes.sandbox.identities import COUNTED_TOGETHER, Identities, Taken
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.levels.cgroups import Cgroup, Cgroups
-from engine.runtimes.sandbox.levels.holding import Descriptors, bounds_of, memory_file, readable
+from engine.runtimes.sandbox.levels.holding import Descriptors, bounds_of, memory_file, processors, readable
 from engine.runtimes.sandbox.levels.machine_paths import opened
-from engine.runtimes.sandbox.levels.processors import processors
 from engine.runtimes.sandbox.levels.seccomp import filter_fd
 from engine.runtimes.sandbox.levels.system_files import SystemFiles
 from engine.runtimes.sandbox.levels.watch import Watch

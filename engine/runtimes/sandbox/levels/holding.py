@@ -1,7 +1,9 @@
 """What both of our own levels share to set up a run before its first instruction: limits, descriptors, files in memory."""
 
 import asyncio
+import math
 import os
+import random
 import resource
 from collections.abc import Collection
 
@@ -58,3 +60,9 @@ async def readable(fd: int) -> None:
         await ready
     finally:
         loop.remove_reader(fd)
+
+
+def processors(limits: SandboxLimits) -> list[int]:
+    """As many of ours as are asked for, part of one counted as one; any of them, so that runs spread."""
+    ours = sorted(os.sched_getaffinity(0))
+    return sorted(random.sample(ours, min(len(ours), math.ceil(limits.cpus or 1))))

@@ -52,3 +52,8 @@ def digest_of(value: JsonValue) -> str:
     """Two values that are alike have the same, however their keys are ordered. 32 hex digits."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]
+
+
+def key_of_use(position: int, tool_use_id: str) -> str:
+    """Of the use with this id in the message at this position; under it lies what came of it. At most 64 characters."""
+    return f"use:{position}:{hashlib.sha256(tool_use_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

@@ -8,8 +8,8 @@ in which order they came, without holding any of it again:
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias, cast
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from pydantic import JsonValue
 
@@ -18,13 +18,13 @@ Block: TypeAlias = dict[str, JsonValue]
 _MOST_BYTES = 64 * 1024
 """Of blocks beside structured content; what is larger is left out."""
 
-_JOINT = "\n"
+JOINT = "\n"
 
 
 def output_of(blocks: Sequence[Block]) -> dict[str, JsonValue]:
     """The output of a result without structured content."""
     others: list[JsonValue] = [block for block in blocks if block.get("type") != "text"]
-    output: dict[str, JsonValue] = {"text": _JOINT.join(_text(block) for block in blocks if block.get("type") == "text")}
+    output: dict[str, JsonValue] = {"text": JOINT.join(_text(block) for block in blocks if block.get("type") == "text")}
     return {**output, "content": others} if others else output
 
 
@@ -38,26 +38,6 @@ def kept_beside(blocks: Sequence[Block], structured: JsonValue) -> list[JsonValu
     if len(blocks) == 1 and blocks[0].get("type") == "text" and _says(_text(blocks[0]), structured):
         return None
     return [*blocks] if len(json.dumps(blocks)) <= _MOST_BYTES else None
-
-
-def blocks_of(layout: Iterable[JsonValue], output: Mapping[str, JsonValue]) -> list[Block]:
-    """The blocks as the tool gave them."""
-    text, others = str(output.get("text", "")), iter(cast("list[Block]", output.get("content") or []))
-    blocks: list[Block] = []
-    at = 0
-    for part in layout:
-        match part:
-            case None:
-                blocks.append(next(others))
-                continue
-            case {"length": int() as length, **more}:
-                blocks.append({"type": "text", "text": text[at : at + length], **more})
-            case int() as length:
-                blocks.append({"type": "text", "text": text[at : at + length]})
-            case _:
-                raise ValueError("It is no part of a layout.")
-        at += length + len(_JOINT)
-    return blocks
 
 
 def _part(block: Block) -> JsonValue:

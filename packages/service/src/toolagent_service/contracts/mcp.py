@@ -22,13 +22,6 @@ class McpSession(Contract):
     opened_at: datetime
 
     @property
-    def client_name(self) -> str:
-        """As it says; empty where it does not."""
-        info = self.client.get("clientInfo")
-        name = info.get("name") if isinstance(info, dict) else None
-        return name if isinstance(name, str) else ""
-
-    @property
     def capabilities(self) -> dict[str, JsonValue]:
         told = self.client.get("capabilities")
         return told if isinstance(told, dict) else {}

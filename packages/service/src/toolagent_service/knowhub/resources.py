@@ -10,8 +10,8 @@ from toolagent.core.texts import well_formed
 PREFIX = "tools/"
 """Of the ids of resources that are about tools: `tools/{category}/{slug}`."""
 
-NOT_CONNECTED, CONNECTED, TESTING = "未接入", "已接入", "测试中"
-"""What `status` may be."""
+NOT_CONNECTED, CONNECTED = "未接入", "已接入"
+"""What `status` may be; `测试中` too, which is left as it is."""
 
 _LISTS = ("resources", "items", "data", "results")
 """Where the list stands, when it is not the whole answer."""

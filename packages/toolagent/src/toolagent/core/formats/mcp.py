@@ -1,12 +1,13 @@
 """A tool as an MCP server lists it."""
 
+from dataclasses import dataclass
+
 from pydantic import JsonValue
 
-from toolagent.contracts.manifest import TaskSupport, ToolManifest
-from toolagent.core.formats.annotations import hints_of
+from toolagent.contracts.manifest import PermissionClass, SideEffectScope, TaskSupport, ToolManifest
 from toolagent.core.formats.schemas import is_object_schema, object_schema, without_formats
 
-__all__ = ["TOOL_ID_KEY", "as_mcp"]
+__all__ = ["TOOL_ID_KEY", "ToolHints", "as_mcp", "hints_of"]
 
 TOOL_ID_KEY = "toolagent/tool_id"
 """In `_meta` of a tool: its id here."""
@@ -33,3 +34,33 @@ def as_mcp(manifest: ToolManifest, name: str) -> dict[str, JsonValue]:
         "execution": {"taskSupport": (manifest.task_support or TaskSupport.OPTIONAL).value},
         "_meta": {TOOL_ID_KEY: manifest.tool_id},
     }
+
+
+@dataclass(frozen=True, slots=True)
+class ToolHints:
+    """The four hints of MCP's tool annotations."""
+
+    read_only: bool
+    """A call changes nothing."""
+    destructive: bool
+    """A call may change or remove what was there."""
+    idempotent: bool
+    """A second equal call has no further effect."""
+    open_world: bool
+    """A call may reach what belongs to others."""
+
+
+def hints_of(manifest: ToolManifest) -> ToolHints:
+    """What a manifest leaves open counts as the more dangerous: no manifest says that a change only adds."""
+    is_read_only = manifest.side_effect_scope is SideEffectScope.NONE and manifest.permission_class is not PermissionClass.WRITE
+    return ToolHints(
+        read_only=is_read_only,
+        destructive=not is_read_only,
+        idempotent=manifest.repeatable,
+        open_world=_reaches_others(manifest),
+    )
+
+
+def _reaches_others(manifest: ToolManifest) -> bool:
+    is_external = manifest.permission_class is PermissionClass.EXTERNAL or manifest.side_effect_scope is SideEffectScope.NETWORK
+    return is_external or bool(manifest.security_context.network_access.allow_hosts)

@@ -1,6 +1,7 @@
 """Which turn a request is given, what goes wrong before, and how often each was asked for and served."""
 
 import hashlib
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,15 +13,21 @@ from pydantic import BaseModel, JsonValue
 from toolagent.testing.servers.answers import Answer
 from toolagent.testing.servers.api_errors import ApiError
 from toolagent.testing.servers.expectations import unmet
-from toolagent.testing.servers.prompt_cache import PromptCache, tokens_of
 from toolagent.testing.servers.references import Unresolved, filled, resolved
 from toolagent.testing.servers.requests import MessagesRequest
 from toolagent.testing.servers.scenario import Block, Conversation, Fault, Scenario, TextBlock, ToolUseBlock, Turn
 
-__all__ = ["Script", "Step", "TurnCount"]
+__all__ = ["PromptCache", "PromptTokens", "Script", "Step", "TurnCount", "tokens_of"]
 
 _REMEMBERED = 100
 _Key = tuple[str, int]
+
+_CHARACTERS = 4
+_LOOK_BACK = 20
+"""So many blocks before a mark the API looks for what is cached."""
+
+PromptTokens = tuple[int, int, int]
+"""Tokens that are new, written to the cache, read from it."""
 
 
 class TurnCount(BaseModel):
@@ -195,3 +202,44 @@ def _ids(turn: Turn, conversation: str, position: int) -> tuple[str, ...]:
     """A name for each tool use: the same whenever the turn is given."""
     count = sum(isinstance(block, ToolUseBlock) for block in turn.blocks)
     return tuple(f"toolu_{hashlib.sha256(f'{conversation}/{position}/{place}'.encode()).hexdigest()[:24]}" for place in range(count))
+
+
+def tokens_of(text: str) -> int:
+    return -(-len(text) // _CHARACTERS)
+
+
+class PromptCache:
+    """As the API's, but without its least length and its expiry, and for one process."""
+
+    def __init__(self) -> None:
+        self._known: set[bytes] = set()
+
+    def asked(self, request: MessagesRequest) -> PromptTokens:
+        """What the prompt costs; what its marks say is kept from now on."""
+        ends, marks = _prefixes(request)
+        total = ends[-1][1] if ends else 0
+        if not marks:
+            return total, 0, 0
+        read = max((self._read(ends, mark) for mark in marks), default=0)
+        self._known.update(ends[mark][0] for mark in marks)
+        last = ends[marks[-1]][1]
+        return total - last, last - read, read
+
+    def _read(self, ends: list[tuple[bytes, int]], mark: int) -> int:
+        near = ends[max(0, mark - _LOOK_BACK) : mark + 1]
+        return max((tokens for digest, tokens in near if digest in self._known), default=0)
+
+
+def _prefixes(request: MessagesRequest) -> tuple[list[tuple[bytes, int]], list[int]]:
+    """For each block what the prompt is up to its end, and how many tokens; and at which blocks there are marks."""
+    digest, characters = hashlib.sha256(request.model.encode()), 0
+    ends: list[tuple[bytes, int]] = []
+    marks: list[int] = []
+    for place, (block, marked) in enumerate(request.parts()):
+        text = json.dumps(block, ensure_ascii=False)
+        digest.update(text.encode())
+        characters += len(text)
+        ends.append((digest.digest(), -(-characters // _CHARACTERS)))
+        if marked:
+            marks.append(place)
+    return ends, marks

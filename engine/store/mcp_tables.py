@@ -1,4 +1,4 @@
-"""The tables of MCP servers."""
+"""The tables of MCP servers and of MCP clients."""
 
 from sqlalchemy import Column, Index, Integer, String, Table, Text
 
@@ -39,4 +39,24 @@ mcp_logins = Table(
     # Encrypted too: what a browser's return is checked with.
     Column("visit", Text),
     Index("ix_mcp_logins_state", "state"),
+)
+
+mcp_sessions = Table(
+    "mcp_sessions",
+    METADATA,
+    Column("session_id", String(64), primary_key=True),
+    # An `McpSession`.
+    Column("document", Text, nullable=False),
+    Column("opened_at", _TIME, nullable=False),
+    Column("seen_at", _TIME, nullable=False),
+    Index("ix_mcp_sessions_seen_at", "seen_at"),
+)
+
+mcp_requests = Table(
+    "mcp_requests",
+    METADATA,
+    Column("session_id", String(64), primary_key=True),
+    # As JSON: 1 and "1" are two ids.
+    Column("request_id", String(200), primary_key=True),
+    Column("call_id", String(100), nullable=False),
 )

@@ -232,9 +232,8 @@ async def test_a_transaction_on_sqlite_begins_with_its_first_statement(
 async def test_what_a_transaction_on_sqlite_has_begun_is_undone_when_it_fails(tmp_path: Path) -> None:
     migrate(url := f"sqlite+aiosqlite:///{tmp_path / 'x.db'}", tmp_path / "lock")
     database = Database(url)
+    one = "INSERT INTO groups (group_id, document) VALUES ('one', '')"
     with pytest.raises(IntegrityError):
-        async with database.write() as connection:
-            await connection.execute(groups.insert().values(group_id="one", document=""))
-            await connection.execute(groups.insert().values(group_id="one", document=""))
+        await _in(database.write, one, one)
     assert await database.rows(select(groups)) == []
     await database.close()

@@ -86,9 +86,10 @@ class Door:
             return await self._given_away(call, call_id)
         try:
             # Kept while it is claimed: what is accepted is not refused.
-            with self._lane.room(), self._noted(call_id):
+            with self._lane.room():
                 if not is_new:
-                    answer = await self._claimed(flight.claim, call)
+                    with self._noted(call_id):
+                        answer = await self._claimed(flight.claim, call)
                     if not isinstance(answer, Claim):
                         return answer
                     flight.claim, flight.is_accepted, flight.is_cancelled = answer, True, answer.is_cancelled

@@ -127,10 +127,8 @@ class Lane:
         began_at = time.monotonic() - _LATELY_S
         while self._lately and self._lately[0][0] < began_at:
             self._lately.popleft()
-        per_second = round(sum(calls for _, calls in self._lately) / _LATELY_S, 1)
-        return LaneFigures(
-            calls=self._calls, moved=self._moved, waiting=self._not_begun, per_second=per_second, last_error=self._last_error
-        )
+        rate = round(sum(calls for _, calls in self._lately) / _LATELY_S, 1)
+        return LaneFigures(calls=self._calls, moved=self._moved, waiting=self._not_begun, per_second=rate, last_error=self._last_error)
 
     @property
     def _not_begun(self) -> int:

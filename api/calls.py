@@ -12,7 +12,7 @@ from api.problems import ProblemKind
 from api.reading.bodies import RunToolBody, SelectToolBody
 from api.security import BODY_SLACK
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
-from toolagent.contracts.calls import Caller, CallMode, IdempotencyKey, ToolCall, ToolResult
+from toolagent.contracts.calls import CallMode, IdempotencyKey, ToolCall, ToolResult
 from toolagent.contracts.http import Selection, TaskAccepted
 from toolagent.contracts.identifiers import CallId
 from toolagent.contracts.tasks import TaskState
@@ -56,9 +56,9 @@ class TakenCall:
 async def take(body: RunToolBody, dependencies: Dependencies, chosen: ChosenId) -> TakenCall:
     """Raises Refusal."""
     await require_callback(body.callback_url, body.mode, dependencies)
-    # What has been checked is not checked again: that takes as long as all the rest.
-    call = ToolCall.model_construct(None, **{**dict(body), "caller": Caller.model_construct(None, **dict(body.caller))})
-    return taken_call(call, dependencies, chosen)
+    # The parameters have been checked: to check many of them again takes as long as all the rest.
+    call = ToolCall.model_validate({**vars(body), "caller": vars(body.caller), "params": {}})
+    return taken_call(call.model_copy(update={"params": body.params}), dependencies, chosen)
 
 
 async def _select(body: SelectToolBody, dependencies: Injected, chosen: CallHeaders) -> TakenCall:

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
@@ -29,6 +29,9 @@ from toolagent_service.contracts.lanes import LaneMode, Way
 _PATIENCE_S = 5.0
 """How long a caller waits for a lane that stands still: Temporal is away, or the database where a call is to move."""
 
+_LOOK_S = 1.0
+"""How often a caller that waits looks whether its lane stands still."""
+
 _MOVES_S = 2.0
 """How long a call that is to end may take to get its workflow, which is to be told."""
 
@@ -51,11 +54,11 @@ class Door:
     async def make(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
         """The call's result, or by whom it is had. `is_new`: nobody else has this id. Raises LaneRefusedError, LanePendingError."""
         text = call.model_dump_json(exclude_defaults=True).encode()
-        size, is_deep = len(text), excess_of(text, MAX_STARTED_VALUES, MOST_LEVELS) is not None
+        is_deep = excess_of(text, MAX_STARTED_VALUES, MOST_LEVELS) is not None
         try:
-            if await self._way(call, size, is_deep=is_deep) is Way.WORKFLOW:
+            if await self._way(call, len(text), is_deep=is_deep) is Way.WORKFLOW:
                 return Elsewhere(None) if is_new else await self._given_away(call, call_id)
-            return await self._made(call, call_id, size, is_new=is_new)
+            return await self._made(call, call_id, text, is_new=is_new)
         except StoreUnavailableError:
             return Elsewhere(None if is_new else call_id)  # a workflow can wait for the database
 
@@ -74,8 +77,8 @@ class Door:
             return given  # its workflow claims it as well
         return given if isinstance(answer, Claim) else answer
 
-    async def _made(self, call: ToolCall, call_id: str, size: int, *, is_new: bool) -> ToolResult | Elsewhere:
-        flight = Flight(Claim(call_id, fingerprint(call), self._name, call=call), call, size)
+    async def _made(self, call: ToolCall, call_id: str, text: bytes, *, is_new: bool) -> ToolResult | Elsewhere:
+        flight = Flight(Claim(call_id, fingerprint(call), self._name, call=call), call, text)
         if (known := self._lane.flight(call_id)) is not None:
             return await self._ended(known, flight)
         if not is_new and call.idempotency_key is None and is_generated(call_id):
@@ -83,9 +86,10 @@ class Door:
             return await self._given_away(call, call_id)
         try:
             # Kept while it is claimed: what is accepted is not refused.
-            with self._lane.room(), self._noted(call_id):
+            with self._lane.room():
                 if not is_new:
-                    answer = await self._claimed(flight.claim, call)
+                    with self._noted(call_id):
+                        answer = await self._claimed(flight.claim, call)
                     if not isinstance(answer, Claim):
                         return answer
                     flight.claim, flight.is_accepted, flight.is_cancelled = answer, True, answer.is_cancelled
@@ -195,7 +199,9 @@ class Door:
         if known.claim.fingerprint != asked.claim.fingerprint:
             raise _conflict(asked.claim, asked.call)
         while not known.done.done():
-            await asyncio.wait((known.done,), timeout=1.0)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await asyncio.shield(known.done)
             if not known.done.done() and not known.is_made and self._lane.silent_s >= _PATIENCE_S:
                 self._require_answer(known)
         return known.done.result() or Elsewhere(known.call_id, has_begun=True)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -77,12 +78,15 @@ class Exchange:
         """How it ended. Raises Interrupted, and what the attempt raises."""
         entry = attempt.entry
         with self._intake.held(entry.manifest):
-            place = place_of_calls(entry)
-            async with folder_for(entry.manifest, lambda: self._folders.of(attempt.plan.call_id, entry.manifest, place)) as folder:
+            folder_of = partial(self._folder, attempt.plan.call_id, entry)
+            async with folder_for(entry.manifest, folder_of) as folder:
                 outcome = await self._made(send, attempt, folder, turn)
         if folder is None or folder.left is None:
             return outcome
         return outcome.model_copy(update={"left_behind": f"The tool left files that cannot be removed: {folder.left.reason}."})
+
+    def _folder(self, call_id: str, entry: ToolEntry) -> CallFolder:
+        return self._folders.of(call_id, entry.manifest, place_of_calls(entry))
 
     async def _made(self, send: Send, attempt: Attempt, folder: CallFolder | None, turn: Turn) -> Finished:
         plan, entry = attempt.plan, attempt.entry

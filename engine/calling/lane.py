@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
+from pydantic_core import from_json
 
 from engine.store.claims import Claim
 from toolagent.contracts.calls import ToolCall, ToolResult
@@ -46,12 +47,12 @@ class LaneFullError(Exception):
 class Flight:
     """A call on its way. Its `claim` is in the database once it `is_accepted`.
 
-    `done` gets its result; None: a workflow of its own has it.
+    `text` is its JSON, for who reads its batch. `done` gets its result; None: a workflow of its own has it.
     """
 
     claim: Claim
     call: ToolCall
-    size: int
+    text: bytes = b"null"
     is_accepted: bool = False
     done: "asyncio.Future[ToolResult | None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     task: "asyncio.Task[None] | None" = None
@@ -126,10 +127,8 @@ class Lane:
         began_at = time.monotonic() - _LATELY_S
         while self._lately and self._lately[0][0] < began_at:
             self._lately.popleft()
-        per_second = round(sum(calls for _, calls in self._lately) / _LATELY_S, 1)
-        return LaneFigures(
-            calls=self._calls, moved=self._moved, waiting=self._not_begun, per_second=per_second, last_error=self._last_error
-        )
+        rate = round(sum(calls for _, calls in self._lately) / _LATELY_S, 1)
+        return LaneFigures(calls=self._calls, moved=self._moved, waiting=self._not_begun, per_second=rate, last_error=self._last_error)
 
     @property
     def _not_begun(self) -> int:
@@ -293,9 +292,9 @@ class Lane:
     def _next_batch(self, most: int) -> list[Flight]:
         batch: list[Flight] = []
         size = 0
-        while self._waiting and len(batch) < most and (not batch or size + self._waiting[0].size <= _MOST_BYTES):
+        while self._waiting and len(batch) < most and (not batch or size + len(self._waiting[0].text) <= _MOST_BYTES):
             batch.append(self._waiting.popleft())
-            size += batch[-1].size
+            size += len(batch[-1].text)
         return batch
 
     async def _prepared(self) -> None:
@@ -388,7 +387,7 @@ def _is_begun(flight: Flight) -> bool:
 
 
 def _as_sent(flight: Flight) -> LaneCall:
-    return LaneCall(call_id=flight.call_id, tool_id=flight.call.tool_id, call=flight.call.model_dump(mode="json", exclude_defaults=True))
+    return LaneCall(call_id=flight.call_id, tool_id=flight.call.tool_id, call=from_json(flight.text))
 
 
 def _status(flight: Flight | None) -> LaneStatus:

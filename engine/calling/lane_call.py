@@ -26,7 +26,6 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.dispatch import bucket_of
 from toolagent_service.calls.ways import has_effects, needs_no_slot
-from toolagent_service.contracts.lanes import Way
 from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, CallPlan, Placement, SettleRequest
 
 _PASSING = (StoreUnavailableError, CheckersBusyError)
@@ -86,7 +85,7 @@ class LaneMaking:
                 return None
             if not self._acts and has_effects(decision.entry):
                 return None  # it had none when its door looked
-            plan = decision.admission.plan.model_copy(update={"way": Way.LANE})
+            plan = decision.admission.plan
             attempt = self._attempt(plan, decision.entry, turn, flight)
             return await self._made(attempt, turn, flight, work, self._slot(plan, decision.entry))
         except (StoreUnavailableError, ForTheQueue, Again, Interrupted, AlreadySent, OvertakenError):
@@ -105,7 +104,9 @@ class LaneMaking:
         flight.is_accepted = flight.is_accepted or (isinstance(attempt, QueuedAttempt) and attempt.was_marked)
         claim = flight.claim if flight.is_accepted else None
         settling = SettleRequest(plan=attempt.plan, outcome=outcome, workflow_id=turn.workflow_id, run_id=turn.run_id)
-        settle = partial(self._settlements.settle_with, attempt.entry, settling, claim)
+        # Who moves it claims it, and began before the tool had answered.
+        is_unclaimed = claim is None and flight.moving is None
+        settle = partial(self._settlements.settle_with, attempt.entry, settling, claim, is_unclaimed=is_unclaimed)
         try:
             return await settle()
         except _PASSING:

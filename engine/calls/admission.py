@@ -13,6 +13,7 @@ from engine.calls.placements import InHand, Placements
 from engine.calls.settlement import settled_unmade
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.calls.idempotency import fingerprint
+from toolagent_service.contracts.lanes import Way
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Finished, Held, Placement, PlaceRequest
 
 
@@ -33,7 +34,7 @@ class Admissions:
     async def admit(self, request: AdmitRequest, here: InHand | None = None) -> Decision:
         """A plan for the call, or its answer: an earlier one under the same id, or why it is refused.
 
-        `here`: no queue is to be chosen. Raises OvertakenError where the call is refused and somebody else has it by now.
+        `here`: it is in a lane, without a queue. Raises OvertakenError where the call is refused and somebody else has it by now.
         """
         known = here.claim.fingerprint if here is not None else fingerprint(request.call)
         asked = Asked(
@@ -61,7 +62,8 @@ class Admissions:
             end = Finished(error=refusal.error, validation_errors=refusal.issues)
             claim = here.claim if here is not None and here.is_accepted else None
             return Decision(Answered(result=await settled_unmade(request, end, self._places, claim)))
-        return Decision(Admitted(plan=asked.plan(self._sources.limits, placement, request.session)), asked.found)
+        way = Way.WORKFLOW if here is None else Way.LANE
+        return Decision(Admitted(plan=asked.plan(self._sources.limits, placement, request.session, way)), asked.found)
 
     async def give_up(self, request: AdmitRequest, lost: int) -> Answered:
         """The answer of a call whose admission was lost with its worker too often. A tool without effects may have been called in it."""

@@ -25,7 +25,6 @@ from toolagent.core.failures import StoreUnavailableError
 _AWAY_S = 10.0
 """How long a mark is tried to be taken back of which nobody knows whether it was committed."""
 
-_AS_THEY_ARE = {"call_id", "tool_id", "version", "fingerprint", "workflow_id", "run_id"}
 
 # Of every call: composing them takes longer than asking them.
 _RECORD = select(calls).where(calls.c.call_id == bindparam("call"))
@@ -201,9 +200,10 @@ async def _settle(connection: AsyncConnection, unordered: Sequence[_Ending]) -> 
     if claimed_by_some := [ending.call_id for ending in endings if not ending.is_unclaimed]:
         await delete_claims(connection, claimed_by_some)
     written = await connection.execute(_end(connection.dialect.name, tuple(endings[0].call)), [ending.call for ending in endings])
-    if len(endings) == 1:
-        endings[0].stands = written.rowcount == 1
-    else:  # of several only how many were written is known
+    are_first = written.rowcount == len(endings)
+    for ending in endings:
+        ending.stands = are_first
+    if len(endings) > 1 and not are_first:  # which of several were written is not known; on PostgreSQL not even how many
         settled = (await connection.execute(_SETTLED, {"calls": [ending.call_id for ending in endings]})).all()
         standing = {call_id: settled_at for call_id, settled_at in settled}
         for ending in endings:
@@ -233,7 +233,12 @@ def _end(dialect: str, columns: tuple[str, ...]) -> Insert:
 
 def _row(record: CallRecord) -> dict[str, object]:
     return {
-        **record.model_dump(include=_AS_THEY_ARE),
+        "call_id": record.call_id,
+        "tool_id": record.tool_id,
+        "version": record.version,
+        "fingerprint": record.fingerprint,
+        "workflow_id": record.workflow_id,
+        "run_id": record.run_id,
         "params": json.dumps(record.params, ensure_ascii=True),
         "caller": record.caller.model_dump_json(),
         "caller_id": record.caller.caller_id,

@@ -173,5 +173,10 @@ def _configure_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry)
 
 def _begin_sqlite(connection: Connection) -> None:
     # Without BEGIN each statement stands alone, which is what single reads want: one round trip fewer to the driver's thread.
-    if connection.get_execution_options().get(WRITES):
+    if not connection.get_execution_options().get(WRITES):
+        return
+    driver = connection.connection.driver_connection
+    if isinstance(driver, sqlite_driver.DriverConnection):
+        driver.begin_with_next()
+    else:
         connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,6 +1,7 @@
 """SQLite through the driver's thread, with one visit there for each statement.
 
-SQLAlchemy makes a cursor, executes, fetches and closes, each by a visit of its own, which costs more than a short statement does.
+SQLAlchemy makes a cursor, executes, fetches and closes, each by a visit of its own, which costs more than a short statement does. So does
+the beginning of a transaction: it goes with the first statement.
 """
 
 import sqlite3
@@ -17,19 +18,31 @@ _Ended = tuple[Any, int, int | None, Sequence[Any]]
 """A cursor's `description`, `rowcount` and `lastrowid`, and all its rows."""
 
 
-class _Connection(aiosqlite.Connection):
+class DriverConnection(aiosqlite.Connection):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(partial(sqlite3.connect, *args, **options), iter_chunk_size=64)
         self._thread.daemon = True  # as SQLAlchemy has it
+        self._writes = False
 
     def cursor(self) -> "_Cursor":  # pyright: ignore[reportIncompatibleMethodOverride] - the protocol of SQLAlchemy, not of aiosqlite
         return _Cursor(self)
 
     async def executed(self, method: str, statement: str, parameters: Iterable[Any]) -> _Ended:
-        return await self._execute(_executed, self._conn, method, statement, parameters)
+        return await self._execute(_executed, self._conn, method, statement, parameters, begins=self._writes)
+
+    def begin_with_next(self) -> None:
+        """The next statement begins a transaction that will write: from then on nobody else can."""
+        self._writes = True
+
+    async def commit(self) -> None:
+        """Also of a transaction without a statement, which has not begun."""
+        self._writes = False
+        if self.in_transaction:
+            await super().commit()
 
     async def rollback(self) -> None:
         """It is asked for after each read too, when nothing has begun."""
+        self._writes = False
         if self.in_transaction:
             await super().rollback()
 
@@ -37,7 +50,7 @@ class _Connection(aiosqlite.Connection):
 class _Cursor:
     """Has been closed whenever it is looked at."""
 
-    def __init__(self, connection: _Connection) -> None:
+    def __init__(self, connection: DriverConnection) -> None:
         self._connection = connection
         self._rows: Sequence[Any] = ()
         self.description: Any = None
@@ -67,15 +80,17 @@ class _Cursor:
         self.description, self.rowcount, self.lastrowid, self._rows = ended
 
 
-async def connect(*args: Any, **options: Any) -> _Connection:
+async def connect(*args: Any, **options: Any) -> DriverConnection:
     """Takes what `sqlite3.connect` does. Raises sqlite3.Error."""
-    connection = _Connection(*args, **options)
+    connection = DriverConnection(*args, **options)
     await connection
     return connection
 
 
-def _executed(connection: sqlite3.Connection, method: str, statement: str, parameters: Iterable[Any]) -> _Ended:
+def _executed(connection: sqlite3.Connection, method: str, statement: str, parameters: Iterable[Any], *, begins: bool) -> _Ended:
     """In the driver's thread."""
+    if begins and not connection.in_transaction:
+        connection.execute("BEGIN IMMEDIATE")
     cursor = connection.cursor()
     try:
         getattr(cursor, method)(statement, parameters)

@@ -17,7 +17,7 @@ AT = datetime(2026, 11, 23, tzinfo=UTC)
 
 
 def flight(number: int, size: int = 100) -> Flight:
-    return Flight(Claim(f"call-{number:08}", f"f{number}", "door"), ToolCall(tool_id="echo", params={"number": number}), size)
+    return Flight(Claim(f"call-{number:08}", f"f{number}", "door"), ToolCall(tool_id="echo"), b'"%s"' % (b"x" * size))
 
 
 class Stage:

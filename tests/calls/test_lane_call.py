@@ -76,7 +76,7 @@ async def _work() -> AsyncGenerator[None]:
 
 def flight(tool_id: str, number: int = 1, *, is_accepted: bool = False) -> Flight:
     call = ToolCall(tool_id=tool_id)
-    return Flight(Claim(f"call-{number:08}", fingerprint(call), "own", call=call), call, 100, is_accepted=is_accepted)
+    return Flight(Claim(f"call-{number:08}", fingerprint(call), "own", call=call), call, is_accepted=is_accepted)
 
 
 @pytest_asyncio.fixture
@@ -213,6 +213,23 @@ async def test_who_was_overtaken_after_it_had_not_reached_its_tool_settles_nothi
     record = await desk.calls.get(asked.call_id)
     assert record is not None
     assert (result is None, record.result) == (is_overtaken, result)
+
+
+async def test_a_claim_of_a_call_that_was_about_to_move_goes_with_its_end(bench: Bench) -> None:
+    asked = flight("fast")
+
+    async def move() -> None:
+        await bench.claims.take(asked.claim, asked.call)
+
+    @asynccontextmanager
+    async def work() -> AsyncGenerator[None]:
+        yield
+        asked.moving = asyncio.create_task(move())
+        await asked.moving
+
+    bench.tool.may_answer.set()
+    assert await bench.make(asked, work) is not None
+    assert await bench.claims.get(asked.call_id) is None
 
 
 async def test_what_is_in_hand_when_the_host_begins_to_drain_ends_and_nothing_more_is_ready(bench: Bench) -> None:

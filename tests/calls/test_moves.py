@@ -58,7 +58,7 @@ async def test_a_call_that_was_taken_over_while_its_process_was_frozen_moves_and
 ) -> None:
     claims, calls = ClaimTable(database), CallTable(database)
     await claims.take(OURS, CALL)
-    frozen = _made(Flight(OURS, CALL, 100, is_accepted=True))
+    frozen = _made(Flight(OURS, CALL, is_accepted=True))
     await claims.take_over(OURS, WORKFLOW)
     await moves.move(frozen)
     assert starts.ids == [OURS.call_id]
@@ -72,14 +72,14 @@ async def test_a_call_that_is_not_made_here_is_nobodys(database: Database, moves
     claims = ClaimTable(database)
     if is_accepted:
         await claims.take(OURS, CALL)
-    await moves.move(Flight(OURS, CALL, 100, is_accepted=is_accepted))
+    await moves.move(Flight(OURS, CALL, is_accepted=is_accepted))
     held = await claims.get(OURS.call_id)
     assert held is not None
     assert (held.owner, held.call) == (NOBODY, CALL)
 
 
 async def test_a_call_that_is_made_here_stays_ours_and_is_claimed_by_then(database: Database, moves: Moves) -> None:
-    flight = _made(Flight(OURS, CALL, 100))
+    flight = _made(Flight(OURS, CALL))
     await moves.move(flight)
     held = await ClaimTable(database).held([OURS.call_id])
     assert flight.claim.is_held_as(held[OURS.call_id])
@@ -90,12 +90,12 @@ async def test_a_call_that_is_made_here_stays_ours_and_is_claimed_by_then(databa
 @pytest.mark.promise("cancel-closes")
 async def test_who_was_cancelled_here_is_cancelled_in_its_claim_and_the_reverse(database: Database, moves: Moves) -> None:
     claims = ClaimTable(database)
-    here = Flight(OURS, CALL, 100, is_cancelled=True)
+    here = Flight(OURS, CALL, is_cancelled=True)
     await moves.move(here)
     held = await claims.get(OURS.call_id)
     assert held is not None
     assert held.is_cancelled
-    there = _made(Flight(Claim("call-22222222", "f", "own"), CALL, 100, is_accepted=True))
+    there = _made(Flight(Claim("call-22222222", "f", "own"), CALL, is_accepted=True))
     await claims.take(there.claim, CALL)
     await claims.cancel(there.call_id)
     await moves.move(there)
@@ -135,7 +135,7 @@ async def test_what_temporal_never_takes_ends_with_who_adopts_it_and_says_whethe
         assert await calls.mark_sent(RECORD, claim=left) == 1
     wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message="Temporal does not take this call: it is too large.")
     starts.refusal = LaneRefusedError(failed(OURS.call_id, "echo", wrong, AT))
-    await moves.move(Flight(left, CALL, 100, is_accepted=True))
+    await moves.move(Flight(left, CALL, is_accepted=True))
     held = await claims.get(OURS.call_id)
     assert held is not None
     await moves.adopt(left)  # somebody else has it by now
@@ -160,7 +160,7 @@ async def test_a_cancelled_call_that_is_claimed_to_be_moved_is_claimed_as_cancel
 
     monkeypatch.setattr(ClaimTable, "cancel", die)
     with pytest.raises(StoreUnavailableError):
-        await moves.move(Flight(OURS, CALL, 100, is_cancelled=True))
+        await moves.move(Flight(OURS, CALL, is_cancelled=True))
     claim = await ClaimTable(database).get(RECORD.call_id)
     assert claim is not None
     assert (claim.owner, claim.is_cancelled) == (NOBODY, True)

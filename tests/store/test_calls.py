@@ -98,6 +98,20 @@ async def test_of_many_settlements_at_once_all_are_told_of_one(database: Databas
     assert len({str(result.result) for result in told}) == 1
 
 
+@pytest.mark.promise("the-record-decides")
+async def test_of_calls_that_are_settled_together_each_is_told_of_its_own_first_end(database: Database) -> None:
+    calls = CallTable(database)
+
+    async def settled(number: int, said: str) -> ToolResult:
+        call_id = f"call-{number:08}"
+        named = RESULT.model_copy(update={"result": said, "call_id": call_id})
+        return await calls.settle(RECORD.model_copy(update={"call_id": call_id}), named, ())
+
+    await settled(2, "first")
+    told = await asyncio.gather(*(settled(number, "second") for number in range(4)))
+    assert [result.result for result in told] == ["second", "second", "first", "second"]
+
+
 async def test_a_mark_that_was_taken_back_can_be_set_again(database: Database) -> None:
     calls = CallTable(database)
     await calls.mark_sent(RECORD)

@@ -210,3 +210,30 @@ async def test_a_statement_on_sqlite_is_one_visit_to_the_thread_of_the_driver(tm
         assert await database.rows(select(literal(1), literal("a"))) == [(1, "a")]
     await database.close()
     assert sum(record.message.startswith("executing") for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize(("statements", "visits"), [(0, 0), (1, 2), (2, 3)])
+async def test_a_transaction_on_sqlite_begins_with_its_first_statement(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, statements: int, visits: int
+) -> None:
+    migrate(url := f"sqlite+aiosqlite:///{tmp_path / 'x.db'}", tmp_path / "lock")
+    database, other = Database(url), Database(url)
+    await database.scalar(select(literal(1)))
+    with caplog.at_level(logging.DEBUG, "aiosqlite"):
+        async with database.write() as connection:
+            for number in range(statements):
+                await connection.execute(groups.insert().values(group_id=str(number), document=""))
+    assert sum(record.message.startswith("executing") for record in caplog.records) == visits
+    assert len(await other.rows(select(groups))) == statements
+    await database.close()
+    await other.close()
+
+
+async def test_what_a_transaction_on_sqlite_has_begun_is_undone_when_it_fails(tmp_path: Path) -> None:
+    migrate(url := f"sqlite+aiosqlite:///{tmp_path / 'x.db'}", tmp_path / "lock")
+    database = Database(url)
+    one = "INSERT INTO groups (group_id, document) VALUES ('one', '')"
+    with pytest.raises(IntegrityError):
+        await _in(database.write, one, one)
+    assert await database.rows(select(groups)) == []
+    await database.close()

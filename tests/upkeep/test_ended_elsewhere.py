@@ -21,7 +21,7 @@ class Lane:
 
 
 def flight(number: int) -> Flight:
-    return Flight(Claim(f"call-{number:08}", "f", "own"), CALL, 100, is_accepted=True)
+    return Flight(Claim(f"call-{number:08}", "f", "own"), CALL, is_accepted=True)
 
 
 @pytest.mark.promise("cancel-closes")

@@ -17,6 +17,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.matching import CompositeTool
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES
 from toolagent_service.calls.ways import timeout_of
+from toolagent_service.contracts.lanes import Way
 from toolagent_service.contracts.repairs import Meanwhile
 from toolagent_service.contracts.steps import CallPlan, OfSession, Placement
 
@@ -120,7 +121,7 @@ class Asked:
         """How long the call may take from now on, with all its attempts."""
         return limits.queue_timeout_s + _LIVES * (limits.start_timeout_s + timeout_of(self.call, self.manifest) + _GRACE_S)
 
-    def plan(self, limits: CallLimits, placement: Placement, session: OfSession | None) -> CallPlan:
+    def plan(self, limits: CallLimits, placement: Placement, session: OfSession | None, way: Way) -> CallPlan:
         """All that the later steps know of the admitted call."""
         manifest = self.manifest
         return CallPlan(
@@ -131,6 +132,7 @@ class Asked:
             fingerprint=self.fingerprint,
             placement=placement,
             fast=False,
+            way=way,
             repeatable=manifest.repeatable,
             timeout_s=timeout_of(self.call, manifest),
             start_timeout_s=limits.start_timeout_s,

@@ -155,7 +155,7 @@ class DoorKeeper:
 
         async def hand_on(claim: Claim) -> None:
             if claim.call is not None:
-                self._lane.hand_on(Flight(claim, claim.call, 0, is_accepted=True))
+                self._lane.hand_on(Flight(claim, claim.call, is_accepted=True))
 
         await _with_each(partial(self._claims.held_for, self._door, _FORGOTTEN, _AT_ONCE), hand_on)
 

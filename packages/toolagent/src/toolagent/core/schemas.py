@@ -1,5 +1,6 @@
 """Defaults, file paths and secrets that follow from a JSON Schema."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -21,6 +22,7 @@ __all__ = [
     "mentions",
     "mentions_format",
     "mentions_secrets",
+    "text_of",
     "values_of_format",
     "with_defaults",
 ]
@@ -128,6 +130,11 @@ def mentions_secrets(schema: JsonValue) -> bool:
     return _mentions_secrets(_Identity(schema))
 
 
+def text_of(schema: JsonSchema) -> str:
+    """The schema, which nobody changes any more, as JSON with sorted names."""
+    return _text(_Identity(schema))
+
+
 class _Identity:
     """Equal to itself alone: every call asks the same of the schemas of its tool, and walking them takes longer than the tool."""
 
@@ -146,6 +153,11 @@ class _Identity:
 @lru_cache(1024)
 def _mentions_format(of: _Identity, name: str) -> bool:
     return mentions(of.schema, lambda part: part.get("format") == name)
+
+
+@lru_cache(1024)
+def _text(of: _Identity) -> str:
+    return json.dumps(of.schema, sort_keys=True)
 
 
 @lru_cache(1024)

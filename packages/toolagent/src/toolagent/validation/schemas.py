@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from toolagent.contracts.calls import ValidationIssue
 from toolagent.contracts.contract import JsonSchema
+from toolagent.core.schemas import text_of
 from toolagent.validation.checkers import CHECK_MEMORY_BYTES, CHECK_S, REASONS_S, Checked, check, check_soon
 from toolagent.validation.checking import METASCHEMA, Found, explained, short, validator
 from toolagent.validation.judgement import MOST_PATTERNS, Judgement, judged, pattern_size
@@ -49,8 +50,8 @@ def issues_of(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ..
 
 
 async def find_issues(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
-    """As `issues_of`, without blocking the event loop."""
-    text = json.dumps(schema, sort_keys=True)
+    """As `issues_of`, without blocking the event loop. Nobody changes the schema any more."""
+    text = text_of(schema)
     if not _judgement(text):
         await asyncio.to_thread(_judged, text)
     at_once = _at_once(text, value)

@@ -9,6 +9,8 @@ from toolagent.contracts.identifiers import CALL_ID_PATTERN
 
 __all__ = ["call_id_for_key", "call_id_for_request", "call_id_of_workflow", "fingerprint", "is_generated", "keyed_call_id"]
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
 
 def call_id_for_key(caller_id: str | None, key: str) -> str:
     """The call id for a caller's idempotency key; equal keys of two callers are different calls."""
@@ -40,5 +42,5 @@ def is_generated(call_id: str) -> bool:
 
 def fingerprint(call: ToolCall) -> str:
     """Tool, version and parameters: equal for two calls that are the same call."""
-    content = json.dumps([call.tool_id, call.version, call.params], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    content = _CANONICAL.encode([call.tool_id, call.version, call.params])
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

@@ -81,6 +81,8 @@ class PythonProjects:
         self._last: tuple[str, str] | None = None
         self._held: tuple[str, ...] = ()
         self._older_than: str | None = None
+        self._failed: dict[tuple[Order, str], LockFailed | ScriptFailure] = {}
+        """What could not be installed cannot be with one more bound either."""
 
     def begin(self) -> None:
         """Nothing has been prepared yet."""
@@ -160,6 +162,9 @@ class PythonProjects:
         self, order: Order, python: Interpreter, level: Level, installed: Installed | None, attempts: _Attempts, progress: Progress
     ) -> Prepared | None:
         what = f"Python {python.minor}, {level.name}"
+        if failed := self._failed.get((order, what)):
+            attempts.add(what, failed)
+            return None
         progress(f"installing what the project depends on ({what})")
         try:
             program = self._runs.programs.python_of(python.minor)
@@ -172,6 +177,7 @@ class PythonProjects:
             environment = await self._environments.ensure(dependencies, order.tool_name, progress)
         except (LockFailed, ScriptFailure) as failure:
             attempts.add(what, failure)
+            self._failed[order, what] = failure
             return None
         return Prepared(files, environment, installed, _notes(attempts.told, python, level))
 

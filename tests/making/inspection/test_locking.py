@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from engine.making.failures import LockFailed, NotWanted
+from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.python_sources.wanted import Wanted, declared_of, locked_of
 from engine.making.repositories.trees import Tree
 from engine.making.uv.locking import ProjectLocks, require_index
@@ -214,3 +215,17 @@ def test_what_cannot_be_had_here_is_said_before_anything_is_fetched(tmp_path: Pa
 )
 def test_versions_of_poetry_mean_the_same(tmp_path: Path, version: str, means: str) -> None:
     assert wanted(tmp_path, {"pyproject.toml": f'[tool.poetry.dependencies]\nleaf = "{version}"\n'}).lines == (means,)
+
+
+async def test_what_could_not_be_installed_is_not_tried_again_for_what_runs_with_something_older(
+    tmp_path: Path, projects: PythonProjects
+) -> None:
+    (tmp_path / "Pipfile").write_text('[packages]\ncolorama = "*"\n')
+    (tmp_path / "Pipfile.lock").write_text('{"default": {"colorama": {"version": "==0.4.99999"}}}')
+    order, said = Order(tmp_path, "", tmp_path / "work", "notes", needs_package=False), list[str]()
+    for _ in range(2):
+        projects.begin()
+        said.clear()
+        prepared = await projects.prepare(order, said.append)
+        assert "versions of Pipfile.lock" in prepared.notes[0]
+    assert [line.rpartition(", ")[2] for line in said if line.startswith("installing what the project")] == ["what the project declares)"]

@@ -198,7 +198,7 @@ async def test_a_process_that_ends_after_its_answer_is_seen(subject: Make) -> No
 
     candidate.replies = die
     result = await derived_cases.check(subject(candidate))
-    assert "Its process ended." in result.details
+    assert "It answered: Its process ended. Its input, which its schema allows: {" in result.details.replace("  ", " ")
 
 
 async def test_what_cannot_be_killed_need_not_come_back(subject: Make) -> None:

@@ -161,7 +161,8 @@ async def _try(subject: Subject, tool_id: str, cases: tuple[Params, ...], tried:
         tried.refused += reply.came is Came.REFUSAL
         if reply.came not in _FINE or died:
             ended = " Its process ended." if died else ""
-            tried.faults.append(f"With input {quoted(case)}, which its input schema allows, it {reply.came}: {reply.message}{ended}")
+            # What came of it first: a long input is cut where only the beginning is shown.
+            tried.faults.append(f"It {reply.came}: {reply.message}{ended} Its input, which its schema allows: {quoted(case)}")
         if _is_enough(subject, tried):
             return
 

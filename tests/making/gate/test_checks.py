@@ -348,7 +348,8 @@ def test_what_a_server_of_mcp_says_is_an_error_may_be_that_it_refuses_the_input(
     assert failed(said).came is Came.REFUSAL
 
 
-async def test_that_a_tool_refused_every_case_is_told(subject: Make) -> None:
+async def test_that_a_tool_refused_every_case_is_told_with_what_it_said(subject: Make) -> None:
     result = await derived_cases.check(subject(Candidate(lambda _tool, _content: Reply(Came.REFUSAL, message="no"))))
     assert result.passed
     assert "'tool' refused all of its" in result.details
+    assert ', the last with "no"' in result.details

@@ -19,5 +19,5 @@ def test_who_hands_in_a_library_reads_what_was_looked_for_and_what_to_add() -> N
     assert step.argument.notes == (
         "Nothing in the repository's 21 files can be run or called as it is; looked for: a *.tool.json, an MCP server, a Python project "
         "with an app, an app of Node.js, a Dockerfile with EXPOSE, console scripts, an OpenAPI document. A script that uses its code "
-        "becomes a tool with a *.tool.json beside it.",
+        "becomes a tool with a *.tool.json beside it (`toolagent new-tool` writes one).",
     )

@@ -277,7 +277,7 @@ def only_code(inspection: Inspection) -> str:
     """Why a repository becomes no tool by itself in which none of the ways was found."""
     return (
         f"Nothing in the repository's {inspection.files} files can be run or called as it is; looked for: {_LOOKED}. "
-        "A script that uses its code becomes a tool with a *.tool.json beside it."
+        "A script that uses its code becomes a tool with a *.tool.json beside it (`toolagent new-tool` writes one)."
     )
 
 

@@ -18,11 +18,12 @@ Step: TypeAlias = Callable[[SpecifierSet], SpecifierSet]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """`name` is what the evidence says of it."""
+    """`name` is what the evidence says of it. `is_guess`: nobody says that it runs with these."""
 
     name: str
     wanted: Wanted
     is_loose: bool = False
+    is_guess: bool = False
 
 
 def levels_of(tree: Tree, folder: PurePosixPath, required: Sequence[str] | None = None) -> tuple[Level, ...]:
@@ -46,7 +47,7 @@ def _of_lock(locked: Locked) -> Iterator[Level]:
     yield Level(f"versions of {locked.name}", locked.wanted)
     if not (locked.wanted.is_lock or locked.wanted.uv_lock):
         lines, pins = (loosened(one, _to_major) for one in (locked.wanted.lines, locked.wanted.pins))
-        yield Level(f"major versions of {locked.name}", replace(locked.wanted, lines=lines, pins=pins))
+        yield Level(f"major versions of {locked.name}", replace(locked.wanted, lines=lines, pins=pins), is_guess=True)
 
 
 def _loosened(declared: Wanted) -> Iterator[Level]:

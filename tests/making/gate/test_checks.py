@@ -39,6 +39,7 @@ class Candidate:
     sent: list[tuple[str, Params | bytes]] = field(default_factory=list[tuple[str, Params | bytes]])
     killed: list[str] = field(default_factory=list[str])
     told: list[str] = field(default_factory=list[str])
+    wrote: str = ""
 
     async def start(self) -> None:
         await asyncio.sleep(0)
@@ -65,6 +66,9 @@ class Candidate:
 
     def tell(self, progress: str) -> None:
         self.told.append(progress)
+
+    async def raised(self, tool_id: str) -> str:  # noqa: ARG002 - the protocol's
+        return await asyncio.sleep(0, self.wrote)
 
     def account(self) -> Account:
         return self.seen
@@ -180,6 +184,12 @@ async def test_of_withheld_examples_only_counts_are_told(subject: Make) -> None:
     assert "2 of 2" in result.details
     assert "70" not in result.details
     assert "909" not in result.details
+
+
+async def test_why_an_answer_is_a_failure_is_told_first(subject: Make) -> None:
+    candidate = Candidate(lambda _tool, _content: Reply(Came.ERROR, message="status 500"), wrote="ConnectionError: no Redis")
+    result = await derived_cases.check(subject(candidate))
+    assert result.faults["tool"].startswith("Its log ends with ConnectionError: no Redis\n- It failed: status 500")
 
 
 async def test_what_is_hanging_is_seen_after_three_cases(subject: Make) -> None:

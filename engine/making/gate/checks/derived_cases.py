@@ -47,7 +47,8 @@ async def check(subject: Subject) -> CheckResult:
         # A server of others is asked little: what it says to very few requests is only told.
         is_shown = not is_of_others(entry) or tried.done >= min(_FEW, whole)
         if tried.faults and (subject.written_by_us or tried.died or (not tried.fine and is_shown)):
-            faults[name] = listed(tried.faults, subject.limits.told)
+            raised = await subject.trial.raised(name)
+            faults[name] = f"{f'Its log ends with {raised}{chr(10)}' if raised else ''}{listed(tried.faults, subject.limits.told)}"
         else:
             doubts += tried.faults
     told = "; ".join([f"{asked} cases were tried", *said])

@@ -145,7 +145,7 @@ class WayBuilder:
 
     def _variables(self, step: BuildStep) -> Variables:
         """The variables that it runs with. Raises BuildFailed when a required one has no value. Blocks."""
-        is_python = True
+        is_python, beside = True, None
         match step.plan:
             case (
                 NodeAppBuild(project=project)
@@ -153,13 +153,15 @@ class WayBuilder:
                 | McpBuild(project=project, language="nodejs")
             ):
                 folder, is_python = PurePosixPath(project), False
-            case AsgiBuild(project=project) | ProgramBuild(project=project) | McpBuild(project=project):
+            case AsgiBuild(project=project, root=root):
+                folder, beside = PurePosixPath(project), PurePosixPath(root)
+            case ProgramBuild(project=project) | McpBuild(project=project):
                 folder = PurePosixPath(project)
             case DockerBuild(dockerfile=dockerfile):
                 folder = PurePosixPath(dockerfile).parent
             case _:
                 return Variables()
-        found = variables_for(Tree.read(self._repository), folder, _deploy(step).env, is_python=is_python)
+        found = variables_for(Tree.read(self._repository), folder, _deploy(step).env, beside=beside, is_python=is_python)
         # An image may set them itself, and a program may be told otherwise.
         if found.required and isinstance(step.plan, AsgiBuild | McpBuild):
             names = ", ".join(found.required)

@@ -72,6 +72,7 @@ REFUSED: list[tuple[dict[str, JsonValue], list[str], str]] = [
     ({**DEPLOY, "ref": "--upload-pack=x"}, ["task_spec.ref"], "no branch, tag or commit"),
     ({**DEPLOY, "operations": "getPet"}, ["task_spec.operations"], '["getPet", "pets*"]'),
     ({**DEPLOY, "hosts": "example.com"}, ["task_spec.hosts"], '["api.example.com"]'),
+    ({**DEPLOY, "repo_url": "/srv/project"}, ["task_spec.repo_url"], "file:///folder"),
     ({**DEPLOY, "repo_url": "https://[x"}, ["task_spec.repo_url"], "no address"),
 ]
 

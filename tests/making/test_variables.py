@@ -100,6 +100,44 @@ def test_settings_without_a_default_are_asked_for_before_anything_is_started(tmp
     assert found(tmp_path, {"settings.py": SETTINGS}, API_URL="x", THE_KEY="y", APP_NAME="z", TOLD_NAME="t", BARE="b").required == ()
 
 
+NESTED = """
+from pydantic import BaseModel
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+class Session(BaseSettings):
+    secret_key: str
+    days: int = 3
+
+class Address(BaseModel):
+    host: str
+
+class Redis(BaseModel):
+    address: Address
+    port: int = 6379
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="APP__", env_nested_delimiter="__")
+    session: Session
+    redis: Redis
+    more: Redis = Redis(address=Address(host="x"))
+"""
+
+
+def test_settings_of_several_classes_are_asked_for_by_the_names_that_are_read(tmp_path: Path) -> None:
+    files = {"settings.py": NESTED}
+    assert found(tmp_path, files).required == ("APP__SESSION__SECRET_KEY", "APP__REDIS__ADDRESS__HOST")
+    assert found(tmp_path, files, APP__SESSION='{"secret_key": "x"}', app__redis__address__host="x").required == ()
+
+
+def test_the_example_that_lies_beside_the_modules_goes_before_that_of_the_project(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/.env.template").write_text("MODE=inner")
+    (tmp_path / ".env.template").write_text("MODE=outer")
+    tree = Tree.read(tmp_path)
+    read = (variables_for(tree, PurePosixPath(), {}, beside=place).values for place in (PurePosixPath("src"), None))
+    assert [*read] == [{"MODE": "inner"}, {"MODE": "outer"}]
+
+
 @pytest.mark.parametrize("env", [{"PATH": "/x"}, {"LD_PRELOAD": "/x"}, {"TOOL_AGENT_X": "1"}, {"API_KEY": "literal"}])
 def test_a_task_gives_no_variable_of_the_sandbox_and_no_key_itself(env: dict[str, str]) -> None:
     with pytest.raises(ValidationError, match=next(iter(env))):

@@ -96,6 +96,7 @@ class ModellessBuilder:
 
     async def _of_local(self, document: OpenApiDocument, job: Job) -> Built:
         """Raises BuildFailed."""
+        document = replace(document, gives_text=True)
         sources = local_sources(document, job.place.host_dir, self._environment)
         made = await asyncio.to_thread(draft, document, job.about, sources)
         return job.built(made.candidate, (*_told_by_us(document), *made.left_out))

@@ -98,6 +98,10 @@ class OnTrial(Protocol):
 
     def account(self) -> Account: ...
 
+    async def raised(self, tool_id: str) -> str:
+        """The last exception that it wrote; empty where there is none. Only before something is withheld: it could quote that."""
+        ...
+
     def tell(self, progress: str) -> None:
         """What is being done, for people."""
         ...

@@ -13,6 +13,7 @@ import psutil
 from engine.calling.exchange import ask, folder_for, outputs_of
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.disk.leftovers import discard
+from engine.making.gate.last_words import raised_in
 from engine.making.gate.replies import answered, failed, misfitting, of_status
 from engine.making.gate.sightings import Sightings
 from engine.making.gate.subject import Account, Came, Params, Reply, is_of_others
@@ -37,7 +38,7 @@ from toolagent.contracts.routes import ToolRoute
 from toolagent.contracts.sources import HttpSource
 from toolagent.core.schemas import with_defaults
 from toolagent.validation.schemas import find_issues
-from toolagent_service.calls.shared_processes import place_of_calls
+from toolagent_service.calls.shared_processes import place_of, place_of_calls
 
 _FOLDER = "trials"
 _TOOLS, _CALLS, _VOLUMES = "tools", "calls", "volumes"
@@ -144,6 +145,10 @@ class Trial:
 
     def account(self) -> Account:
         return self._sightings.account()
+
+    async def raised(self, tool_id: str) -> str:
+        place = place_of(tool_id, self._entries[tool_id].sources[0])
+        return await asyncio.to_thread(raised_in, self._state / _TOOLS / place)
 
     def tell(self, progress: str) -> None:
         self._progress(progress)

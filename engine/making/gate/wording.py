@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 _QUOTED = 400
 _DETAILS = 4000
+_WORD = 200
 
 
 def quoted(value: JsonValue) -> str:
@@ -19,3 +20,8 @@ def listed(said: list[str], most: int, total: int | None = None) -> str:
     count = len(said) if total is None else total
     more = f"\n… and {count - most} more" if count > most else ""
     return ("\n".join(f"- {one}" for one in said[:most]) + more)[:_DETAILS]
+
+
+def shortened(message: str) -> str:
+    """What a tool said, in a line and in quotes."""
+    return json.dumps(" ".join(message.split())[:_WORD], ensure_ascii=False)

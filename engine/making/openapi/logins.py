@@ -30,7 +30,7 @@ def login_of(credential: Credential | None, variables: Collection[str]) -> Login
     by_name = {name.upper(): name for name in variables}
     found = next((by_name[name] for name in wanted if name in by_name), None)
     if found is None:
-        what = "a login, `user:password`," if credential.kind == "basic" else "a key"
+        what = "a login (`user:password`)" if credential.kind == "basic" else "a key"
         name = wanted[0][:_LONGEST]
         raise DocumentRefused(f"It requires {what}, which is not given. Give it in `env` of the task as {name}, by the name of a secret.")
     try:

@@ -17,6 +17,8 @@ HEALTH_PATHS = frozenset({"/health", "/healthz", "/health/", "/livez", "/readyz"
 _METHODS: tuple[HttpMethod, ...] = get_args(HttpMethod)
 _NOT_SENT = ("HEAD", "OPTIONS", "TRACE")
 _LONGEST_TAG = 200
+_TEXT, _STREAM = ("text/", "application/xml", "image/svg+xml"), "text/event-stream"
+"""What our launcher gives as a text, and what of that it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ def _output(document: OpenApiDocument, described: Part) -> JsonValue:
     """Of the answers that mean success; None where they say nothing, or one of them has no body. Raises NoTool where none is JSON."""
     answers = {code: one for code, one in part(described.get("responses")).items() if code.startswith("2")}
     contents = [part(document.resolved(one).get("content")) for one in answers.values()]
-    schemas = [json_schema(content) for content in contents]
+    schemas = [_schema_of(document, content) for content in contents]
     if contents and all(contents) and all(schema is None for schema in schemas):
         kinds = ", ".join(sorted({kind for content in contents for kind in content})[:5])
         raise NoTool(f"It answers with {kinds} only, not JSON.")
@@ -155,3 +157,10 @@ def _output(document: OpenApiDocument, described: Part) -> JsonValue:
         return None
     different = list(dict.fromkeys(repr(schema)[:10_000] for schema in known))
     return known[0] if len(different) == 1 else {"anyOf": known}
+
+
+def _schema_of(document: OpenApiDocument, content: Part) -> JsonValue:
+    if (found := json_schema(content)) is not None or not document.gives_text:
+        return found
+    kinds = [kind.strip().lower() for kind in content]
+    return {"type": "string"} if any(kind.startswith(_TEXT) and not kind.startswith(_STREAM) for kind in kinds) else None

@@ -25,14 +25,14 @@ _Names = Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_
 
 
 class Parameter(Contract):
-    """One argument or option. `many`: a list; `repeats`: its option is given once for each."""
+    """One argument or option. `many`: a list; `repeats`: its option is given once for each; `words`: options and arguments as they are."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     options: _Names = ()
     off: _Names = ()
     help: _Text = ""
     metavar: _Text = ""
-    kind: Literal["positional", "option", "flag", "count"]
+    kind: Literal["positional", "option", "flag", "count", "words"]
     type: Literal["string", "integer", "number", "boolean", "file"] = "string"
     required: bool = False
     default: JsonValue = None
@@ -108,7 +108,7 @@ def command_of_help(program: str, code: object, stdout: bytes, stderr: bytes) ->
     text = said if said and code == 0 else next((one for one in (said, also) if _USAGE.search(one[:_TEXT])), "")
     if not text:
         return None
-    arguments = Parameter(name="arguments", kind="positional", many=True, help="As in the help of the program.")
+    arguments = Parameter(name="arguments", kind="words", many=True, help="As in the help of the program.")
     return Command(program=program, words=(), help=text[:_TEXT], levels=(Level(parameters=(arguments,)),))
 
 

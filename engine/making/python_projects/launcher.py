@@ -12,8 +12,9 @@ REPOSITORY = "repository"
 SITE = "site"
 """The folder beside it with the repository's own package, where it has one that can be built."""
 
-SERVERS: Mapping[str, tuple[str, ...]] = {"asgi": ("uvicorn",), "wsgi": ("uvicorn", "a2wsgi"), "gradio": ("uvicorn",)}
-"""What is installed beside an app, so that it can be served."""
+_SERVER = "uvicorn>=0.15"
+SERVERS: Mapping[str, tuple[str, ...]] = {"asgi": (_SERVER,), "wsgi": (_SERVER, "a2wsgi"), "gradio": (_SERVER,)}
+"""What is installed beside an app, so that it can be served: nothing so old that it does not say what it needs itself."""
 
 _TEXT = '''\
 """Serves the app of the repository beside this file: `python main.py --port N`. Written by Tool Agent."""

@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from engine.making.failures import NotWanted
-from engine.making.python_sources.wanted import Wanted, declared_of, locked_of
+from engine.making.python_sources.wanted import Locked, Wanted, declared_of, locked_of
 from engine.making.repositories.trees import Tree
 
 Step: TypeAlias = Callable[[SpecifierSet], SpecifierSet]
@@ -18,17 +18,18 @@ Step: TypeAlias = Callable[[SpecifierSet], SpecifierSet]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """`name` is what the evidence says of it."""
+    """`name` is what the evidence says of it. `is_guess`: nobody says that it runs with these."""
 
     name: str
     wanted: Wanted
     is_loose: bool = False
+    is_guess: bool = False
 
 
 def levels_of(tree: Tree, folder: PurePosixPath, required: Sequence[str] | None = None) -> tuple[Level, ...]:
     """The strictest first. `required` is what the built package says, for projects whose files do not. Raises NotWanted. Blocks."""
     locked = locked_of(tree, folder)
-    found = [Level(f"versions of {locked.name}", locked.wanted)] if locked is not None else []
+    found = [*_of_lock(locked)] if locked is not None else []
     try:
         declared = declared_of(tree, folder)
     except NotWanted:
@@ -39,6 +40,14 @@ def levels_of(tree: Tree, folder: PurePosixPath, required: Sequence[str] | None 
         found.append(Level("what the project declares", declared))
         found += _loosened(declared)
     return tuple(found)
+
+
+def _of_lock(locked: Locked) -> Iterator[Level]:
+    """One whose versions are too old to be built here still says for which major versions the project was written."""
+    yield Level(f"versions of {locked.name}", locked.wanted)
+    if not (locked.wanted.is_lock or locked.wanted.uv_lock):
+        lines, pins = (loosened(one, _to_major) for one in (locked.wanted.lines, locked.wanted.pins))
+        yield Level(f"major versions of {locked.name}", replace(locked.wanted, lines=lines, pins=pins), is_guess=True)
 
 
 def _loosened(declared: Wanted) -> Iterator[Level]:

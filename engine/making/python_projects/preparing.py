@@ -79,17 +79,23 @@ class PythonProjects:
         self._runs, self._locks, self._environments = runs, locks, environments
         self._installs = ProjectInstalls(runs)
         self._last: tuple[str, str] | None = None
+        self._guessed: tuple[Order, str] | None = None
         self._held: tuple[str, ...] = ()
         self._older_than: str | None = None
+        self._failed: dict[tuple[Order, str], LockFailed | ScriptFailure] = {}
+        """What could not be installed cannot be with one more bound either."""
 
     def begin(self) -> None:
         """Nothing has been prepared yet."""
-        self._last = None
+        self._last = self._guessed = None
 
     def older_for(self, told: str) -> str:
         """What was prepared last does not run, and said this: what is taken instead from now on, in words; empty: nothing older helps."""
         if self._last is None:
             return ""
+        if self._guessed is not None:
+            self._failed[self._guessed] = LockFailed("It was installed, and did not run.")
+            return f"something else than the {self._guessed[1].partition(', ')[2]}"
         minor, lock = self._last
         if (line := older_package(told, lock)) and line not in self._held:
             self._held = (*self._held, line)
@@ -119,6 +125,7 @@ class PythonProjects:
                     break
                 if (found := await self._tried(order, python, level, installed, attempts, progress)) is not None:
                     self._last = python.minor, found.files[_LOCK]
+                    self._guessed = (order, _what(python, level)) if level.is_guess else None
                     return found
         raise _said(attempts)
 
@@ -159,7 +166,10 @@ class PythonProjects:
     async def _tried(
         self, order: Order, python: Interpreter, level: Level, installed: Installed | None, attempts: _Attempts, progress: Progress
     ) -> Prepared | None:
-        what = f"Python {python.minor}, {level.name}"
+        what = _what(python, level)
+        if failed := self._failed.get((order, what)):
+            attempts.add(what, failed)
+            return None
         progress(f"installing what the project depends on ({what})")
         try:
             program = self._runs.programs.python_of(python.minor)
@@ -172,8 +182,13 @@ class PythonProjects:
             environment = await self._environments.ensure(dependencies, order.tool_name, progress)
         except (LockFailed, ScriptFailure) as failure:
             attempts.add(what, failure)
+            self._failed[order, what] = failure
             return None
         return Prepared(files, environment, installed, _notes(attempts.told, python, level))
+
+
+def _what(python: Interpreter, level: Level) -> str:
+    return f"Python {python.minor}, {level.name}"
 
 
 def _is_package(tree: Tree, folder: PurePosixPath) -> bool:

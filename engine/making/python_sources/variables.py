@@ -1,12 +1,11 @@
 """The variables that an app of a repository reads: what its examples and settings classes say, what the task gives, what is missing."""
 
-import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from engine.making.python_sources.modules import parsed
+from engine.making.python_sources.settings_classes import required_variables
 from engine.making.repositories.asides import is_aside
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.identifiers import OWNED_VARIABLES
@@ -31,7 +30,6 @@ _TAKES_ANY = re.compile(
 _ASYNC = re.compile(r"\+(?:asyncpg|aiomysql|asyncmy|psycopg_async)\b")
 _TRANSPORT = re.compile(r"(?:^|_)TRANSPORT(?:_TYPE|_MODE)?=(?:https?|sse|streamable[-_]?http)$", re.IGNORECASE)
 _OURS = ("TOOL_AGENT_", "LD_")
-_SETTINGS = "BaseSettings"
 _MOST_READ = 2_000
 _MOST = 100
 _LONGEST = 2_000
@@ -51,8 +49,12 @@ class Variables:
     notes: tuple[str, ...] = ()
 
 
-def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *, is_python: bool = True) -> Variables:
-    """`given` go before all others; defaults of examples are taken. SQLite is offered as SQLAlchemy writes it, to Python that can use it.
+def variables_for(
+    tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *, beside: PurePosixPath | None = None, is_python: bool = True
+) -> Variables:
+    """`given` go before all others; defaults of examples are taken, of that `beside` the modules first.
+
+    SQLite is offered as SQLAlchemy writes it, to Python that can use it.
 
     Blocks.
     """
@@ -61,7 +63,7 @@ def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *
     served: dict[str, str] = {}
     missing: list[str] = []
     notes: list[str] = []
-    for name, value in _of_examples(tree, folder):
+    for name, value in _of_examples(tree, (beside or folder, folder, PurePosixPath())):
         if name in given or name in values:
             continue
         if _TRANSPORT.search(f"{name}={value}"):  # an MCP server is first spoken to on its stdin and stdout
@@ -73,7 +75,8 @@ def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *
             values[name] = value
         else:
             missing.append(name)
-    needed = [name for name in _required(tree, folder) if name not in given and name not in values]
+    texts = (tree.text(path) or "" for path in _sources(tree, folder))
+    needed = [name for name in required_variables(texts) if not _is_known(name, (*given, *values))]
     asked = dict.fromkeys((name for name in needed if _DATABASE.search(name)), "") | _databases(tree, folder, {*given, *values})
     for name, default in asked.items() if offers else ():
         if _is_ours(name) or not _NAME.fullmatch(name):
@@ -98,9 +101,13 @@ def _given(source: ToolSource, values: Mapping[str, str]) -> ToolSource:
     return source if own is None else source.model_copy(update={"environment": {**values, **own}})
 
 
-def _of_examples(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]:
-    places = dict.fromkeys((folder, PurePosixPath()))
-    found = next((place / name for place in places for name in _EXAMPLES if tree.has(place / name)), None)
+def _is_known(name: str, known: Collection[str]) -> bool:
+    """As pydantic looks for it: in any case, or as a part of an object that is there as JSON."""
+    return any(name.upper() == one.upper() or name.upper().startswith(f"{one.upper()}__") for one in known)
+
+
+def _of_examples(tree: Tree, places: Iterable[PurePosixPath]) -> Iterator[tuple[str, str]]:
+    found = next((place / name for place in dict.fromkeys(places) for name in _EXAMPLES if tree.has(place / name)), None)
     lines = (tree.text(found) or "").splitlines() if found is not None else []
     short = (line.strip() for line in lines if len(line) <= _LONGEST)
     pairs = (line for line in map(_LINE.fullmatch, short) if line is not None)
@@ -142,75 +149,3 @@ def _databases(tree: Tree, folder: PurePosixPath, known: Collection[str]) -> dic
 def _sources(tree: Tree, folder: PurePosixPath) -> list[PurePosixPath]:
     found = [path for path in tree.files if path.suffix == ".py" and path.is_relative_to(folder) and not is_aside(path.as_posix())]
     return found[:_MOST_READ]
-
-
-def _required(tree: Tree, folder: PurePosixPath) -> Iterator[str]:
-    """Of pydantic's settings classes: fields that have no default."""
-    for path in _sources(tree, folder):
-        text = tree.text(path) or ""
-        syntax = parsed(text) if _SETTINGS in text else None
-        for node in ast.walk(syntax) if syntax is not None else ():
-            if isinstance(node, ast.ClassDef) and any(_name(base).endswith(_SETTINGS) for base in node.bases):
-                yield from _fields(node)
-
-
-def _fields(node: ast.ClassDef) -> Iterator[str]:
-    prefix = next(iter(_prefixes(node)), "")
-    for one in node.body:
-        match one:
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value) if not name.startswith(("_", "model_config")):
-                if _is_needed(value) and not _is_optional(annotation):
-                    yield _alias(value) or f"{prefix}{name}".upper()
-            case _:
-                pass
-
-
-def _is_needed(value: ast.expr | None) -> bool:
-    match value:
-        case None:
-            return True
-        case ast.Call(func=ast.Name(id="Field"), args=arguments, keywords=keywords):
-            named = {one.arg for one in keywords}
-            ellipsis = any(isinstance(one, ast.Constant) and one.value is Ellipsis for one in arguments)
-            return ellipsis or not (arguments or named & {"default", "default_factory"})
-        case _:
-            return False
-
-
-def _alias(value: ast.expr | None) -> str:
-    if not isinstance(value, ast.Call):
-        return ""
-    found = (one.value for one in value.keywords if one.arg in ("alias", "validation_alias", "env"))
-    return next((one.value for one in found if isinstance(one, ast.Constant) and isinstance(one.value, str)), "")
-
-
-def _is_optional(annotation: ast.expr) -> bool:
-    text = ast.unparse(annotation)
-    return "ClassVar" in text or "SettingsConfigDict" in text
-
-
-def _prefixes(node: ast.ClassDef) -> Iterator[str]:
-    for inner in ast.walk(node):
-        match inner:
-            case ast.keyword(arg="env_prefix", value=ast.Constant(value=str(prefix))):
-                yield prefix
-            case ast.Assign(targets=[ast.Name(id="env_prefix")], value=ast.Constant(value=str(prefix))):
-                yield prefix
-            case ast.Dict(keys=keys, values=values):
-                named = zip(keys, values, strict=True)
-                texts = (value.value for key, value in named if _is_prefix(key) and isinstance(value, ast.Constant))
-                yield from (text for text in texts if isinstance(text, str))
-            case _:
-                pass
-
-
-def _is_prefix(key: ast.expr | None) -> bool:
-    return isinstance(key, ast.Constant) and key.value == "env_prefix"
-
-
-def _name(base: ast.expr) -> str:
-    match base:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""

@@ -14,6 +14,7 @@ from toolagent.validation.tool_folders import NoScriptError, find_script
 from toolagent.validation.tool_rules import ToolRules
 
 _MOST = 50
+_MOST_TOLD = 5
 _MOST_NAMED = 100
 _RULES = ToolRules()
 
@@ -61,5 +62,5 @@ def _usable(tree: Tree, path: str, read: ReadToolFile) -> Finding:
 
 
 def _faulty(path: str, *faults: str) -> Finding:
-    summary = f"A description of a tool that cannot be used: {faults[0] if faults else 'unknown'}"
+    summary = f"A description of a tool that cannot be used: {'; '.join(faults[:_MOST_TOLD]) or 'unknown'}"
     return Finding(kind=FindingKind.TOOL_FILE, path=path, summary=summary, details={"faults": list(faults)})

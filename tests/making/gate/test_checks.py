@@ -39,6 +39,7 @@ class Candidate:
     sent: list[tuple[str, Params | bytes]] = field(default_factory=list[tuple[str, Params | bytes]])
     killed: list[str] = field(default_factory=list[str])
     told: list[str] = field(default_factory=list[str])
+    wrote: str = ""
 
     async def start(self) -> None:
         await asyncio.sleep(0)
@@ -65,6 +66,9 @@ class Candidate:
 
     def tell(self, progress: str) -> None:
         self.told.append(progress)
+
+    async def raised(self, tool_id: str) -> str:  # noqa: ARG002 - the protocol's
+        return await asyncio.sleep(0, self.wrote)
 
     def account(self) -> Account:
         return self.seen
@@ -182,6 +186,12 @@ async def test_of_withheld_examples_only_counts_are_told(subject: Make) -> None:
     assert "909" not in result.details
 
 
+async def test_why_an_answer_is_a_failure_is_told_first(subject: Make) -> None:
+    candidate = Candidate(lambda _tool, _content: Reply(Came.ERROR, message="status 500"), wrote="ConnectionError: no Redis")
+    result = await derived_cases.check(subject(candidate))
+    assert result.faults["tool"].startswith("Its log ends with ConnectionError: no Redis\n- It failed: status 500")
+
+
 async def test_what_is_hanging_is_seen_after_three_cases(subject: Make) -> None:
     candidate = Candidate(lambda _tool, _content: Reply(Came.SILENCE, message="It did not answer within 30 s."))
     result = await derived_cases.check(subject(candidate))
@@ -198,7 +208,7 @@ async def test_a_process_that_ends_after_its_answer_is_seen(subject: Make) -> No
 
     candidate.replies = die
     result = await derived_cases.check(subject(candidate))
-    assert "Its process ended." in result.details
+    assert "It answered: Its process ended. Its input, which its schema allows: {" in result.details.replace("  ", " ")
 
 
 async def test_what_cannot_be_killed_need_not_come_back(subject: Make) -> None:
@@ -348,7 +358,8 @@ def test_what_a_server_of_mcp_says_is_an_error_may_be_that_it_refuses_the_input(
     assert failed(said).came is Came.REFUSAL
 
 
-async def test_that_a_tool_refused_every_case_is_told(subject: Make) -> None:
+async def test_that_a_tool_refused_every_case_is_told_with_what_it_said(subject: Make) -> None:
     result = await derived_cases.check(subject(Candidate(lambda _tool, _content: Reply(Came.REFUSAL, message="no"))))
     assert result.passed
     assert "'tool' refused all of its" in result.details
+    assert ', the last with "no"' in result.details

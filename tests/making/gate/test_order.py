@@ -49,6 +49,9 @@ class Gossip:
     def tell(self, progress: str) -> None:
         """Nobody listens."""
 
+    async def raised(self, tool_id: str) -> str:  # noqa: ARG002 - the protocol's
+        return await asyncio.sleep(0, "")
+
     def account(self) -> Account:
         return Account(sandbox=SANDBOX)
 

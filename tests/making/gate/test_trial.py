@@ -1,8 +1,9 @@
 """A candidate on trial is apart from the version in use, and leaves nothing."""
 
 import asyncio
+import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,6 +114,18 @@ async def test_a_kill_is_no_death_of_its_own_and_a_crash_is(court: Court, spoilt
         assert reply.came is Came.LOST
         assert "exited with code 3" in reply.message
         assert trial.account().deaths == 1
+
+
+async def test_what_it_raised_is_read_of_its_log(court: Court, spoilt: Spoilt) -> None:
+    raising = (
+        "total = sum(numbers)",
+        "print('ConnectionError: no Redis', file=__import__('sys').stderr, flush=True); total = sum(numbers)",
+    )
+    async with court.subject(spoilt(raising)) as subject:
+        assert await subject.trial.raised("reckoner") == ""
+        assert (await subject.trial.call("reckoner", SUM)).came is Came.ANSWER
+        said = await _first(lambda: subject.trial.raised("reckoner"))
+    assert said == "ConnectionError: no Redis"
 
 
 async def test_a_fresh_home_is_empty(court: Court, spoilt: Spoilt) -> None:
@@ -290,3 +303,13 @@ async def test_a_container_on_trial_sees_and_leaves_nothing_of_the_version_in_us
     # An image stays when the trial is over, and is this worker's.
     assert docker.settings.origin == settings.origin
     assert volume_mounts(volumes, "ledger", settings)[1]["ReadOnly"] is False
+
+
+async def _first(look: Callable[[], Awaitable[str]]) -> str:
+    """What it wrote is read beside its answer, so it may come a moment later."""
+    async with asyncio.timeout(20):
+        for pause in itertools.repeat(0.05):
+            if said := await look():
+                return said
+            await asyncio.sleep(pause)
+    raise AssertionError

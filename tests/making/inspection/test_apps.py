@@ -154,6 +154,44 @@ async def test_an_asgi_app_without_a_document_becomes_tools_of_its_routes(
         assert await app.call("it_words", text="a b c") == {"words": 3}
 
 
+TEXTS = """
+from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+
+app = FastAPI()
+
+@app.get("/table", response_class=PlainTextResponse)
+def table() -> str:
+    return "a,b"
+
+@app.get("/feed", responses={200: {"content": {"application/xml": {}}}}, response_class=Response)
+def feed() -> Response:
+    return Response("<a/>", media_type="application/xml")
+
+@app.get("/short")
+def short():
+    return RedirectResponse("https://example.com/long")
+
+@app.get("/events", responses={200: {"content": {"text/event-stream": {}}}}, response_class=StreamingResponse)
+def events():
+    return StreamingResponse(["data: 1"], media_type="text/event-stream")
+"""
+
+
+async def test_texts_and_redirects_of_an_app_that_describes_itself_are_answers(
+    tmp_path: Path, builder: ModellessBuilder, local: LocalRuntime, place: Place
+) -> None:
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    (repository / "main.py").write_text(TEXTS)
+    (repository / "requirements.txt").write_text("fastapi\n")
+    built = await builder.asgi(plan_of(repository), Job(repository, Described("it"), place, silent))
+    assert [str(one) for one in built.left_out] == ["GET /events: It answers with text/event-stream only, not JSON."]
+    async with served(local, built.candidate) as app:
+        said = [await app.call(tool_id) for tool_id in app.entries]
+    assert said == ["a,b", "<a/>", {"status": 307, "location": "https://example.com/long"}]
+
+
 @pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_a_gradio_app_becomes_tools_of_its_named_endpoints(builder: ModellessBuilder, local: LocalRuntime, place: Place) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from engine.making.failures import LockFailed, NotWanted
+from engine.making.python_projects.preparing import Order, PythonProjects
 from engine.making.python_sources.wanted import Wanted, declared_of, locked_of
 from engine.making.repositories.trees import Tree
 from engine.making.uv.locking import ProjectLocks, require_index
@@ -19,6 +20,7 @@ from engine.runtimes.environments.network import through
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
+from tests.runtimes.conftest import silent
 from tests.scripts.index import PackageIndex, package_index, resolve
 from toolagent.contracts.sources import ScriptLanguage
 
@@ -223,3 +225,28 @@ def test_a_long_line_is_judged_in_time_that_grows_as_it_does(line: str) -> None:
     with pytest.raises(LockFailed):
         require_index(line)
     assert time.process_time() - begin < 1
+
+
+async def test_what_could_not_be_installed_is_not_tried_again_for_what_runs_with_something_older(
+    tmp_path: Path, projects: PythonProjects
+) -> None:
+    (tmp_path / "Pipfile").write_text('[packages]\ncolorama = "*"\n')
+    (tmp_path / "Pipfile.lock").write_text('{"default": {"colorama": {"version": "==0.4.99999"}}}')
+    order, said = Order(tmp_path, "", tmp_path / "work", "notes", needs_package=False), list[str]()
+    for _ in range(2):
+        projects.begin()
+        said.clear()
+        prepared = await projects.prepare(order, said.append)
+        assert "versions of Pipfile.lock" in prepared.notes[0]
+    assert [line.rpartition(", ")[2] for line in said if line.startswith("installing what the project")] == ["what the project declares)"]
+
+
+async def test_major_versions_of_a_lock_give_way_where_it_does_not_run_with_them(tmp_path: Path, projects: PythonProjects) -> None:
+    (tmp_path / "Pipfile").write_text('[packages]\ncolorama = "*"\n')
+    (tmp_path / "Pipfile.lock").write_text('{"default": {"colorama": {"version": "==0.3.99999"}}}')
+    order, said = Order(tmp_path, "", tmp_path / "work", "notes", needs_package=False), list[str]()
+    for instead in ("something else than the major versions of Pipfile.lock", ""):
+        projects.begin()
+        said.append((await projects.prepare(order, silent)).notes[-1].rpartition(" and ")[2])
+        assert projects.older_for("TypeError: it has no argument 'hidden'") == instead
+    assert said == ["major versions of Pipfile.lock.", "what the project declares."]

@@ -109,6 +109,15 @@ def test_a_dockerfile_that_would_be_refused_says_so(tmp_path: Path) -> None:
     assert "refused" in only(found(tmp_path, {"Dockerfile": "FROM a\nADD https://example.com/x /x\n"}), FindingKind.DOCKERFILE).details
 
 
+def test_all_that_a_tool_file_lacks_is_said_at_once(tmp_path: Path) -> None:
+    said = only(found(tmp_path, {"x.tool.json": '{"description": "x", "version": "1.0.0"}'}), FindingKind.TOOL_FILE).summary
+    assert [field for field in ("toolId", "displayName", "handler") if f"$.{field}: This is required." in said] == [
+        "toolId",
+        "displayName",
+        "handler",
+    ]
+
+
 def test_a_tool_file_is_usable_with_its_script_beside_it_only(tmp_path: Path) -> None:
     file = {
         "toolId": "custom:x", "displayName": "X", "description": "x", "version": "1.0.0",

@@ -108,16 +108,18 @@ JSON = b"application/json"
         (JSON, b'{"a": 1}', 200, {}, (200, JSON, b'{"a": 1}')),
         (b"text/html", b"not there", 404, {}, (404, b"text/html", b"not there")),
         (b"text/event-stream", b"data: 1", 200, {}, (200, b"text/event-stream", b"data: 1")),
+        (b"application/xml", b"<a/>", 200, {}, (200, JSON, b'"<a/>"')),
     ],
 )
+@pytest.mark.parametrize("document", [DESCRIBED, None])
 async def test_pages_and_redirects_are_given_as_json_and_all_else_as_it_is(
-    kind: bytes, body: bytes, status: int, headers: dict[str, str], expected: object
+    kind: bytes, body: bytes, status: int, headers: dict[str, str], expected: object, document: JsonValue
 ) -> None:
-    assert await answered("/x", kind, body, status, DESCRIBED, **headers) == expected
+    assert await answered("/x", kind, body, status, document, **headers) == expected
 
 
-async def test_an_app_that_describes_itself_passes_as_it_is() -> None:
-    assert await answered(HEALTH, b"text/html", b"own") == (200, b"text/html", b"own")
+async def test_an_app_that_describes_itself_answers_for_itself() -> None:
+    assert await answered(HEALTH, b"text/html", b"own") == (200, JSON, b'"own"')
     status, _, body = await answered(DOCUMENT, b"text/html", b"own", document=DESCRIBED)
     assert (status, json.loads(body)) == (200, DESCRIBED)
 

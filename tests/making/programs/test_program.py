@@ -10,6 +10,9 @@ from typing import cast
 import pytest
 from pydantic import JsonValue
 
+from engine.making.programs.commands import command_of_help
+from engine.making.programs.tools import commands_file
+
 PROGRAM = Path(__file__).parents[3] / "engine/making/programs/inside/program.py"
 MODULE = """
 import json, sys
@@ -76,6 +79,14 @@ def test_what_a_call_says_becomes_an_argument_list(folder: Path) -> None:
 def test_a_default_is_not_said_and_what_begins_with_a_dash_is_no_option(folder: Path) -> None:
     output = cast("dict[str, JsonValue]", called(folder, mode="soft", names=["-x"])["output"])
     assert output["argv"] == ["prog", "sub", "--", "-x"]
+
+
+def test_options_of_a_program_that_is_known_by_its_help_alone_are_options(folder: Path) -> None:
+    command = command_of_help("prog", 0, b"usage: prog [-1] [FILE ...]", b"")
+    assert command is not None
+    (folder / "commands.json").write_text(commands_file([command], {"prog": "prog:main"}))
+    output = cast("dict[str, JsonValue]", called(folder, "run_prog", arguments=["-1", "--sep", ",", "a.csv"])["output"])
+    assert output["argv"] == ["prog", "-1", "--sep", ",", "a.csv"]
 
 
 def test_files_of_the_call_lie_where_it_works_and_are_not_what_it_made(folder: Path) -> None:

@@ -36,6 +36,7 @@ PIPFILE_LOCK = (
 def test_a_lock_of_pipenv_is_kept(tmp_path: Path) -> None:
     found = lines(tmp_path, {"Pipfile": '[packages]\nflask = "*"\nrich = ">=1"\n', "Pipfile.lock": PIPFILE_LOCK})
     assert found["versions of Pipfile.lock"] == ("flask[async]==2.0.1 ; python_version >= '3.6'",)
+    assert found["major versions of Pipfile.lock"] == ('flask[async]<3,>=2.0.1; python_version >= "3.6"',)
     assert found["what the project declares"] == ("flask", "rich>=1")
 
 

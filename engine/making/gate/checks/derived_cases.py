@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from engine.making.gate.subject import Came, Params, Subject, is_of_others
-from engine.making.gate.wording import listed, quoted
+from engine.making.gate.wording import listed, quoted, shortened
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import CheckResult
@@ -47,7 +47,8 @@ async def check(subject: Subject) -> CheckResult:
         # A server of others is asked little: what it says to very few requests is only told.
         is_shown = not is_of_others(entry) or tried.done >= min(_FEW, whole)
         if tried.faults and (subject.written_by_us or tried.died or (not tried.fine and is_shown)):
-            faults[name] = listed(tried.faults, subject.limits.told)
+            raised = await subject.trial.raised(name)
+            faults[name] = f"{f'Its log ends with {raised}{chr(10)}' if raised else ''}{listed(tried.faults, subject.limits.told)}"
         else:
             doubts += tried.faults
     told = "; ".join([f"{asked} cases were tried", *said])
@@ -112,12 +113,13 @@ def _share(subject: Subject, entry: ToolEntry, number: int) -> int:
 class _Tried:
     """`done` counts those that were sent, `fine` those that came well, `refused` those of them that it refused.
 
-    `said` is what else is to be told. `died`: its process ended.
+    `said` is what else is to be told. `died`: its process ended. `why` is what it said to the last one that it refused.
     """
 
     done: int = 0
     fine: int = 0
     refused: int = 0
+    why: str = ""
     died: bool = False
     silent: int = 0
     faults: list[str] = field(default_factory=list[str])
@@ -136,7 +138,7 @@ async def _tried(subject: Subject, entry: ToolEntry, cases: tuple[Params, ...]) 
             raise
         tried.faults += [f"{name!r} was given a case, which took all of {subject.limits.cases_s:g} s."] if not tried.done else []
     if tried.done and tried.refused == tried.done:
-        tried.said.append(f"{name!r} refused all of its {tried.done}")
+        tried.said.append(f"{name!r} refused all of its {tried.done}, the last with {shortened(tried.why)}")
     if not (tried.done or tried.faults or tried.said):
         tried.said.append(f"no case of {name!r} can be written into a request")
     return tried
@@ -158,10 +160,12 @@ async def _try(subject: Subject, tool_id: str, cases: tuple[Params, ...], tried:
         tried.died |= died
         tried.silent += reply.came is Came.SILENCE
         tried.fine += reply.came in _FINE and not died
-        tried.refused += reply.came is Came.REFUSAL
+        if reply.came is Came.REFUSAL:
+            tried.refused, tried.why = tried.refused + 1, reply.message
         if reply.came not in _FINE or died:
             ended = " Its process ended." if died else ""
-            tried.faults.append(f"With input {quoted(case)}, which its input schema allows, it {reply.came}: {reply.message}{ended}")
+            # What came of it first: a long input is cut where only the beginning is shown.
+            tried.faults.append(f"It {reply.came}: {reply.message}{ended} Its input, which its schema allows: {quoted(case)}")
         if _is_enough(subject, tried):
             return
 

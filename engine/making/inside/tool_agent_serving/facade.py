@@ -1,13 +1,10 @@
-"""Stands before an app that has no document: says what its routes are, and gives pages and redirects as JSON.
-
-An app that describes itself passes as it is.
-"""
+"""Stands before an app: gives pages and redirects as JSON, and says what the routes of one are that does not describe itself."""
 
 import json
 
 DOCUMENT = "/.tool-agent/openapi.json"
 HEALTH = "/-/health"
-_TEXT = "text/"
+_TEXT = ("text/", "application/xml", "image/svg+xml")
 _STREAM = "text/event-stream"
 _SUCCESS, _REDIRECT = 2, 3
 
@@ -18,11 +15,11 @@ class Facade:
         self._document = document and json.dumps(document, default=str).encode()
 
     async def __call__(self, scope, receive, send):
-        if self._document is None or scope["type"] != "http":
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif scope["path"] == DOCUMENT:
+        elif self._document is not None and scope["path"] == DOCUMENT:
             await answer(send, self._document)
-        elif scope["path"] == HEALTH:
+        elif self._document is not None and scope["path"] == HEALTH:
             await answer(send, b'{"status": "ok"}')
         else:
             await self._app(scope, receive, _Sender(send).send)

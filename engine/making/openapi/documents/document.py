@@ -35,7 +35,8 @@ def part(value: JsonValue) -> Part:
 class OpenApiDocument:
     """`server_url` is absolute, or empty; `base_path` is the path of the first server, without a slash at its end.
 
-    `is_served_elsewhere`: a task says where it is served, and none of its own servers counts.
+    `is_served_elsewhere`: a task says where it is served, and none of its own servers counts. `gives_text`: it is served by our launcher,
+    which gives a text as a JSON string.
     """
 
     root: Part
@@ -45,6 +46,7 @@ class OpenApiDocument:
     base_path: str
     is_31: bool = field(default=True)
     is_served_elsewhere: bool = False
+    gives_text: bool = False
 
     @classmethod
     def read(cls, text: str, *, is_json: bool) -> Self:

@@ -89,7 +89,7 @@ def _of(parameter, value):
     if kind == "count":
         return [parameter["on"]] * max(int(value), 0)
     values = [_word(one) for one in value] if isinstance(value, list) else [_word(value)]
-    if kind == "positional":
+    if kind in ("positional", "words"):
         return values
     option = parameter["on"]
     if parameter.get("repeats"):

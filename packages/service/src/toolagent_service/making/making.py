@@ -27,7 +27,7 @@ from toolagent_service.contracts.making_steps import (
 )
 from toolagent_service.contracts.plans import BuildPlan, CodingBuild, NothingToBuild
 from toolagent_service.making.first_way import first_way
-from toolagent_service.making.planning import Ways, ways
+from toolagent_service.making.planning import Ways, only_code, ways
 from toolagent_service.making.task_reasons import abridged, of_the_agent, ready_reason, why_a_model
 
 
@@ -195,12 +195,15 @@ def _coding(state: MakingState, found: Ways) -> Step:
         return _enter(state, Stage.BUILD, went_well=not found.plans)
     if isinstance(request.spec, GithubDeploy) and not state.is_laid_out:
         return Act("lay_out", _task(state), "lay the repository out")
-    others = (f"{one.found}: {one.reason}" for one in found.others if one.outcome == "not_possible")
+    inspection = state.inspected.inspection if state.inspected else Inspection()
+    notes = (*state.notes, *(f"{one.found}: {one.reason}" for one in found.others if one.outcome == "not_possible"))
+    if isinstance(request.spec, GithubDeploy) and not notes:
+        notes = (only_code(inspection),)
     brief = BriefStep(
         task_id=request.task_id,
         spec=request.spec,
-        inspection=state.inspected.inspection if state.inspected else Inspection(),
-        notes=(*state.notes, *others),
+        inspection=inspection,
+        notes=notes,
         diagnosis=state.diagnosis,
     )
     return Act("brief_agent", brief, "brief the agent")

@@ -267,11 +267,22 @@ def _texts(finding: Finding, name: str) -> tuple[str, ...]:
     return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
 
 
-def _nothing(inspection: Inspection, others: Sequence[Tried]) -> str:
-    looked = (
-        "a *.tool.json, an MCP server, a Python project with an app, an app of Node.js, a Dockerfile with EXPOSE, console scripts, "
-        "an OpenAPI document, source code"
+_LOOKED = (
+    "a *.tool.json, an MCP server, a Python project with an app, an app of Node.js, a Dockerfile with EXPOSE, console scripts, "
+    "an OpenAPI document"
+)
+
+
+def only_code(inspection: Inspection) -> str:
+    """Why a repository becomes no tool by itself in which none of the ways was found."""
+    return (
+        f"Nothing in the repository's {inspection.files} files can be run or called as it is; looked for: {_LOOKED}. "
+        "A script that uses its code becomes a tool with a *.tool.json beside it (`toolagent new-tool` writes one)."
     )
+
+
+def _nothing(inspection: Inspection, others: Sequence[Tried]) -> str:
+    looked = f"{_LOOKED}, source code"
     said = " ".join(f"{one.found}: {one.reason.removesuffix('.')}." for one in others if one.outcome == "not_possible")
     if not said:
         return f"Nothing in the repository's {inspection.files} files can be run or called; looked for: {looked}."

@@ -237,7 +237,10 @@ def _address_faults(spec: Spec, place: str) -> Iterator[SpecFault]:
         yield SpecFault(_at(place, "repo_url"), f"It is no address: {error}.")
         return
     if ":" not in spec.repo_url:
-        remedy = "Write it whole: https://host/owner/name or git@host:owner/name"
+        remedy = (
+            "Write it whole: https://host/owner/name or git@host:owner/name. A git repository on the service's own machine is "
+            "file:///folder, where TOOL_AGENT_REPO_SCHEMES has file"
+        )
         yield SpecFault(_at(place, "repo_url"), f"This is no address of a repository. {remedy}.")
     if parts.password or (parts.username and parts.scheme in {"http", "https"}):
         remedy = "leave it out; what is not open to everybody is cloned over ssh (git@host:owner/name) with the service's own key"

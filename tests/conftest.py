@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import structlog
+from execnet import XSpec
 from hypothesis import HealthCheck, settings
 from temporalio.client import Client
 from temporalio.service import RetryConfig
@@ -25,7 +26,8 @@ from tests.docker.engines import remove_images_of
 from tests.machine import lacking
 from tests.postgres import PostgresServer, postgres_binaries, postgres_server
 from tests.programs import Program
-from tests.scheduling import Files
+from tests.scheduling import Files, collected, file_of
+from tests.system.loaded import ADDRESS, loaded
 from toolagent_service.plugin import service_plugin
 from workers.temporal.connection import connect
 from workers.temporal.dev_server import read_config, server_command, temporal_binary
@@ -78,6 +80,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Files:
     return Files(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[XSpec]) -> None:
+    """All processes are copies of one that has imported the tests, and their services of another that has loaded the program."""
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
+    program = stack.enter_context(collected([file_of(place) for place in config.args], config.invocation_params.dir))
+    address = stack.enter_context(loaded())
+    for spec in specs:
+        spec.python = program
+        spec.env[ADDRESS] = address
 
 
 def pytest_collection_finish() -> None:

@@ -130,6 +130,15 @@ def no_socket_folder_left(own_states: None, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="session")
+def environments(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+    """Of the tools of catalogs: all processes share them, as one takes up to eight seconds of processor to build."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if hasattr(pytestconfig, "workerinput") else base) / "environments"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file with all tables and nothing in them; migrating takes a third of a second, copying does not."""
     folder = tmp_path_factory.mktemp("database")

@@ -18,6 +18,11 @@ from tests.copying import serve
 class _ModulesAlone:
     """The tests in them are looked for by the copies."""
 
+    are_whole = True
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self.are_whole = self.are_whole and report.passed
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(self) -> list[pytest.Item]:
         return []
@@ -25,8 +30,12 @@ class _ModulesAlone:
 
 def _run() -> NoReturn:
     listener = socket.socket(fileno=0).dup()
-    # What cannot be imported is said by the copies, which try it again.
-    pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *sys.argv[1:]], plugins=[_ModulesAlone()])
+    modules = _ModulesAlone()
+    code = pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *sys.argv[1:]], plugins=[modules])
+    if code != pytest.ExitCode.NO_TESTS_COLLECTED or not modules.are_whole:
+        # pytest leaves what could not be imported among the modules, half made: the copies import all tests anew, and say why they cannot.
+        for name in [name for name in sys.modules if name.startswith("tests.")]:
+            del sys.modules[name]
     gc.disable()
     gc.freeze()
     serve(listener)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import structlog
+from execnet import XSpec
 from hypothesis import HealthCheck, settings
 from temporalio.client import Client
 from temporalio.service import RetryConfig
@@ -25,7 +26,8 @@ from tests.docker.engines import remove_images_of
 from tests.machine import lacking
 from tests.postgres import PostgresServer, postgres_binaries, postgres_server
 from tests.programs import Program
-from tests.scheduling import Files
+from tests.scheduling import Files, collected, file_of
+from tests.system.loaded import ADDRESS, loaded
 from toolagent_service.plugin import service_plugin
 from workers.temporal.connection import connect
 from workers.temporal.dev_server import read_config, server_command, temporal_binary
@@ -80,6 +82,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Files:
     return Files(config, log)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[XSpec]) -> None:
+    """All processes are copies of one that has imported the tests, and their services of another that has loaded the program."""
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
+    program = stack.enter_context(collected([file_of(place) for place in config.args], config.invocation_params.dir))
+    address = stack.enter_context(loaded())
+    for spec in specs:
+        spec.python = program
+        spec.env[ADDRESS] = address
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
@@ -113,6 +127,15 @@ def no_socket_folder_left(own_states: None, tmp_path_factory: pytest.TempPathFac
         with suppress(OSError, ValueError, KeyError):
             if Path(json.loads((folder / "of.json").read_text())["state"]).is_relative_to(tmp_path_factory.getbasetemp()):
                 shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def environments(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+    """Of the tools of catalogs: all processes share them, as one takes up to eight seconds of processor to build."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if hasattr(pytestconfig, "workerinput") else base) / "environments"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,20 @@
-"""Which tests one of several processes of pytest runs."""
+"""Which tests one of several processes of pytest runs, and how such a process begins."""
+
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import DEVNULL
 
 from xdist.scheduler import LoadFileScheduling
 
-__all__ = ["WITH_THE_SHARED_SERVICE", "Files", "file_of"]
+from tests.copying import listening
+from tests.programs import Program
+from workers.settings.environment import environment
+
+__all__ = ["WITH_THE_SHARED_SERVICE", "Files", "collected", "file_of"]
+
+_ROOT = Path(__file__).parents[1]
 
 WITH_THE_SHARED_SERVICE = frozenset(
     f"tests/system/test_{name}.py"
@@ -35,3 +47,16 @@ class Files(LoadFileScheduling):
 
 def file_of(nodeid: str) -> str:
     return nodeid.partition("::")[0]
+
+
+@contextmanager
+def collected(places: Sequence[str], folder: Path) -> Generator[str]:
+    """A command, for xdist, that is a process of pytest which has imported the tests of these places, as seen from this folder."""
+    command = [sys.executable, "-m", "tests.collected", *places]
+    variables = {**environment(), "PYTHONPATH": str(_ROOT)}
+    with listening() as (address, listener), Program(command, cwd=folder, env=variables, stdin=listener, stdout=DEVNULL) as program:
+        listener.close()
+        try:
+            yield f"{sys.executable} -P -S {_ROOT / 'tests/copying.py'} {address}"
+        finally:
+            program.terminate()

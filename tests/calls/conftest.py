@@ -1,9 +1,12 @@
 """Admission and settlement on a real database, with a few tools in it."""
 
+import asyncio
+import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
@@ -35,7 +38,7 @@ from tests.parts import tool_registry
 from tests.validation.recursive import TWICE
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest, ToolStatus
-from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource
+from toolagent.contracts.sources import BuiltinSource, DockerSource, LocalSource, ToolSource
 from toolagent_service.contracts.steps import Admission, AdmitRequest
 
 STITCH = ToolManifest(
@@ -72,21 +75,47 @@ class Desk:
     quarantine: QuarantineTable
 
 
+_HERE = LocalSource(host_dir="x")
+_TOOLS: tuple[tuple[ToolManifest, tuple[ToolSource, ...]], ...] = (
+    (STITCH, (_HERE,)),
+    (ToolManifest(tool_id="pure", name="Pure", side_effect_scope=SideEffectScope.NONE, timeout_s=1), (BuiltinSource(handler="pure"),)),
+    (ToolManifest(tool_id="asleep", name="Asleep", status=ToolStatus.STAGING), (_HERE,)),
+    (ToolManifest(tool_id="taken_away", name="Taken away", status=ToolStatus.INACTIVE), (_HERE,)),
+    (ToolManifest(tool_id="asks", name="Asks", requires_confirmation=True), (_HERE,)),
+    (ToolManifest(tool_id="homeless", name="Homeless"), ()),
+    (ToolManifest(tool_id="dear", name="Dear", input_schema=TWICE, output_schema=TWICE), (_HERE,)),
+    (ToolManifest(tool_id="boxed", name="Boxed"), (DockerSource(image="x"),)),
+)
+
+
+@pytest.fixture(scope="session")
+def stocked_database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the tools in it; registering them takes longer than most of these tests."""
+    path = tmp_path_factory.mktemp("stocked") / "stocked.db"
+    shutil.copyfile(empty_database, path)
+
+    async def stock() -> None:
+        database = Database(f"sqlite+aiosqlite:///{path}")
+        for manifest, sources in _TOOLS:
+            await tool_registry(database).register(manifest, sources)
+        await database.close()
+
+    asyncio.run(stock())
+    return path
+
+
+@pytest.fixture
+def sqlite_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The tools are in that of a desk."""
+    shutil.copyfile(
+        request.getfixturevalue("stocked_database" if "desk" in request.fixturenames else "empty_database"), tmp_path / "test.db"
+    )
+    return f"sqlite+aiosqlite:///{tmp_path / 'test.db'}"
+
+
 @pytest_asyncio.fixture
 async def desk(database: Database, tmp_path: Path) -> Desk:
     registry = tool_registry(database)
-    local = LocalSource(host_dir="x")
-    for manifest, sources in (
-        (STITCH, (local,)),
-        (ToolManifest(tool_id="pure", name="Pure", side_effect_scope=SideEffectScope.NONE, timeout_s=1), (BuiltinSource(handler="pure"),)),
-        (ToolManifest(tool_id="asleep", name="Asleep", status=ToolStatus.STAGING), (local,)),
-        (ToolManifest(tool_id="taken_away", name="Taken away", status=ToolStatus.INACTIVE), (local,)),
-        (ToolManifest(tool_id="asks", name="Asks", requires_confirmation=True), (local,)),
-        (ToolManifest(tool_id="homeless", name="Homeless"), ()),
-        (ToolManifest(tool_id="dear", name="Dear", input_schema=TWICE, output_schema=TWICE), (local,)),
-        (ToolManifest(tool_id="boxed", name="Boxed"), (DockerSource(image="x"),)),
-    ):
-        await registry.register(manifest, sources)
     calls, files = CallTable(database), FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
     root = tmp_path / "files"
     root.mkdir()

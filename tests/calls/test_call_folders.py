@@ -22,7 +22,7 @@ def deep(folder: Path, levels: int) -> None:
 
 
 async def test_1500_nested_folders_in_an_output_folder_do_not_stay(tmp_path: Path) -> None:
-    async with CallFolders(tmp_path).of("call-1", TOOL) as folder:
+    async with CallFolders(tmp_path, patience_s=60).of("call-1", TOOL) as folder:
         deep(folder.outputs, 1_500)
     assert folder.left is None
     assert list((tmp_path / "t").iterdir()) == []

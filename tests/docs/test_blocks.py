@@ -32,9 +32,9 @@ CURL = '#!/bin/sh\nexec "{curl}" --fail-with-body --noproxy "*" "$@"\n'
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
+def service(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Generator[ServiceProcess]:
     folder = tmp_path_factory.mktemp("documented")
-    service = ServiceProcess(folder, make_catalog(folder))
+    service = ServiceProcess(folder, make_catalog(folder, environments))
     service.start()
     yield service
     service.end()

@@ -34,13 +34,17 @@ _TOOLS: dict[str, tuple[str, dict[str, JsonValue]]] = {
 }
 
 
-def make_catalog(folder: Path) -> Path:
+def make_catalog(folder: Path, environments: Path | None = None) -> Path:
     """Write it to `folder/data`, which is returned; the test tools may write to what `own_effects` makes of it.
 
-    All services on it share their environments: each is built by the first tool that needs it.
+    All services on it share their environments, with those of other catalogs where a folder for them is named: each is built by the first
+    tool that needs it.
     """
     write = grant_effects(folder)
-    (folder / "environments").mkdir()
+    if environments is None:
+        (folder / "environments").mkdir()
+    else:
+        (folder / "environments").symlink_to(environments)
     folder /= "data"
     shutil.copytree(ROOT / "data", folder, ignore=_NO_CACHES)
     for project in {project for project, _ in _TOOLS.values()}:

@@ -18,9 +18,9 @@ _CALLBACKS = {"CALLBACK_ALLOW": "127.0.0.1", "SECRET_CALLBACK": "s3cret"}
 
 
 @pytest.fixture(scope="session")
-def catalog(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def catalog(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Path:
     """A data directory with the shipped tools and those of `tests/tool_projects`."""
-    return make_catalog(tmp_path_factory.mktemp("catalog"))
+    return make_catalog(tmp_path_factory.mktemp("catalog"), environments)
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def child_environment(state: Path, data: Path, settings: Mapping[str, str]) -> d
 def settings_beside(data: Path) -> dict[str, str]:
     """Of a catalog: the sandbox's policy, and a folder of environments that all services on it use, where these are there."""
     places = {"SANDBOX_POLICY": data.with_name("policy.json"), "ENVIRONMENTS_DIR": data.with_name("environments")}
-    return {name: str(place) for name, place in places.items() if place.exists()}
+    return {name: str(place.resolve()) for name, place in places.items() if place.exists()}
 
 
 def run_tool(http: httpx.Client, tool_id: str, params: Mapping[str, JsonValue], key: str | None = None) -> tuple[int, ToolResult]:
@@ -107,7 +107,7 @@ class ServiceProcess(Asked):
     @property
     def environments(self) -> Path:
         """Where those of its tools are."""
-        return self._data.with_name("environments")
+        return self._data.with_name("environments").resolve()
 
     @property
     def api_url(self) -> str:

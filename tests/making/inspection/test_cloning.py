@@ -217,10 +217,13 @@ async def test_no_command_that_a_repository_s_configuration_names_is_run(tmp_pat
     assert not list(tmp_path.rglob("ran"))  # noqa: ASYNC240 - few files
 
 
-async def test_100_000_files_are_refused_soon_and_leave_nothing(tmp_path: Path, launcher: Launcher, sandbox: Sandboxing) -> None:
+@pytest.mark.parametrize("number_of", [25_000, pytest.param(100_000, marks=pytest.mark.long)])
+async def test_more_files_than_a_repository_may_have_are_refused_soon_and_leave_nothing(
+    number_of: int, tmp_path: Path, launcher: Launcher, sandbox: Sandboxing
+) -> None:
     (tmp_path / "origin").mkdir()
     git(tmp_path / "origin", "init", "--quiet")
-    files = "".join(f"M 100644 :1 f{number % 300}/{number}\n" for number in range(100_000))
+    files = "".join(f"M 100644 :1 f{number % 300}/{number}\n" for number in range(number_of))
     commits = f"blob\nmark :1\ndata 1\nx\ncommit refs/heads/main\ncommitter A <a@example.com> 1 +0000\ndata 1\nx\n{files}\n"
     git(tmp_path / "origin", "fast-import", "--quiet", stdin=commits)
     begun = time.monotonic()

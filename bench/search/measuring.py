@@ -15,6 +15,7 @@ _WAYS: Mapping[str, str] = {"bare": "Tantivy bare", "words": "words (BM25)", "bo
 _FIGURES: Mapping[str, tuple[str, str]] = {
     "p50": ("search, p50", "ms"),
     "p95": ("search, p95", "ms"),
+    "load": ("loaded once by a process before it builds: tokens, vectors of words, dictionary, CPU", "ms"),
     "build": ("index built, CPU", "ms"),
     "memory": ("resident more for the index", "MiB"),
     "recall": ("recall@5 of the labelled queries", "%"),

@@ -1,13 +1,13 @@
 """What the words and the meanings of a need find, in one order."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.registry.matching.meanings import Meanings
-from engine.registry.matching.texts import Filters, Traits, text_of, traits_of
+from engine.registry.matching.meanings import Meanings, Summaries
+from engine.registry.matching.texts import CutText, Filters, Traits, cut_text_of, traits_of
 from engine.registry.matching.word_index import Wanted, WordIndex
-from engine.registry.matching.words import telling_words
+from engine.registry.matching.words import cut, telling_words
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.manifest import ToolManifest
 
@@ -36,22 +36,33 @@ class Ranking:
         self._words = WordIndex()
         self._meanings = meanings
         self._known: dict[str, Traits] = {}
-        self._named: dict[str, list[str]] = {}
+        self._named: dict[str, tuple[str, ...]] = {}
 
     def change(self, gone: Iterable[str], new: Sequence[ToolManifest]) -> None:
         """Forget tools; take in others, or the same anew."""
         leaving = {*gone, *(tool.tool_id for tool in new if tool.tool_id in self._known)}
-        texts = [text_of(tool) for tool in new]
-        meanings = self._meanings
-        glosses = [" ".join(meanings.glosses(text.summary)) if meanings else "" for text in texts]
-        self._words.change(leaving, zip(texts, glosses, strict=True))
-        if meanings:
-            summaries = [(text.tool_id, f"{text.summary} {explained}") for text, explained in zip(texts, glosses, strict=True)]
-            meanings.change(leaving, summaries)
-        for tool_id in leaving:
-            self._known.pop(tool_id, None)
-        self._known.update((tool.tool_id, traits_of(tool)) for tool in new)
-        self._named = _by_name(self._known)
+        summaries = Summaries()
+        self._words.change(leaving, self._read(new, summaries))
+        if self._meanings:
+            self._meanings.change(leaving, summaries)
+        for tool_id in leaving & self._known.keys():
+            self._forget(self._known.pop(tool_id))
+        for tool in new:
+            self._known[tool.tool_id] = traits = traits_of(tool)
+            self._named[traits.called] = (*self._named.get(traits.called, ()), tool.tool_id)
+
+    def _forget(self, tool: Traits) -> None:
+        if left := tuple(tool_id for tool_id in self._named[tool.called] if tool_id != tool.tool_id):
+            self._named[tool.called] = left
+        else:
+            del self._named[tool.called]
+
+    def _read(self, tools: Iterable[ToolManifest], summaries: Summaries) -> Iterator[tuple[CutText, Iterable[str]]]:
+        """One after the other: the words of ten thousand texts would lie there until the last is indexed."""
+        for text in map(cut_text_of, tools):
+            if self._meanings:
+                summaries.add(text.tool_id, self._meanings.units(text.summary))
+            yield text, self._meanings.glosses(text.summary) if self._meanings else ()
 
     def named(self, query: str) -> list[str]:
         """The ids of tools with exactly this id or name, capital letters or not; the id counts more."""
@@ -68,7 +79,7 @@ class Ranking:
         deep = max(len(self._known), 1) if filters else MOST_FOUND
         words = telling_words(query)
         meanings = self._meanings
-        glosses = meanings.glosses(query) if meanings else ()
+        glosses = [*meanings.glosses(cut(query))] if meanings else ()
         by_words = self._words.search(Wanted(words, glosses), deep)
         alike = meanings.search(query, deep if filters else _MOST_ALIKE) if meanings else []
         found = dict.fromkeys((*self.named(query), *_fused(by_words, alike)))
@@ -82,10 +93,3 @@ def _fused(*orders: Sequence[str]) -> list[str]:
         for rank, tool_id in enumerate(order):
             scores[tool_id] = scores.get(tool_id, 0.0) + 1 / (_DAMPING + rank)
     return sorted(scores, key=scores.__getitem__, reverse=True)
-
-
-def _by_name(known: Mapping[str, Traits]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for tool in known.values():
-        found.setdefault(tool.name.strip().lower(), []).append(tool.tool_id)
-    return found

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from engine.registry.matching.words import cut
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.catalog.namespaces import is_among
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
+class Traits(NamedTuple):
     """What filters and names ask of a tool: ten thousand manifests would take most of the memory."""
 
     tool_id: str
@@ -20,6 +21,10 @@ class Traits:
     backend: BackendRuntime
     tags: tuple[str, ...]
     group_ids: tuple[str, ...]
+
+    @property
+    def called(self) -> str:
+        return self.name.strip().lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,23 @@ class ToolText:
     def summary(self) -> str:
         """What it does, without its params."""
         return f"{self.name} {self.tool_id.replace('_', ' ')} {self.description} {self.tags}"
+
+
+class CutText(NamedTuple):
+    """The same, cut: of this the words, the glosses and the vectors are made."""
+
+    tool_id: str
+    name: list[str]
+    labels: list[str]
+    description: list[str]
+    params: list[str]
+    summary: list[str]
+
+
+def cut_text_of(tool: ToolManifest) -> CutText:
+    text = text_of(tool)
+    name, labels, description = cut(text.name), cut(f"{text.tool_id} {text.tags}"), cut(text.description)
+    return CutText(text.tool_id, name, labels, description, cut(text.params), [*name, *labels, *description])
 
 
 def traits_of(tool: ToolManifest) -> Traits:

@@ -2,15 +2,17 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import filterfalse
 
 import tantivy
 
-from engine.registry.matching.texts import ToolText
-from engine.registry.matching.words import HAN, words_of
+from engine.registry.matching.texts import CutText
+from engine.registry.matching.words import HAN, WORDS_KNOWN, words_in
 
 _WRITER_BYTES = 15_000_000
 _TOOL, _WORDS, _GLOSSES, _SIGNS = "tool", "words", "glosses", "signs"
-_CUT = "cut"
+_AT_SPACES = "whitespace"
 _SHORTEST = 4
 _OF_A_GLOSS = 0.6
 """What an English word from a dictionary counts beside one that is there."""
@@ -31,24 +33,24 @@ class WordIndex:
         builder = tantivy.SchemaBuilder()
         builder.add_text_field(_TOOL, stored=True, tokenizer_name="raw")
         for field in (_WORDS, _GLOSSES, _SIGNS):
-            builder.add_text_field(field, tokenizer_name=_CUT, index_option="freq")
+            builder.add_text_field(field, tokenizer_name=_AT_SPACES, index_option="freq")
         self._schema = builder.build()
         self._index = tantivy.Index(self._schema)
-        # The words are cut already.
+        # The index would look for the stem of each word of each text: here it is looked for once.
         plain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
         self._analyzer = plain.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.stemmer("english")).build()
-        self._index.register_tokenizer(_CUT, self._analyzer)
+        self._stems_of = lru_cache(maxsize=WORDS_KNOWN)(self._stems_in)
         self._searcher = self._index.searcher()
         self._found: dict[tuple[int, int], str] = {}
         """The ids of what was found, by where it stands: reading a document costs more than finding it."""
 
-    def change(self, gone: Iterable[str], new: Iterable[tuple[ToolText, str]]) -> None:
+    def change(self, gone: Iterable[str], new: Iterable[tuple[CutText, Iterable[str]]]) -> None:
         """Forget tools, and take in texts with what a dictionary says of their Chinese words."""
         writer = self._index.writer(_WRITER_BYTES, 1)
         for tool_id in gone:
             writer.delete_documents_by_term(_TOOL, tool_id)
         for text, glosses in new:
-            writer.add_document(_document(text, glosses))
+            writer.add_document(self._document(text, glosses))
         writer.commit()
         writer.wait_merging_threads()
         self._index.reload()
@@ -96,11 +98,16 @@ class WordIndex:
         term = tantivy.Query.term_query(self._schema, field, stem, "freq")
         return (tantivy.Occur.Should, term if weight == 1.0 else tantivy.Query.boost_query(term, weight))
 
+    def _document(self, text: CutText, glosses: Iterable[str]) -> tantivy.Document:
+        # One field in which the places that matter stand more than once: with a field for each, a word that is rare in one of them
+        # would count far too much.
+        name, labels, others = self._line(text.name), self._line(text.labels), self._line((*text.description, *text.params))
+        signs = " ".join("".join(filterfalse(str.isascii, text.summary)))
+        lines = {_WORDS: " ".join((name, name, name, labels, labels, others)), _GLOSSES: self._line(glosses), _SIGNS: signs}
+        return tantivy.Document(tool=text.tool_id, **lines)
 
-def _document(text: ToolText, glosses: str) -> tantivy.Document:
-    # One field in which the places that matter stand more than once: with a field for each, a word that is rare in one of them would
-    # count far too much.
-    name, others = words_of(text.name), words_of(f"{text.tool_id} {text.tags}")
-    words = [*name, *name, *name, *others, *others, *words_of(f"{text.description} {text.params}")]
-    signs = " ".join(HAN.findall(text.summary)) if not text.summary.isascii() else ""
-    return tantivy.Document(**{_TOOL: text.tool_id, _WORDS: " ".join(words), _GLOSSES: glosses, _SIGNS: signs})
+    def _line(self, pieces: Iterable[str]) -> str:
+        return " ".join(map(self._stems_of, pieces))
+
+    def _stems_in(self, piece: str) -> str:
+        return " ".join(self._analyzer.analyze(" ".join(words_in(piece))))

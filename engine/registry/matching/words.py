@@ -3,10 +3,14 @@
 import importlib
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
+from itertools import chain
 from types import ModuleType
 
-_JOINTS = "_:/.-"
+WORDS_KNOWN = 10_000
+"""Of so many words what was made of them is remembered: texts have many, but few are different."""
+_PIECE = re.compile(r"""[^\s_:/.\-,;!?()\[\]{}<>|='"`，。、；：！？（）《》“”‘’【】]+""")
+"""What no word goes beyond."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ADDRESS = re.compile(r"https?://[^\s\u3000-\u9fff\uff00-\uffef\"'<>]+", re.IGNORECASE)
 _SUM = re.compile(r"\d\s*[*×÷+^]\s*\d")
@@ -26,12 +30,31 @@ _CHINESE = """的 了 吗 呢 吧 啊 是 在 有 我 你 他 她 它 我们 你
 _EMPTY = frozenset((*_ENGLISH.split(), *_CHINESE.split()))
 
 
+def cut(text: str) -> list[str]:
+    """A text in order: Chinese words without the shorter ones in them, everything else as it is written.
+
+    Whoever makes something of many texts makes it once of each of these.
+    """
+    pieces = _PIECE.findall(text)
+    return pieces if text.isascii() else [*chain.from_iterable(map(_cut, pieces))]
+
+
 def words_of(text: str) -> list[str]:
     """All of them in small letters; Chinese words with the shorter ones in them; of `LoadImage` and `load_image` both parts."""
-    for joint in _JOINTS:
-        text = text.replace(joint, " ")
-    cut: Iterable[str] = _jieba().cut_for_search(_CAMEL.sub(" ", text).lower())
-    return [word for word in cut if word.isalnum()]
+    return [*chain.from_iterable(map(words_in, cut(text)))]
+
+
+@lru_cache(maxsize=WORDS_KNOWN)
+def words_in(piece: str) -> tuple[str, ...]:
+    """Those of one piece of a cut text."""
+    small = plain(piece)
+    # A Chinese word that is cut again, without its neighbours, may be others.
+    wholes = _cut(small) if piece.isascii() or small != piece else (piece,)
+    return tuple(word for whole in wholes for word in (*_shorter(whole), whole) if word.isalnum())
+
+
+def plain(piece: str) -> str:
+    return _CAMEL.sub(" ", piece).lower()
 
 
 def telling_words(text: str) -> list[str]:
@@ -41,16 +64,20 @@ def telling_words(text: str) -> list[str]:
     return [word for word in words if not is_empty(word)] or words
 
 
-def chinese_words(text: str) -> list[str]:
-    """The telling Chinese words, uncut."""
-    if text.isascii():
-        return []
-    cut: Iterable[str] = _jieba().cut(text)
-    return [word for word in cut if HAN.match(word) and word not in _EMPTY]
-
-
 def is_empty(word: str) -> bool:
     return word in _EMPTY or _COUNTED.fullmatch(word) is not None
+
+
+@lru_cache(maxsize=WORDS_KNOWN)
+def _cut(piece: str) -> tuple[str, ...]:
+    cut: Iterable[str] = _jieba().cut(piece)
+    return tuple(cut)
+
+
+def _shorter(word: str) -> Iterable[str]:
+    """Words of two and three signs in a longer one: what the library's own search would cut the text again for."""
+    sizes = () if word.isascii() else range(2, min(len(word), 4))
+    return filter(_jieba().has_word, [word[at : at + size] for size in sizes for at in range(len(word) - size + 1)])
 
 
 @cache

@@ -1,0 +1,38 @@
+"""Words of texts, cut piece by piece, are those of the library's own search over the whole text."""
+
+import re
+
+import pytest
+import rjieba
+
+from bench.search.catalog import labelled
+from engine.registry.matching.ranking import Ranking
+from engine.registry.matching.words import cut, words_of
+from toolagent.contracts.manifest import ToolManifest
+
+WRITTEN = (
+    "创建某个站点窑炉的许可证,记录日期、负责人和备注。",
+    "将PDF转换为Word文档(支持B超、T恤、卡拉OK)",
+    "LoadImage节点:load_image.v2-beta, C++ 和 50% 的 café/файл/ひらがな",
+    "a‘b’c“d”【e】|f<g>=h`i`",
+)
+
+
+@pytest.mark.parametrize("text", [*WRITTEN, *(query.need for query in labelled())])
+def test_pieces_of_a_text_have_the_words_of_the_whole(text: str) -> None:
+    small = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub("[_:/.-]", " ", text)).lower()
+    assert words_of(text) == [word for word in rjieba.cut_for_search(small) if word.isalnum()]
+
+
+def test_a_cut_text_has_chinese_words_whole_and_the_others_as_they_are_written() -> None:
+    assert cut("把LoadImage的许可证导出为PDF, now") == ["把", "LoadImage", "的", "许可证", "导出", "为", "PDF", "now"]
+
+
+def test_a_name_is_forgotten_with_its_last_tool() -> None:
+    ranking = Ranking()
+    one, other = (ToolManifest(tool_id=tool_id, name="Same Name", description="") for tool_id in ("one", "other"))
+    ranking.change((), [one, other])
+    ranking.change((), [one.model_copy(update={"name": "Another"})])
+    assert (ranking.named("same name"), ranking.named("another")) == (["other"], ["one"])
+    ranking.change(["other"], [])
+    assert (ranking.named("same name"), ranking.counts().total) == ([], 1)

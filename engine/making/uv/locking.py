@@ -19,7 +19,7 @@ from engine.runtimes.environments.programs import Program
 _MIB = 1024 * 1024
 _MAX_LOCK = 16 * _MIB
 _QUIET = ("--no-header", "--no-annotate", "--quiet")
-_HASHES = re.compile(r"(?:(?:^|\s+)--hash=\w+:[0-9A-Fa-f]+)+$")
+_HASH = re.compile(r"--hash=\w+:[0-9A-Fa-f]+")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _INCLUDED = re.compile(r"(?:-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+)[^\s:]+")
 _WHAT = "What the project depends on cannot be locked"
@@ -76,7 +76,7 @@ def require_index(lines: str, *, with_files: bool = False) -> None:
     """Raises LockFailed for what is to come from elsewhere than the index; `with_files`: lines may name files beside them."""
     for line in lines.splitlines():
         # Each by itself: what is continued on the next one is judged there.
-        said = _HASHES.sub("", _COMMENT.sub("", line.strip().removesuffix("\\").rstrip())).strip()
+        said = _without_hashes(_COMMENT.sub("", line.strip().removesuffix("\\").rstrip()))
         if said and not _is_on_index(said) and not (with_files and _INCLUDED.fullmatch(said)):
             raise LockFailed(
                 f"The project depends on {said[:200]!r}, which is no package of the index by name and versions alone, so it has no hash. "
@@ -88,6 +88,14 @@ def pinned(lock: str) -> tuple[str, ...]:
     """What a lock with hashes installs, as requirements."""
     lines = (line.partition(" --hash=")[0].rstrip(" \\") for line in lock.splitlines() if line[:1].isalnum())
     return tuple(line for line in lines if _is_on_index(line))
+
+
+def _without_hashes(line: str) -> str:
+    """Word by word from its end: one pattern for all would look through a long line anew from each of its words."""
+    words = line.split()
+    while words and _HASH.fullmatch(words[-1]):
+        words.pop()
+    return " ".join(words)
 
 
 def _is_on_index(line: str) -> bool:

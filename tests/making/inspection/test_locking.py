@@ -1,6 +1,7 @@
 """What a project depends on, in each of the ways to say it, becomes a lock with hashes and without addresses."""
 
 import re
+import time
 from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -214,3 +215,11 @@ def test_what_cannot_be_had_here_is_said_before_anything_is_fetched(tmp_path: Pa
 )
 def test_versions_of_poetry_mean_the_same(tmp_path: Path, version: str, means: str) -> None:
     assert wanted(tmp_path, {"pyproject.toml": f'[tool.poetry.dependencies]\nleaf = "{version}"\n'}).lines == (means,)
+
+
+@pytest.mark.parametrize("line", ["leaf" + " --hash=sha256:00" * 20_000 + " -", "leaf" + " " * 200_000 + "-"])
+def test_a_long_line_is_judged_in_time_that_grows_as_it_does(line: str) -> None:
+    begin = time.process_time()
+    with pytest.raises(LockFailed):
+        require_index(line)
+    assert time.process_time() - begin < 1

@@ -12,8 +12,9 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from engine.network.peers import peer_client, read_at_most
+from toolagent.contracts.knowhub import LeftOutResource
 from toolagent.core.texts import well_formed_json
-from toolagent_service.knowhub.resources import listed_resources
+from toolagent_service.knowhub.resources import left_out_of, listed_resources
 
 SETTING = "TOOL_AGENT_KNOWHUB_URL"
 SECRET = "KNOWHUB"  # noqa: S105 - its name
@@ -41,6 +42,14 @@ class ResourceChangedError(KnowHubError):
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """Its resources, and what is in their list besides."""
+
+    resources: tuple[dict[str, JsonValue], ...]
+    left_out: tuple[LeftOutResource, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
     """A resource as it was read; `tag` is its ETag, if it has one."""
 
@@ -58,14 +67,15 @@ class KnowHubClient:
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    async def list_all(self) -> tuple[dict[str, JsonValue], ...]:
+    async def list_all(self) -> Listed:
         answer, body = await self._ask("GET", "")
         if answer.status_code == HTTPStatus.NOT_FOUND:
             raise KnowHubError(f"{self._base} answers 404: there is no KnowHub at the URL of {SETTING}.")
-        found = listed_resources(_parsed(answer, body))
+        document = _parsed(answer, body)
+        found = listed_resources(document)
         if found is None:
             raise KnowHubError(f"{self._base} answers with no list of resources. Look at {SETTING}.")
-        return found
+        return Listed(found, left_out_of(document))
 
     async def get(self, resource_id: str) -> Read:
         """Raises ResourceGoneError."""

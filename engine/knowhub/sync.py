@@ -30,10 +30,10 @@ class KnowHubSyncing:
             return KnowHubSync(status=SyncStatus.OFF, said=_OFF)
         deadline = asyncio.get_running_loop().time() + self._longest_s
         listed = await client.list_all()
-        resources = [resource for one in listed if (resource := resource_of(one)) is not None]
+        resources = [resource for one in listed.resources if (resource := resource_of(one)) is not None]
         tools = [entry.manifest for entry in await self._tools.list_active_versions()]
         groups = await self._groups.list_all()
-        plan = await asyncio.to_thread(plan_of, tools, groups, resources)
+        plan = await asyncio.to_thread(plan_of, tools, groups, resources, listed.left_out)
         if request.dry_run:
             return KnowHubSync(status=SyncStatus.PLANNED, said=_told(plan, len(resources), "would change", len(plan.theirs)), plan=plan)
         for slugs in plan.ours:
@@ -83,4 +83,5 @@ async def _change(client: KnowHubClient, change: ResourceChange) -> None:
 
 
 def _told(plan: KnowHubPlan, count: int, verb: str, theirs: int) -> str:
-    return f"{plan.links_total} links with {count} resources; {verb} {len(plan.ours)} tools here and {theirs} resources there."
+    besides = f" {plan.left_out_total} entries without an id were left out." if plan.left_out_total else ""
+    return f"{plan.links_total} links with {count} resources; {verb} {len(plan.ours)} tools here and {theirs} resources there.{besides}"

@@ -102,6 +102,23 @@ async def test_one_that_cannot_be_merged_or_read_is_told_of(database: Database) 
     ]
 
 
+async def test_entries_without_an_id_are_told_of(database: Database) -> None:
+    listed: list[dict[str, JsonValue]] = [
+        {"title": "Cutter", "metadata": {"tool_slug": "cut"}},
+        {"id": 7, "metadata": {"tool_slug": "image_stitcher"}},
+        {"id": STITCHER, "metadata": {"tool_slug": "image_stitcher"}},
+        {"metadata": 1},
+        {"id": "notes/about"},
+    ]
+    with KnowHubServer(resources=listed) as server:
+        async with syncing(database, server.url) as both:
+            planned, done = await both.run(SyncRequest(dry_run=True)), await both.run(GO)
+        assert (done.status, server.patches) == (SyncStatus.DONE, (STITCHER,))
+    for told in (planned, done):
+        assert [one.entry for one in told.plan.left_out] == ["Cutter", "image_stitcher", "entry 4"]
+        assert (told.plan.left_out_total, "3 entries without an id" in told.said) == (3, True)
+
+
 async def test_what_there_is_no_time_for_is_told_of(database: Database) -> None:
     with KnowHubServer(faults=[KnowHubFault(kind="slow", method="PATCH")]) as server:
         async with syncing(database, server.url, longest_s=3) as both:

@@ -4,20 +4,22 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from toolagent.contracts.knowhub import KnowHubLink, KnowHubPlan, ResourceChange, ToolSlugs
+from toolagent.contracts.knowhub import KnowHubLink, KnowHubPlan, LeftOutResource, ResourceChange, ToolSlugs
 from toolagent.contracts.manifest import ToolGroup, ToolManifest, ToolStatus
 from toolagent_service.knowhub.matching import best_links
 from toolagent_service.knowhub.resources import CONNECTED, NOT_CONNECTED, Resource, resource_of
 
-_TOLD = 200
-"""Links in an answer."""
+_TOLD, _TOLD_LEFT_OUT = 200, 50
+"""Links in an answer, and entries that are none."""
 
 
 class NotMergeableError(Exception):
     """What stands in the resource would be lost."""
 
 
-def plan_of(tools: Sequence[ToolManifest], groups: Sequence[ToolGroup], resources: Sequence[Resource]) -> KnowHubPlan:
+def plan_of(
+    tools: Sequence[ToolManifest], groups: Sequence[ToolGroup], resources: Sequence[Resource], left_out: Sequence[LeftOutResource] = ()
+) -> KnowHubPlan:
     """Of tools that are ours and can be called; a group goes with its tools."""
     ours = [tool for tool in tools if tool.external_source is None and tool.status is ToolStatus.ACTIVE]
     links = {tool.tool_id: best_links(tool, resources) for tool in ours}
@@ -29,6 +31,8 @@ def plan_of(tools: Sequence[ToolManifest], groups: Sequence[ToolGroup], resource
         links_total=len(every),
         ours=tuple(slugs for tool in ours if (slugs := _slugs(tool, links[tool.tool_id])).add),
         theirs=tuple(change for change in changes if change is not None),
+        left_out=tuple(left_out[:_TOLD_LEFT_OUT]),
+        left_out_total=len(left_out),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from toolagent.contracts.knowhub import LeftOutResource
 from toolagent.core.texts import well_formed
 
 PREFIX = "tools/"
@@ -15,6 +16,9 @@ NOT_CONNECTED, CONNECTED, TESTING = "未接入", "已接入", "测试中"
 
 _LISTS = ("resources", "items", "data", "results")
 """Where the list stands, when it is not the whole answer."""
+
+
+_LONGEST_NAME = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,18 @@ class Resource:
 
 def listed_resources(document: JsonValue) -> tuple[dict[str, JsonValue], ...] | None:
     """Those that `GET /api/resource` answers with: a list, or an object with one; None for anything else."""
-    if isinstance(document, dict):
-        document = next((document[name] for name in _LISTS if isinstance(document.get(name), list)), None)
-    if not isinstance(document, list):
-        return None
-    return tuple(one for one in document if isinstance(one, dict) and isinstance(one.get("id"), str))
+    found = _list_in(document)
+    return None if found is None else tuple(one for one in found if isinstance(one, dict) and isinstance(one.get("id"), str))
+
+
+def left_out_of(document: JsonValue) -> tuple[LeftOutResource, ...]:
+    """The others: without an id a resource can be neither read nor changed."""
+    listed = enumerate(_list_in(document) or (), start=1)
+    return tuple(
+        LeftOutResource(entry=_called(one) or f"entry {number}", reason="It has no `id`, or one that is no text.")
+        for number, one in listed
+        if not (isinstance(one, dict) and isinstance(one.get("id"), str))
+    )
 
 
 def resource_of(said: Mapping[str, JsonValue]) -> Resource | None:
@@ -65,6 +76,19 @@ def items_of(metadata: Mapping[str, JsonValue]) -> list[dict[str, JsonValue]]:
     """Its `toolhub_items`; what is none of these is not looked at."""
     items = metadata.get("toolhub_items")
     return [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
+
+
+def _list_in(document: JsonValue) -> list[JsonValue] | None:
+    if isinstance(document, dict):
+        document = next((document[name] for name in _LISTS if isinstance(document.get(name), list)), None)
+    return document if isinstance(document, list) else None
+
+
+def _called(said: JsonValue) -> str:
+    if not isinstance(said, dict):
+        return ""
+    metadata = said.get("metadata")
+    return (_text(said, "title") or (_text(metadata, "tool_slug") if isinstance(metadata, dict) else ""))[:_LONGEST_NAME]
 
 
 def _text(said: Mapping[str, JsonValue], name: str) -> str:

@@ -6,7 +6,7 @@ import typer
 
 from toolagent.cli.asking import Asked, asking
 from toolagent.cli.failures import ExitCode
-from toolagent.cli.render import show_failure, show_note, show_plain
+from toolagent.cli.render import show_failure, show_left_out, show_note, show_plain
 from toolagent.contracts.knowhub import KnowHubSync, SyncStatus
 
 __all__ = ["knowhub"]
@@ -47,5 +47,6 @@ def _show(done: KnowHubSync) -> None:
     for change in done.plan.theirs:
         items = f": toolhub_items + {', '.join(change.add)}" if change.add else ""
         show_plain(f"there  {change.resource_id}{items}{f'; status {change.status}' if change.status else ''}")
+    show_left_out(done.plan)
     for failure in done.failed:
         show_failure(f"not changed: {failure.resource_id}: {failure.reason}")

@@ -21,6 +21,7 @@ from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.external_tables import ExternalTable
 from toolagent.contracts.http import FoundTool, Health, ListedTool, ToolDetail
+from toolagent.contracts.knowhub import KnowHubPlan
 from toolagent.contracts.mcp_servers import McpServer
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.routes import ToolRoute
@@ -110,7 +111,7 @@ def show_faults(faults: tuple[CatalogFault, ...]) -> None:
         show_note(f"warning: catalog {fault.file}: {fault.field}: {fault.reason}", "yellow")
 
 
-def show_left_out(table: ExternalTable | McpServer) -> None:
+def show_left_out(table: ExternalTable | McpServer | KnowHubPlan) -> None:
     for one in table.left_out:
         show_note(f"left out: {one.entry}: {one.reason}", "yellow")
     if more := table.left_out_total - len(table.left_out):

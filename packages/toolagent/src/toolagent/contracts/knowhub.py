@@ -8,7 +8,17 @@ from pydantic import Field
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
 
-__all__ = ["KnowHubLink", "KnowHubPlan", "KnowHubSync", "ResourceChange", "ResourceFailure", "SyncRequest", "SyncStatus", "ToolSlugs"]
+__all__ = [
+    "KnowHubLink",
+    "KnowHubPlan",
+    "KnowHubSync",
+    "LeftOutResource",
+    "ResourceChange",
+    "ResourceFailure",
+    "SyncRequest",
+    "SyncStatus",
+    "ToolSlugs",
+]
 
 
 class SyncRequest(Contract):
@@ -43,6 +53,13 @@ class ResourceChange(Contract):
     status: Annotated[str | None, Field(description="Its new one; null: it stays as it is.")] = None
 
 
+class LeftOutResource(Contract):
+    """An entry of KnowHub's list that can be linked with nothing."""
+
+    entry: Annotated[str, Field(description="What it calls itself, or where it stands.")]
+    reason: str
+
+
 class KnowHubPlan(Contract):
     """What is to be changed on both sides."""
 
@@ -50,6 +67,8 @@ class KnowHubPlan(Contract):
     links_total: int = 0
     ours: tuple[ToolSlugs, ...] = ()
     theirs: tuple[ResourceChange, ...] = ()
+    left_out: Annotated[tuple[LeftOutResource, ...], Field(description="At most 50 of them.")] = ()
+    left_out_total: int = 0
 
 
 class ResourceFailure(Contract):

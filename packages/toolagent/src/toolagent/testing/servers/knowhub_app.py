@@ -62,7 +62,7 @@ class KnowHubApp:
     """The ids of resources that were changed, in order."""
 
     def __post_init__(self) -> None:
-        self._by_id: dict[str, dict[str, JsonValue]] = {str(one["id"]): _copied(one) for one in self.resources}
+        self._by_id: dict[str, dict[str, JsonValue]] = {str(one.get("id", at)): _copied(one) for at, one in enumerate(self.resources)}
 
     def application(self) -> Starlette:
         return Starlette(

@@ -3,6 +3,7 @@
 import re
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -48,17 +49,23 @@ Key = Annotated[
 ]
 
 
-async def _take(body: CreateToolBody, idempotency_key: Key = None) -> MakeRequest:
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A request, and whether it names its tool: prose does not, an object has to."""
+
+    request: MakeRequest
+    is_named: bool = True
+
+
+async def _take(body: CreateToolBody, idempotency_key: Key = None) -> Taken:
     try:
-        spec = _spec_of(body.task_spec, body.description)
+        spec, is_named = _spec_of(body.task_spec, body.description)
     except SpecError as error:
         raise _bad_spec(error) from error
-    return _request(spec, body.description, body, idempotency_key)
+    return Taken(_request(spec, body.description, body, idempotency_key), is_named)
 
 
-async def _take_repair(
-    tool_id: str, dependencies: Injected, idempotency_key: Key = None, body: RepairToolBody | None = None
-) -> MakeRequest:
+async def _take_repair(tool_id: str, dependencies: Injected, idempotency_key: Key = None, body: RepairToolBody | None = None) -> Taken:
     if not re.fullmatch(TOOL_ID_PATTERN, tool_id):
         raise await unknown_tool(dependencies, tool_id)
     body = body or RepairToolBody()
@@ -67,17 +74,16 @@ async def _take_repair(
         spec = read_spec(given, place="")
     except SpecError as error:
         raise _bad_spec(error) from error
-    return _request(spec, body.description, body, idempotency_key)
+    return Taken(_request(spec, body.description, body, idempotency_key))
 
 
-TakenRequest = Annotated[MakeRequest, Depends(_take)]
-TakenRepair = Annotated[MakeRequest, Depends(_take_repair)]
+TakenRequest = Annotated[Taken, Depends(_take)]
+TakenRepair = Annotated[Taken, Depends(_take_repair)]
 
 
-async def submitted(dependencies: Dependencies, asked: MakeRequest) -> Response:
+async def submitted(dependencies: Dependencies, taken: Taken) -> Response:
     """202 with the task's id. Raises as `submitted_task`."""
-    is_named = not isinstance(asked.spec, BuildTool) or asked.spec.tool_name != tool_name_for(asked.description, asked.spec.description)
-    return _answer(await submitted_task(dependencies, asked, is_named=is_named))
+    return _answer(await submitted_task(dependencies, taken.request, is_named=taken.is_named))
 
 
 async def submitted_task(dependencies: Dependencies, asked: MakeRequest, *, is_named: bool) -> MakeTask:
@@ -136,13 +142,13 @@ def require_one_request(task: MakeTask, request: MakeRequest, *, is_named: bool 
         raise TaskConflictError(task.task_id)
 
 
-def _spec_of(given: dict[str, JsonValue] | str | None, description: str) -> GithubDeploy | BuildTool | RepairTool:
-    """Raises SpecError."""
+def _spec_of(given: dict[str, JsonValue] | str | None, description: str) -> tuple[GithubDeploy | BuildTool | RepairTool, bool]:
+    """And whether it names its tool. Raises SpecError."""
     if isinstance(given, dict):
-        return read_spec(given, description)
+        return read_spec(given, description), True
     text = (given or "").strip()
     if not text.startswith(("{", "[")):
-        return prose_spec(text, description, tool_name_for(description, text))
+        return prose_spec(text, description, tool_name_for(description, text)), False
     try:
         value = parse_json(text.encode())
     except Refusal as refusal:
@@ -150,7 +156,7 @@ def _spec_of(given: dict[str, JsonValue] | str | None, description: str) -> Gith
         raise SpecError(SpecFault("task_spec", f"It begins like JSON and is none: {said}. Send an object, or prose.")) from refusal
     if not isinstance(value, dict):
         raise SpecError(SpecFault("task_spec", 'It is a list; one object is wanted, such as {"type": "build_tool", …}.'))
-    return read_spec(value, description)
+    return read_spec(value, description), True
 
 
 def _request(

@@ -45,9 +45,9 @@ def _accepted(task_id: str) -> dict[str, object]:
     response_model=TaskSubmitted,
     responses={**problem_responses(*_BODY_PROBLEMS), 202: _accepted("create_a1b2c3d4")},
 )
-async def create_tool(asked: TakenRequest, dependencies: Injected) -> Response:
+async def create_tool(taken: TakenRequest, dependencies: Injected) -> Response:
     """From a repository, or from what it is to do. What cannot be begun is refused here; what goes wrong later is in the task."""
-    return await submitted(dependencies, asked)
+    return await submitted(dependencies, taken)
 
 
 @router.post(
@@ -57,9 +57,9 @@ async def create_tool(asked: TakenRequest, dependencies: Injected) -> Response:
     response_model=TaskSubmitted,
     responses={**problem_responses(*_BODY_PROBLEMS), 202: _accepted("repair_a1b2c3d4")},
 )
-async def repair_tool(asked: TakenRepair, dependencies: Injected) -> Response:
+async def repair_tool(taken: TakenRepair, dependencies: Injected) -> Response:
     """A new version is built beside the old one, which stays until the new one has passed. The body may be left out."""
-    return await submitted(dependencies, asked)
+    return await submitted(dependencies, taken)
 
 
 @router.post(

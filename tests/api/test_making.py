@@ -140,6 +140,16 @@ async def test_a_key_is_one_task_also_where_another_name_was_derived_before(hous
     assert (await house.http.post("/create_tool", json=named, headers={"Idempotency-Key": "order-17"})).status_code == 409
 
 
+@pytest.mark.promise("a-key-is-one-task")
+async def test_a_name_that_was_given_counts_also_where_it_is_the_one_that_would_be_derived(house: House) -> None:
+    description, headers = "Count the words of a text", {"Idempotency-Key": "order-17"}
+    spec: dict[str, JsonValue] = {"type": "build_tool", "tool_name": "another", "description": description}
+    first = await house.http.post("/create_tool", json={"task_spec": spec, "description": description}, headers=headers)
+    named = {"task_spec": {**spec, "tool_name": "count_words_text"}, "description": description}
+    again = await house.http.post("/create_tool", json=named, headers=headers)
+    assert (first.status_code, again.status_code) == (202, 409)
+
+
 async def test_a_key_whose_id_is_somebody_elses_gets_another_id(house: House) -> None:
     key = request_key(None, "order-17")
     ids = [task_id_for(SPEC, key, attempt) for attempt in range(2)]

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -52,7 +53,7 @@ async def test_what_several_doors_lack_is_said_before_any_is_started(address: st
         await doors(settings, processes=2)
 
 
-async def test_the_command_ends_when_there_can_be_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_command_ends_when_there_can_be_no_other_process_and_leaves_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> int:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
@@ -62,5 +63,12 @@ async def test_the_command_ends_when_there_can_be_no_other_process(monkeypatch: 
         database=DatabaseSettings(database_url="postgresql+asyncpg://x"),
         front=FrontSettings(fastapi_port=free_port()),
     )
+    before = _pipes()
     async with asyncio.timeout(10):
         assert await doors(settings, processes=2) == 1
+    assert _pipes() == before
+
+
+def _pipes() -> set[Path]:
+    links = [one.readlink() for one in [*Path("/dev/fd").iterdir()] if one.exists()]
+    return {link for link in links if link.name.startswith("pipe:")}

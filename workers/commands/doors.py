@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.context import ForkProcess
+from pathlib import Path
 
 import structlog
 import uvloop
@@ -147,10 +148,12 @@ class _House:
         process = _FORKS.Process(target=_run_door, args=(self._settings, self._listener, tell, ours), name="door")
         # Until it has handlers of its own, what it is sent would come to our loop.
         signal.pthread_sigmask(signal.SIG_BLOCK, _ASKING)
+        before = _descriptors()
         try:
             process.start()
         except OSError as problem:
             told.close()
+            _close_new(before)
             return _not_started(problem)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKING)
@@ -164,6 +167,17 @@ class _House:
         if is_news and len(self._answering) == len(self._doors):
             url = url_of(self._listener)
             self._console.print(f"API   {url}\ndocs  {url}/docs\n[green]ready[/green] (Ctrl-C stops it)")
+
+
+def _descriptors() -> frozenset[int]:
+    # The one of the listing itself is closed by then.
+    return frozenset(int(one.name) for one in [*Path("/dev/fd").iterdir()] if one.exists())
+
+
+def _close_new(before: frozenset[int]) -> None:
+    """`multiprocessing` opens two pipes, and leaves them where it cannot fork; this process has no thread that opens anything meanwhile."""
+    for descriptor in _descriptors() - before:
+        os.close(descriptor)
 
 
 def _not_started(problem: OSError) -> None:

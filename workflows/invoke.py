@@ -29,10 +29,11 @@ from toolagent_service.contracts.steps import (
 )
 from workflows import options
 from workflows.cancelling import surely
-from workflows.lost_hosts import is_not_taken, told_when_lost
+from workflows.lost_hosts import is_not_taken, is_taken_before, told_when_lost
 
-_LOST = "lost-with-its-host"
-"""Before it a call whose host died was tried again in the queue of that host."""
+_LOST, _TAKEN = "lost-with-its-host", "taken-before"
+"""Before the first a call whose host died was tried again in the queue of that host; before the second it was said of a call that no
+worker had taken it, where none had taken it again."""
 
 _MOST_LOST = 3
 """Hosts that a call is lost with. An attempt on the next one says that it is given up; a worker of an older version does not."""
@@ -179,6 +180,7 @@ async def _call_on_queue(plan: CallPlan, request: AdmitRequest) -> Finished:
     give_up_at = workflow.now() + queue_timeout
     patience, asked = options.HOST_PATIENCE, _asked(plan, request)
     is_bound = request.session is not None or request.prefer is not None
+    is_taken = False
     while True:
         left = max(give_up_at - workflow.now(), timedelta(seconds=1))
         try:
@@ -186,12 +188,15 @@ async def _call_on_queue(plan: CallPlan, request: AdmitRequest) -> Finished:
             return await workflow.execute_activity(stubs.call_tool, asked, **options.call(plan, waits, is_bound=is_bound))
         except ActivityError as error:
             told = told_when_lost(error)
+            is_taken = is_taken or told is not None or is_taken_before(error)
             if told is not None and asked.lost < _MOST_LOST and workflow.patched(_LOST):
                 give_up_at = workflow.now() + queue_timeout
                 asked = asked.model_copy(update={"lost": asked.lost + 1, "told": tuple(told)})
             elif is_not_taken(error) and workflow.now() < give_up_at:
                 # Whoever answers now is alive; it may be the same host, only busy, and is left in peace longer.
                 patience *= 2
+            elif is_taken and is_not_taken(error) and workflow.patched(_TAKEN):
+                return Finished(error=_not_taken_again(plan))
             else:
                 raise
             placement = await workflow.execute_local_activity(stubs.place, PlaceRequest(plan=plan), **options.place(plan))
@@ -242,6 +247,11 @@ def _not_finished(plan: CallPlan, error: BaseException) -> ToolError:
     message = f"The call was attempted and did not end: {_cause(error)}"
     if isinstance(error, ActivityError) and told_when_lost(error) is not None:
         message = "Each host that made the call fell silent before it ended, and it is not made again."
+    return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
+
+
+def _not_taken_again(plan: CallPlan) -> ToolError:
+    message = f"A worker began the call and did not end it, and none took it again from queue {plan.placement.queue!r}."
     return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
 
 

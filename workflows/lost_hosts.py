@@ -56,6 +56,11 @@ def is_not_taken(error: BaseException) -> bool:
     return isinstance(cause, TimeoutError) and cause.type is TimeoutType.SCHEDULE_TO_START
 
 
+def is_taken_before(error: BaseException) -> bool:
+    """Whether no worker took it in time again, after one had: what that one's attempt ended with is the cause of the time-out."""
+    return is_not_taken(error) and isinstance(error, ActivityError) and error.cause is not None and error.cause.__cause__ is not None
+
+
 def told_when_lost(error: ActivityError) -> Sequence[JsonValue] | None:
     """The last heartbeat of an attempt whose host fell silent, which ends such a step; None where it ended otherwise."""
     cause, is_final = error.cause, error.retry_state is RetryState.NON_RETRYABLE_FAILURE

@@ -32,7 +32,7 @@ PADDING = "padding"
 Behaviour = Callable[[CallRequest], Awaitable[Finished]]
 
 
-def plan_of(request: AdmitRequest, *, queue: str = "default", host: str | None = None) -> CallPlan:
+def plan_of(request: AdmitRequest, *, queue: str = "default", host: str | None = None, queue_timeout_s: float = 120) -> CallPlan:
     return CallPlan(
         call_id=request.call_id,
         tool_id=request.call.tool_id,
@@ -44,7 +44,7 @@ def plan_of(request: AdmitRequest, *, queue: str = "default", host: str | None =
         repeatable=False,
         timeout_s=5,
         start_timeout_s=5,
-        queue_timeout_s=120,
+        queue_timeout_s=queue_timeout_s,
     )
 
 
@@ -69,6 +69,7 @@ class Steps:
     host: str | None = None
     elsewhere: Placement = field(default_factory=lambda: Placement(queue="default"))
     behaviour: Behaviour = answer
+    queue_timeout_s: float = 120
     calls: list[CallRequest] = field(default_factory=list[CallRequest])
     placed: list[PlaceRequest] = field(default_factory=list[PlaceRequest])
     settled: list[SettleRequest] = field(default_factory=list[SettleRequest])
@@ -80,7 +81,7 @@ class Steps:
             output: JsonValue = {name: value for name, value in request.call.params.items() if name != PADDING}
             at = activity.info().started_time
             return Answered(result=succeeded(request.call_id, request.call.tool_id, output, at, execution_time=0.0, metadata={}))
-        return Admitted(plan=plan_of(request, queue=self.queue, host=self.host))
+        return Admitted(plan=plan_of(request, queue=self.queue, host=self.host, queue_timeout_s=self.queue_timeout_s))
 
     @activity.defn(name=step_names.PLACE)
     async def place(self, request: PlaceRequest) -> Placement:

@@ -6,8 +6,11 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
+from pydantic import JsonValue
 from temporalio import activity
 from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker
 
 from tests.workflows.steps import Steps
 from tests.workflows.test_invoke_tool import running, start
@@ -88,3 +91,21 @@ async def test_a_call_that_is_cancelled_while_its_host_dies_is_made_nowhere_else
         result = await handle.result()
         released.set()
     assert (result.error_type, steps.placed, len(steps.calls)) == (ErrorType.EXECUTION_ERROR, [], 1)
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+async def test_only_of_a_call_that_no_worker_took_is_it_said_that_none_did(temporal: Client, *, is_taken: bool) -> None:
+    async def broken(_request: CallRequest) -> Finished:
+        raise ApplicationError("The worker stops.")
+
+    steps = Steps(queue=f"q-{uuid.uuid4().hex[:8]}", behaviour=broken, queue_timeout_s=1)
+    async with running(temporal, steps) as own:
+        handle = await start(temporal, own)
+        if is_taken:
+            async with Worker(temporal, task_queue=steps.queue, activities=[steps.call_tool]):
+                await asyncio.wait_for(steps.called.wait(), 20)
+        result = await handle.result()
+    assert result.error is not None
+    unknown: JsonValue = {"outcome": "unknown"}
+    expected = (ErrorType.EXECUTION_ERROR, unknown) if is_taken else (ErrorType.UNAVAILABLE, {"queue": steps.queue})
+    assert (result.error_type, result.error.details) == expected

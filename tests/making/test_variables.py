@@ -142,6 +142,17 @@ def test_two_databases_are_two_files(tmp_path: Path) -> None:
     assert len(set(variables.values.values())) == 2
 
 
+def test_one_address_for_two_drivers_is_one_file(tmp_path: Path) -> None:
+    examples = (
+        "DATABASE_URL=postgresql+asyncpg://u:p@db/app\nSYNC_DATABASE_URL=postgresql://u:p@db/app\nLOG_DB_URL=postgresql://u:p@db/log\n"
+    )
+    assert found(tmp_path, {**ORM, ".env.example": examples}).values == {
+        "DATABASE_URL": "sqlite+aiosqlite:////home/tool/app.db",
+        "SYNC_DATABASE_URL": "sqlite:////home/tool/app.db",
+        "LOG_DB_URL": "sqlite:////home/tool/LOG_DB_URL.db",
+    }
+
+
 def test_a_database_is_given_to_names_that_a_tool_may_have_and_these_are_not_missing(tmp_path: Path) -> None:
     names = ("TOOL_AGENT_DATABASE_URL", "LD_DB_URL", "1_DB_URL", "\xe9_DB_URL", f"{'x' * 125}_DB_URL", "OWN_DB_URL")
     code = "".join(f'os.getenv("{name}", "{SERVER}")\n' for name in names)

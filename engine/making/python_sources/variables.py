@@ -58,6 +58,7 @@ def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *
     """
     offers = is_python and any(_TAKES_ANY.search(tree.text(path) or "") for path in _sources(tree, folder))
     values: dict[str, str] = {}
+    served: dict[str, str] = {}
     missing: list[str] = []
     notes: list[str] = []
     for name, value in _of_examples(tree, folder):
@@ -66,7 +67,7 @@ def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *
         if _TRANSPORT.search(f"{name}={value}"):  # an MCP server is first spoken to on its stdin and stdout
             notes.append(f"{name}: its default is taken, not {value!r} of the example; give another in `env`.")
         elif offers and _DATABASE.search(name) and (not value or _SERVED.match(value)):
-            values[name] = _sqlite(name, value)
+            values[name] = _sqlite(name, value, served)
             notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
         elif value and _REFERENCE not in value.lower() and not _PLACEHOLDER.search(value):
             values[name] = value
@@ -77,7 +78,7 @@ def variables_for(tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *
     for name, default in asked.items() if offers else ():
         if _is_ours(name) or not _NAME.fullmatch(name):
             continue
-        values[name] = _sqlite(name, default)
+        values[name] = _sqlite(name, default, served)
         notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
     required = tuple(name for name in needed if name not in values)
     left = tuple(name for name in missing if name not in required and name not in values)
@@ -118,10 +119,17 @@ def _is_ours(name: str) -> bool:
     return name.upper() in OWNED_VARIABLES or name.startswith(_OURS)
 
 
-def _sqlite(name: str, asked: str) -> str:
-    """A file for each variable: two of them may be two databases."""
-    driver = "+aiosqlite" if _ASYNC.search(asked) else ""
-    return f"sqlite{driver}:////home/tool/{_SQLITE if name == _USUAL else f'{name}.db'}"
+def _sqlite(name: str, asked: str, served: dict[str, str]) -> str:
+    """A file for each variable: two of them may be two databases, also where examples give both one address.
+
+    One address for a driver that is asynchronous and for one that is not is one database. `served` has the files by address.
+    """
+    is_async = _ASYNC.search(asked) is not None
+    _, _, address = asked.partition("://")
+    file = served.get(f"{not is_async} {address}") or (_SQLITE if name == _USUAL else f"{name}.db")
+    if address:
+        served[f"{is_async} {address}"] = file
+    return f"sqlite{'+aiosqlite' if is_async else ''}:////home/tool/{file}"
 
 
 def _databases(tree: Tree, folder: PurePosixPath, known: Collection[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from activities.chat_tools.desk import Desk
 from engine.registry.matching.texts import Filters
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.catalog import ToolEntry
+from toolagent.core.texts import shortened
 
 _LONGEST = 160
 
@@ -35,7 +36,7 @@ def _line(entry: ToolEntry) -> JsonValue:
     return {
         "tool_id": tool.tool_id,
         "name": tool.name,
-        "description": said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…",
+        "description": shortened(said, _LONGEST),
         "category": tool.category,
         "backend_runtime": tool.backend_runtime.value,
         "group_ids": [*tool.group_ids],

@@ -13,15 +13,15 @@ def insert_for(connection: AsyncConnection, table: Table) -> sqlite.Insert | pos
     return dialect_insert(connection.dialect.name, table)
 
 
-async def upsert(connection: AsyncConnection, table: Table, values: Mapping[str, object], *, once: Collection[str] = ()) -> None:
-    """Insert the row, or set the given columns of the row with this primary key, but for those that are written once."""
-    await upsert_all(connection, table, (values,), once=once)
+async def upsert(connection: AsyncConnection, table: Table, values: Mapping[str, object]) -> None:
+    """Insert the row, or set the given columns of the row with this primary key."""
+    await upsert_all(connection, table, (values,))
 
 
 async def upsert_all(
     connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, object]], *, once: Collection[str] = ()
 ) -> None:
-    """`upsert` for rows that all have the same columns; no two with the same primary key."""
+    """`upsert` for rows that all have the same columns; no two with the same primary key. What is written `once` stays as it was."""
     if rows:
         statement = _upsert_statement(connection.dialect.name, table, tuple(rows[0]), frozenset(once))
         await connection.execute(statement, rows)

@@ -7,6 +7,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from toolagent.core.texts import shortened
 from toolagent_service.contracts.dependency_policy import DependencyRefusal, RefusalKind
 
 _MOST = 500
@@ -55,7 +56,7 @@ def read_requirement(text: str) -> Asked:
 def shown(text: str) -> str:
     """For messages: an address may hold a password."""
     masked = _CREDENTIALS.sub("//***@", text)
-    return repr(masked if len(masked) <= _SHOWN else f"{masked[:_SHOWN]}…")
+    return repr(shortened(masked, _SHOWN))
 
 
 def _not_understood(text: str, error: InvalidRequirement) -> Refused:

@@ -25,6 +25,7 @@ from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.records import CallRecord
 from toolagent.contracts.task_specs import Example, RepairTool
 from toolagent.core.calls.masking import masked_params, masked_text
+from toolagent.core.texts import shortened
 from toolagent_service.calls.shared_processes import place_of
 from toolagent_service.contracts.making_steps import Diagnosis, FailedCall
 from toolagent_service.making.mendable import content_of, unmendable
@@ -172,7 +173,7 @@ def _told(schema: JsonSchema, record: CallRecord) -> FailedCall:
         call_id=record.call_id,
         at=record.created_at,
         version=record.version,
-        params=params if len(params) <= _MOST_PARAMS else f"{params[:_MOST_PARAMS]}…",
+        params=shortened(params, _MOST_PARAMS),
         error_type=error.type.value if error else "",
         message=_end_of(masked_text(error.message), _MOST_ERROR) if error else "",
         details=_end_of(masked_text(details), _MOST_ERROR),

@@ -16,6 +16,7 @@ from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.records import CatalogFault
 from toolagent.core.json_paths import json_path
 from toolagent.core.suggestions import nearest
+from toolagent.core.texts import shortened
 
 T = TypeVar("T")
 Entries = TypeVar("Entries", list[JsonValue], dict[str, JsonValue])
@@ -123,7 +124,7 @@ def shown(fault: CatalogFault) -> CatalogFault:
 
 
 def _printable(text: str) -> str:
-    text = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+    text = shortened(text, _MAX_SHOWN)
     return text if text.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 

@@ -11,6 +11,7 @@ from anthropic import APIConnectionError, APIResponseValidationError, APIStatusE
 from engine.roles.provider import BusyKind, ModelBusy, ModelFailure, ModelRefused, RefusedKind
 from engine.roles.provider_options import ProviderOptions
 from toolagent.core.calls.masking import without_secret
+from toolagent.core.texts import shortened
 from toolagent_service.contracts.model import Usage
 
 _BY_TYPE: Mapping[str, BusyKind | RefusedKind] = {
@@ -122,7 +123,7 @@ def _told(error: Exception, options: ProviderOptions) -> str:
     """The server's words, short, and without the key."""
     words = (error.api_message or error.message) if isinstance(error, APIStatusError) else str(error.__cause__ or error)
     line = " ".join(without_secret(words, options.api_key).split()) or type(error).__name__
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+    return shortened(line, _LONGEST)
 
 
 def _endpoint(options: ProviderOptions) -> str:

@@ -93,7 +93,7 @@ def info_of(found: Document, marks: Marks) -> ContainerInfo:
         nano_cpus=host["NanoCpus"],
         use_gpu=bool(gpus),
         gpu_count=gpus[0]["Count"] if gpus else -1,
-        created_at=datetime.fromisoformat(str(found["Created"])[:19]).replace(tzinfo=UTC),
+        created_at=moment_of(found["Created"]),
     )
 
 
@@ -106,6 +106,11 @@ def entered(way: SandboxNetwork, carried: Carried) -> list[Document]:
     """What of ours is seen in a container, read-only."""
     ours = [bind(mount.source, str(mount.target), writable=mount.writable) for mount in way.mounts]
     return [bind(carried.folder, INSIDE), bind(carried.library, carried.library_inside), *ours]
+
+
+def moment_of(said: object) -> datetime:
+    """The engine says nanoseconds, which Python does not read."""
+    return datetime.fromisoformat(str(said)[:19]).replace(tzinfo=UTC)
 
 
 async def inspected(engine: Engine, container: str) -> Document:

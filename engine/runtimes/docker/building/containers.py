@@ -26,7 +26,7 @@ from engine.runtimes.docker_engine.engine import Api, Document, EngineFailure, M
 from engine.runtimes.docker_engine.image import Image
 from engine.runtimes.docker_engine.labels import OWN_IMAGES, STATE, Kind, Marks
 from engine.runtimes.docker_engine.limits import ContainerLimits
-from engine.runtimes.docker_engine.serving_containers import created, inspected, removed
+from engine.runtimes.docker_engine.serving_containers import created, inspected, moment_of, removed
 from engine.runtimes.docker_engine.volumes import image_mounts, volume_mounts
 from engine.runtimes.environments.indexes import Index
 from engine.runtimes.failures import StartFailed
@@ -282,7 +282,7 @@ class BuildContainers:
             if found["State"]["Status"] != "running":
                 await self._mounts(note.wishes)  # the policy may have changed
                 await self._asked(container, lambda api: api.start(container))
-            created_at = datetime.fromisoformat(str(found["Created"])[:19]).replace(tzinfo=UTC)
+            created_at = moment_of(found["Created"])
             info = build_info(self._settings, container, note, published, created_at, await self._limits(note.wishes))
             await self._book.note(info)  # its ports may be others now, or its removal was interrupted by a crash
             stack.pop_all()

@@ -22,7 +22,7 @@ from engine.runtimes.docker_engine.carried import INSIDE, Carried
 from engine.runtimes.docker_engine.deaths import Deaths, ending_of
 from engine.runtimes.docker_engine.engine import EngineFailure, Missing
 from engine.runtimes.docker_engine.labels import STATE, Kind, Marks
-from engine.runtimes.docker_engine.serving_containers import TMP, Shape, container_config, created, info_of, inspected, removed
+from engine.runtimes.docker_engine.serving_containers import TMP, Shape, container_config, created, info_of, inspected, moment_of, removed
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.own_servers import own_target
@@ -272,7 +272,7 @@ class DockerRuntime:
     ) -> tuple[_Serving, ContainerInfo]:
         found = await inspected(self._engine, container)
         state, info = found["State"], info_of(found, shape.marks)
-        started, pid = datetime.fromisoformat(str(state["StartedAt"])[:19]).replace(tzinfo=UTC), int(state["Pid"])
+        started, pid = moment_of(state["StartedAt"]), int(state["Pid"])
         if shape.calls is not None:
             watch = Watch(
                 [shape.calls], SandboxLimits(disk_bytes=shape.limits.scratch_bytes), memory=False, kill=lambda: self._fill(container)

@@ -1,4 +1,4 @@
-"""Makes untrusted texts well-formed, so that they can be stored and sent."""
+"""Makes untrusted texts well-formed, so that they can be stored and sent, and long ones short."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import BaseModel, JsonValue
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
-__all__ = ["json_bytes", "well_formed", "well_formed_contract", "well_formed_json", "well_formed_value"]
+__all__ = ["json_bytes", "shortened", "well_formed", "well_formed_contract", "well_formed_json", "well_formed_value"]
 
 C = TypeVar("C", bound=BaseModel)
 
@@ -17,6 +17,11 @@ _ESCAPES = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 """Of whole pairs too: they are told apart only where there is one."""
 _REPLACED = b"\\ufffd"
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or so many characters of it and `…`."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def well_formed(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
@@ -21,11 +21,12 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from engine.store.clock import now, timestamp
-from engine.store.engines import WRITES, UnknownUrlError, make_engine
+from engine.store.engines import WRITES, UnknownUrlError, make_engine, make_visiting_engine
 from engine.store.outages import RESTORE, outage_of, sqlstate_of, unwritable
 from engine.store.sqlite_files import damage_at_start, is_deleted
 from engine.store.tables import write_checks
 from engine.store.upserts import upsert
+from engine.store.visits import Visits, Work
 from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
 
 T = TypeVar("T")
@@ -66,6 +67,7 @@ class Database:
             self._engine = make_engine(url, pool_size, pool_wait_s)
         is_file = self._engine.dialect.name == "sqlite" and self._engine.url.database not in {None, "", ":memory:"}
         self.file = Path(self._engine.url.database or "") if is_file else None
+        self._visits = Visits(make_visiting_engine(url), _commit) if is_file else None
         self._slot = secrets.randbelow(_SLOTS)
         self._users, self._idle, self._closed = 0, asyncio.Event(), False
         # SQLite's own way of waiting for another writer is to sleep and look again; those of this process take turns instead.
@@ -123,6 +125,22 @@ class Database:
                     await transaction.rollback()
                 raise
 
+    async def transact(self, work: Work[T], *, alone: str | None = None) -> T:
+        """As `write`, and what the work returns. Cancelled, it is committed all the same, or not at all.
+
+        On SQLite in a file all of it is one visit to a thread: see `Work` for what it may do.
+        """
+        if self._visits is None:
+            async with self.write(alone=alone) as connection:
+                return await work(connection)
+        async with self._turn:
+            with self._used():
+                visit = asyncio.ensure_future(self._visits.make(work))
+                if (cancelled := await _ended(visit)) is not None:
+                    _ = visit.exception()  # else asyncio would complain
+                    raise cancelled
+                return visit.result()
+
     @asynccontextmanager
     async def write_once(self) -> AsyncGenerator[AsyncConnection]:
         """For one statement, which commits itself: one round trip instead of three. Raises StoreUnavailableError."""
@@ -146,17 +164,24 @@ class Database:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._idle.wait(), _CLOSE_S)
         finally:
+            if self._visits is not None:
+                await self._visits.close()
             await self._engine.dispose()
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AsyncConnection]:
         """Failures of statements are put by the engine; those of getting a connection may come as bare OSErrors or the driver's own."""
+        with self._used():
+            async with self._taken() as connection:
+                yield connection
+
+    @contextmanager
+    def _used(self) -> Generator[None]:
         if self._closed:
             raise StoreUnavailableError("The database was closed: the service stops.")
         self._users += 1
         try:
-            async with self._taken() as connection:
-                yield connection
+            yield
         finally:
             self._users -= 1
             if self._closed and not self._users:
@@ -204,8 +229,19 @@ async def _entered(engine: AsyncEngine) -> AsyncConnection:
 
 
 async def _committed(transaction: AsyncTransaction) -> None:
-    try:
+    with _committing():
         await transaction.commit()
+
+
+def _commit(commit: Callable[[], None]) -> None:
+    with _committing():
+        commit()
+
+
+@contextmanager
+def _committing() -> Generator[None]:
+    try:
+        yield
     except StoreUnwritableError:
         raise
     except StoreUnavailableError as error:

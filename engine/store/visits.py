@@ -1,0 +1,68 @@
+"""A transaction on SQLite as one visit to a thread. Statement by statement it would go there and back for each, and where Python is
+busy it waits at both ends every time, while nobody else may write.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar, cast
+
+from sqlalchemy import Connection, CursorResult, Dialect, Engine, Executable
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+T = TypeVar("T")
+
+Work = Callable[[AsyncConnection], Coroutine[Any, Any, T]]
+"""What a transaction does. It awaits nothing but `execute` of its connection, and is done with a result before it makes another."""
+
+
+class Visits:
+    """To one file, one after the other, in a thread of their own. `commit` is given the end of a transaction to make."""
+
+    def __init__(self, engine: Engine, commit: Callable[[Callable[[], None]], None]) -> None:
+        self._engine, self._commit = engine, commit
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="database")
+
+    def make(self, work: Work[T]) -> Awaitable[T]:
+        """The transaction goes on to its end also where nobody waits for it any more. Raises what the engine and the work do."""
+        return asyncio.get_running_loop().run_in_executor(self._thread, self._made, work)
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
+        self._thread.shutdown(wait=False)
+
+    def _made(self, work: Work[T]) -> T:
+        with self._engine.connect() as connection:
+            transaction = connection.begin()
+            try:
+                result = _at_once(work(cast("AsyncConnection", _Statements(connection))))
+                self._commit(transaction.commit)
+            except BaseException:
+                if transaction.is_active:
+                    transaction.rollback()
+                raise
+            return result
+
+
+class _Statements:
+    """As much of an AsyncConnection as `Work` may use; whoever awaits a statement makes it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._connection.dialect
+
+    async def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
+        return self._connection.execute(statement, parameters)
+
+
+def _at_once(work: Coroutine[Any, Any, T]) -> T:
+    """The result of what never has to wait."""
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        return ended.value
+    work.close()
+    raise RuntimeError("A transaction waits for something else than its statements.")

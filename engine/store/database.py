@@ -2,10 +2,10 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
 import anyio
 import asyncpg
@@ -81,28 +81,23 @@ class Database:
 
     async def rows(self, query: TypedReturnsRows[*Ts], parameters: Mapping[str, object] | None = None) -> Sequence[Row[*Ts]]:
         """Of one query, as tuples; as all of these, it raises StoreUnavailableError."""
-        async with self.read() as connection:
-            return (await connection.execute(query, parameters)).all()
+        return await self._asked(query, parameters, lambda found: found.all())
 
     async def mappings(self, query: Executable, parameters: Mapping[str, object] | None = None) -> Sequence[RowMapping]:
         """The rows by the names of their columns."""
-        async with self.read() as connection:
-            return (await connection.execute(query, parameters)).mappings().all()
+        return await self._asked(query, parameters, lambda found: found.mappings().all())
 
     async def mapping(self, query: Executable, parameters: Mapping[str, object] | None = None) -> RowMapping | None:
         """The row, of a query that finds one at most."""
-        async with self.read() as connection:
-            return (await connection.execute(query, parameters)).mappings().one_or_none()
+        return await self._asked(query, parameters, lambda found: found.mappings().one_or_none())
 
     async def scalars(self, query: TypedReturnsRows[T]) -> Sequence[T]:
         """The only column."""
-        async with self.read() as connection:
-            return (await connection.scalars(query)).all()
+        return await self._asked(query, None, lambda found: found.scalars().all())
 
     async def scalar(self, query: TypedReturnsRows[T], parameters: Mapping[str, object] | None = None) -> T | None:
         """The only value; None where there is none."""
-        async with self.read() as connection:
-            return await connection.scalar(query, parameters)
+        return await self._asked(query, parameters, lambda found: found.scalar())
 
     @asynccontextmanager
     async def write(self, *, alone: str | None = None) -> AsyncGenerator[AsyncConnection]:
@@ -135,11 +130,7 @@ class Database:
                 return await work(connection)
         async with self._turn:
             with self._used():
-                visit = asyncio.ensure_future(self._visits.make(work))
-                if (cancelled := await _ended(visit)) is not None:
-                    _ = visit.exception()  # else asyncio would complain
-                    raise cancelled
-                return visit.result()
+                return await _finished(self._visits.make(work))
 
     @asynccontextmanager
     async def write_once(self) -> AsyncGenerator[AsyncConnection]:
@@ -174,6 +165,13 @@ class Database:
         with self._used():
             async with self._taken() as connection:
                 yield connection
+
+    async def _asked(self, query: Executable, parameters: Mapping[str, object] | None, taken: Callable[[Any], T]) -> T:
+        if self._visits is None:
+            async with self.read() as connection:
+                return taken(await connection.execute(query, parameters))
+        with self._used():
+            return await _finished(self._visits.look(lambda connection: taken(connection.execute(query, parameters))))
 
     @contextmanager
     def _used(self) -> Generator[None]:
@@ -248,16 +246,16 @@ def _committing() -> Generator[None]:
         raise CommitUnknownError(str(error)) from error
 
 
-async def _finished(work: Coroutine[None, None, None]) -> None:
+async def _finished(work: Awaitable[T]) -> T:
     """Wait for its end, also when we are cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     if (cancelled := await _ended(task)) is not None:
         _ = task.cancelled() or task.exception()  # else asyncio would complain
         raise cancelled
-    task.result()
+    return task.result()
 
 
-async def _ended(task: asyncio.Task[T]) -> asyncio.CancelledError | None:
+async def _ended(task: asyncio.Future[T]) -> asyncio.CancelledError | None:
     """When it has; and who cancelled us meanwhile."""
     cancelled = None
     while not task.done():

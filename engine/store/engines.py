@@ -24,6 +24,9 @@ WRITES = "tool_agent_writes"
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_S = 5.0
 ANSWER_MS = 20_000
+VISITORS = 5
+"""Threads that use a file of SQLite at once; one of them writes."""
+
 _AILING_S = 5.0
 """How much longer we wait for a server that is too ill to end a statement by itself."""
 
@@ -66,10 +69,10 @@ def make_engine(url: str, pool_size: int, pool_wait_s: float) -> AsyncEngine:
 
 
 def make_visiting_engine(url: str) -> Engine:
-    """For transactions that write to SQLite, one at a time, all of them in one thread. Raises ArgumentError."""
-    engine = create_engine(_parsed(url).set(drivername="sqlite"), hide_parameters=True, pool_size=1, max_overflow=0)
+    """For SQLite in a file, used by `VISITORS` threads. Raises ArgumentError."""
+    engine = create_engine(_parsed(url).set(drivername="sqlite"), hide_parameters=True, pool_size=VISITORS, max_overflow=0)
     _listen(engine, engine.url.database or "")
-    return engine.execution_options(**{WRITES: True})
+    return engine
 
 
 def make_migration_engine(url: str) -> Engine | AsyncEngine:

@@ -1,5 +1,5 @@
-"""A transaction on SQLite as one visit to a thread. Statement by statement it would go there and back for each, and where Python is
-busy it waits at both ends every time, while nobody else may write.
+"""A query or a transaction on SQLite as one visit to a thread. Statement by statement it would go there and back for each, and where
+Python is busy it waits at both ends every time, while nobody else may write.
 """
 
 import asyncio
@@ -10,6 +10,8 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import Connection, CursorResult, Dialect, Engine, Executable
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from engine.store.engines import VISITORS, WRITES
+
 T = TypeVar("T")
 
 Work = Callable[[AsyncConnection], Coroutine[Any, Any, T]]
@@ -17,22 +19,34 @@ Work = Callable[[AsyncConnection], Coroutine[Any, Any, T]]
 
 
 class Visits:
-    """To one file, one after the other, in a thread of their own. `commit` is given the end of a transaction to make."""
+    """To one file: transactions that write one after the other, queries beside each other. `commit` is given the end of a transaction.
+
+    A visit goes on to its end also where nobody waits for it any more. All raise what the engine and the work do.
+    """
 
     def __init__(self, engine: Engine, commit: Callable[[Callable[[], None]], None]) -> None:
         self._engine, self._commit = engine, commit
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="database")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="database writes")
+        self._readers = ThreadPoolExecutor(VISITORS - 1, thread_name_prefix="database reads")
 
     def make(self, work: Work[T]) -> Awaitable[T]:
-        """The transaction goes on to its end also where nobody waits for it any more. Raises what the engine and the work do."""
-        return asyncio.get_running_loop().run_in_executor(self._thread, self._made, work)
+        return asyncio.get_running_loop().run_in_executor(self._writer, self._made, work)
+
+    def look(self, read: Callable[[Connection], T]) -> Awaitable[T]:
+        """What was read is a value by the time it is returned."""
+        return asyncio.get_running_loop().run_in_executor(self._readers, self._read, read)
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
-        self._thread.shutdown(wait=False)
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._engine.dispose)
+        self._writer.shutdown(wait=False)
+        self._readers.shutdown(wait=False)
+
+    def _read(self, read: Callable[[Connection], T]) -> T:
+        with self._engine.connect() as connection:
+            return read(connection)
 
     def _made(self, work: Work[T]) -> T:
-        with self._engine.connect() as connection:
+        with self._engine.connect().execution_options(**{WRITES: True}) as connection:
             transaction = connection.begin()
             try:
                 result = _at_once(work(cast("AsyncConnection", _Statements(connection))))

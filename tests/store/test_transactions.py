@@ -63,6 +63,16 @@ async def test_on_sqlite_all_of_it_is_made_outside_of_the_event_loop(sqlite_url:
     assert threading.get_ident() not in threads
 
 
+async def test_who_is_cancelled_in_a_query_has_waited_for_its_end(database: Database) -> None:
+    """Closing does not take the connection from it."""
+    task = asyncio.create_task(_count(database))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait((task,))
+    assert task.cancelled()
+    assert await _count(database) == 0
+
+
 async def test_on_sqlite_it_may_wait_for_nothing_but_its_statements(sqlite_url: str) -> None:
     """Its thread has no event loop."""
     database = Database(sqlite_url)

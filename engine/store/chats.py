@@ -189,8 +189,7 @@ class ChatTable:
 
     async def of_message(self, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]:
         """The message and its answer, as far as they are there."""
-        async with self._database.read() as connection:
-            return await _turns_of(connection, chat_id, message_id)
+        return tuple(map(turn_of, await self._database.mappings(_TURNS_OF, {"of": chat_id, "message": message_id})))
 
     async def page(self, *, limit: int, before: str | None = None, is_open: bool | None = None) -> tuple[ListedChat, ...]:
         """The one that was spoken to last comes first; those that were not spoken to since the chat `before`."""
@@ -271,13 +270,10 @@ async def _opened(connection: AsyncConnection, chat_id: str, message_id: str) ->
     return rows[0]["key"], *_sides([turn_of(row) for row in rows if row["number"] is not None])
 
 
-async def _turns_of(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]:
-    return tuple(turn_of(row) for row in (await connection.execute(_TURNS_OF, {"of": chat_id, "message": message_id})).mappings())
-
-
 async def _exchanged(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[ChatTurn | None, ChatTurn | None]:
     """The message and its answer, as far as they are there."""
-    return _sides(await _turns_of(connection, chat_id, message_id))
+    found = await connection.execute(_TURNS_OF, {"of": chat_id, "message": message_id})
+    return _sides([turn_of(row) for row in found.mappings()])
 
 
 def _sides(turns: Sequence[ChatTurn]) -> tuple[ChatTurn | None, ChatTurn | None]:

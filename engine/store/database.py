@@ -21,12 +21,12 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from engine.store.clock import now, timestamp
-from engine.store.engines import WRITES, UnknownUrlError, make_engine, make_visiting_engine
+from engine.store.engines import WRITES, UnknownUrlError, make_engine, make_visiting_engines
 from engine.store.outages import RESTORE, outage_of, sqlstate_of, unwritable
 from engine.store.sqlite_files import damage_at_start, is_deleted
 from engine.store.tables import write_checks
 from engine.store.upserts import upsert
-from engine.store.visits import Visits, Work
+from engine.store.visits import VISITORS, Visits, Work
 from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class Database:
             self._engine = make_engine(url, pool_size, pool_wait_s)
         is_file = self._engine.dialect.name == "sqlite" and self._engine.url.database not in {None, "", ":memory:"}
         self.file = Path(self._engine.url.database or "") if is_file else None
-        self._visits = Visits(make_visiting_engine(url), _commit) if is_file else None
+        self._visits = Visits(*make_visiting_engines(url, VISITORS), _commit) if is_file else None
         self._slot = secrets.randbelow(_SLOTS)
         self._users, self._idle, self._closed = 0, asyncio.Event(), False
         # SQLite's own way of waiting for another writer is to sleep and look again; those of this process take turns instead.

@@ -24,9 +24,6 @@ WRITES = "tool_agent_writes"
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_S = 5.0
 ANSWER_MS = 20_000
-VISITORS = 5
-"""Threads that use a file of SQLite at once; one of them writes."""
-
 _AILING_S = 5.0
 """How much longer we wait for a server that is too ill to end a statement by itself."""
 
@@ -68,11 +65,11 @@ def make_engine(url: str, pool_size: int, pool_wait_s: float) -> AsyncEngine:
     return engine
 
 
-def make_visiting_engine(url: str) -> Engine:
-    """For SQLite in a file, used by `VISITORS` threads. Raises ArgumentError."""
-    engine = create_engine(_parsed(url).set(drivername="sqlite"), hide_parameters=True, pool_size=VISITORS, max_overflow=0)
+def make_visiting_engines(url: str, pool_size: int) -> tuple[Engine, Engine]:
+    """For SQLite in a file, used by so many threads: one engine for queries, one for transactions that write. Raises ArgumentError."""
+    engine = create_engine(_parsed(url).set(drivername="sqlite"), hide_parameters=True, pool_size=pool_size, max_overflow=0)
     _listen(engine, engine.url.database or "")
-    return engine
+    return engine, engine.execution_options(**{WRITES: True})
 
 
 def make_migration_engine(url: str) -> Engine | AsyncEngine:

@@ -10,7 +10,8 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import Connection, CursorResult, Dialect, Engine, Executable
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.engines import VISITORS, WRITES
+VISITORS = 5
+"""Threads that use a file at once; one of them writes."""
 
 T = TypeVar("T")
 
@@ -21,11 +22,13 @@ Work = Callable[[AsyncConnection], Coroutine[Any, Any, T]]
 class Visits:
     """To one file: transactions that write one after the other, queries beside each other. `commit` is given the end of a transaction.
 
+    Both engines share a pool of `VISITORS` connections.
+
     A visit goes on to its end also where nobody waits for it any more. All raise what the engine and the work do.
     """
 
-    def __init__(self, engine: Engine, commit: Callable[[Callable[[], None]], None]) -> None:
-        self._engine, self._commit = engine, commit
+    def __init__(self, reading: Engine, writing: Engine, commit: Callable[[Callable[[], None]], None]) -> None:
+        self._reading, self._writing, self._commit = reading, writing, commit
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="database writes")
         self._readers = ThreadPoolExecutor(VISITORS - 1, thread_name_prefix="database reads")
 
@@ -37,16 +40,16 @@ class Visits:
         return asyncio.get_running_loop().run_in_executor(self._readers, self._read, read)
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._writer, self._engine.dispose)
+        await asyncio.to_thread(self._reading.dispose)
         self._writer.shutdown(wait=False)
         self._readers.shutdown(wait=False)
 
     def _read(self, read: Callable[[Connection], T]) -> T:
-        with self._engine.connect() as connection:
+        with self._reading.connect() as connection:
             return read(connection)
 
     def _made(self, work: Work[T]) -> T:
-        with self._engine.connect().execution_options(**{WRITES: True}) as connection:
+        with self._writing.connect() as connection:
             transaction = connection.begin()
             try:
                 result = _at_once(work(cast("AsyncConnection", _Statements(connection))))

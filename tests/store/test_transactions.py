@@ -73,6 +73,12 @@ async def test_who_is_cancelled_in_a_query_has_waited_for_its_end(database: Data
     assert await _count(database) == 0
 
 
+async def test_a_database_may_be_closed_again(database: Database) -> None:
+    await database.transact(_write)
+    await database.close()
+    await database.close()
+
+
 async def test_on_sqlite_it_may_wait_for_nothing_but_its_statements(sqlite_url: str) -> None:
     """Its thread has no event loop."""
     database = Database(sqlite_url)

@@ -14,5 +14,5 @@ class CatalogState:
 
     async def number(self) -> int:
         """Raises StoreUnavailableError."""
-        async with self._database.read() as connection:
-            return (await connection.execute(_NUMBER)).scalar_one()
+        (number,) = await self._database.scalars(_NUMBER)
+        return number

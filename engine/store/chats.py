@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple, TypeAlias
 from uuid import uuid4
 
@@ -92,27 +93,33 @@ class ChatTable:
 
     async def say(self, chat_id: str, message_id: str, text: str) -> SaidMessage:
         """Opens the chat."""
-        async with self._database.write(alone=_lock(chat_id)) as connection:
+
+        async def say(connection: AsyncConnection) -> SaidMessage:
             key, said, answer = await _opened(connection, chat_id, message_id)
             if said is None:
                 (said,) = await _append(connection, chat_id, _saying(message_id, text, now()))
-        return SaidMessage(said, reply_of(chat_id, answer) if answer else None, conversation_of(key, said.number))
+            return SaidMessage(said, reply_of(chat_id, answer) if answer else None, conversation_of(key, said.number))
+
+        return await self._database.transact(say, alone=_lock(chat_id))
 
     async def exchange(self, chat_id: str, text: str, answer: ChatTurn) -> tuple[ChatTurn, ChatReply]:
         """A message that is answered as it is said: the turn of it, and the answer that stands for it. Opens the chat."""
-        async with self._database.write(alone=_lock(chat_id)) as connection:
+        then = _told(chat_id, answer)
+
+        async def exchange(connection: AsyncConnection) -> tuple[ChatTurn, ChatReply]:
             _, said, stands = await _opened(connection, chat_id, answer.message_id)
-            then = _told(chat_id, answer)
             if said is None:
                 said, stands = await _append(connection, chat_id, _saying(answer.message_id, text, answer.at), answer, then=then)
             elif stands is None:
                 (stands,) = await _append(connection, chat_id, answer, then=then)
-        return said, reply_of(chat_id, stands or answer)
+            return said, reply_of(chat_id, stands or answer)
+
+        return await self._database.transact(exchange, alone=_lock(chat_id))
 
     async def answer(self, chat_id: str, answer: ChatTurn, *, ends: bool = True) -> ChatTurn:
         """The turn of the assistant that stands for this message. Its number follows. `ends`: somebody waits for it, who is told."""
-        async with self._database.write(alone=_lock(chat_id)) as connection:
-            return await self._answer(connection, chat_id, answer, then=_told(chat_id, answer) if ends else ())
+        then = _told(chat_id, answer) if ends else ()
+        return await self._database.transact(lambda connection: self._answer(connection, chat_id, answer, then=then), alone=_lock(chat_id))
 
     async def answer_within(self, connection: AsyncConnection, chat_id: str, answer: ChatTurn, unheard: Sequence[Chunk]) -> ChatTurn:
         """The same in a transaction that writes something else too. `unheard` is what the model wrote that nobody was told."""
@@ -130,8 +137,8 @@ class ChatTable:
     async def add_chunks(self, conversation_id: str, chunks: Sequence[Chunk]) -> None:
         """Parts of the answer that is made in this conversation with a model. Of a chat that was deleted they go nowhere."""
         for chat_id, message_id in await self._message_of(conversation_id):
-            async with self._database.write(alone=_lock(chat_id)) as connection:
-                await _happened(connection, chat_id, message_id, [_chunk(chunk) for chunk in chunks])
+            happened = partial(_happened, chat_id=chat_id, message_id=message_id, events=[_chunk(chunk) for chunk in chunks])
+            await self._database.transact(happened, alone=_lock(chat_id))
 
     async def conversation(self, chat_id: str, number: int) -> str:
         """What the model says and does about the message with this number; of a chat that was deleted, one that nobody else has."""
@@ -182,8 +189,7 @@ class ChatTable:
 
     async def of_message(self, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]:
         """The message and its answer, as far as they are there."""
-        async with self._database.read() as connection:
-            return await _turns_of(connection, chat_id, message_id)
+        return tuple(map(turn_of, await self._database.mappings(_TURNS_OF, {"of": chat_id, "message": message_id})))
 
     async def page(self, *, limit: int, before: str | None = None, is_open: bool | None = None) -> tuple[ListedChat, ...]:
         """The one that was spoken to last comes first; those that were not spoken to since the chat `before`."""
@@ -264,13 +270,10 @@ async def _opened(connection: AsyncConnection, chat_id: str, message_id: str) ->
     return rows[0]["key"], *_sides([turn_of(row) for row in rows if row["number"] is not None])
 
 
-async def _turns_of(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]:
-    return tuple(turn_of(row) for row in (await connection.execute(_TURNS_OF, {"of": chat_id, "message": message_id})).mappings())
-
-
 async def _exchanged(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[ChatTurn | None, ChatTurn | None]:
     """The message and its answer, as far as they are there."""
-    return _sides(await _turns_of(connection, chat_id, message_id))
+    found = await connection.execute(_TURNS_OF, {"of": chat_id, "message": message_id})
+    return _sides([turn_of(row) for row in found.mappings()])
 
 
 def _sides(turns: Sequence[ChatTurn]) -> tuple[ChatTurn | None, ChatTurn | None]:

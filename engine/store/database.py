@@ -2,10 +2,10 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
 import anyio
 import asyncpg
@@ -21,11 +21,12 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from engine.store.clock import now, timestamp
-from engine.store.engines import WRITES, UnknownUrlError, make_engine
+from engine.store.engines import WRITES, UnknownUrlError, make_engine, make_visiting_engines
 from engine.store.outages import RESTORE, outage_of, sqlstate_of, unwritable
 from engine.store.sqlite_files import damage_at_start, is_deleted
 from engine.store.tables import write_checks
 from engine.store.upserts import upsert
+from engine.store.visits import VISITORS, Visits, Work
 from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
 
 T = TypeVar("T")
@@ -66,6 +67,7 @@ class Database:
             self._engine = make_engine(url, pool_size, pool_wait_s)
         is_file = self._engine.dialect.name == "sqlite" and self._engine.url.database not in {None, "", ":memory:"}
         self.file = Path(self._engine.url.database or "") if is_file else None
+        self._visits = Visits(*make_visiting_engines(url, VISITORS), _commit) if is_file else None
         self._slot = secrets.randbelow(_SLOTS)
         self._users, self._idle, self._closed = 0, asyncio.Event(), False
         # SQLite's own way of waiting for another writer is to sleep and look again; those of this process take turns instead.
@@ -79,28 +81,23 @@ class Database:
 
     async def rows(self, query: TypedReturnsRows[*Ts], parameters: Mapping[str, object] | None = None) -> Sequence[Row[*Ts]]:
         """Of one query, as tuples; as all of these, it raises StoreUnavailableError."""
-        async with self.read() as connection:
-            return (await connection.execute(query, parameters)).all()
+        return await self._asked(query, parameters, lambda found: found.all())
 
     async def mappings(self, query: Executable, parameters: Mapping[str, object] | None = None) -> Sequence[RowMapping]:
         """The rows by the names of their columns."""
-        async with self.read() as connection:
-            return (await connection.execute(query, parameters)).mappings().all()
+        return await self._asked(query, parameters, lambda found: found.mappings().all())
 
     async def mapping(self, query: Executable, parameters: Mapping[str, object] | None = None) -> RowMapping | None:
         """The row, of a query that finds one at most."""
-        async with self.read() as connection:
-            return (await connection.execute(query, parameters)).mappings().one_or_none()
+        return await self._asked(query, parameters, lambda found: found.mappings().one_or_none())
 
     async def scalars(self, query: TypedReturnsRows[T]) -> Sequence[T]:
         """The only column."""
-        async with self.read() as connection:
-            return (await connection.scalars(query)).all()
+        return await self._asked(query, None, lambda found: found.scalars().all())
 
     async def scalar(self, query: TypedReturnsRows[T], parameters: Mapping[str, object] | None = None) -> T | None:
         """The only value; None where there is none."""
-        async with self.read() as connection:
-            return await connection.scalar(query, parameters)
+        return await self._asked(query, parameters, lambda found: found.scalar())
 
     @asynccontextmanager
     async def write(self, *, alone: str | None = None) -> AsyncGenerator[AsyncConnection]:
@@ -122,6 +119,18 @@ class Database:
                 if transaction.is_active:
                     await transaction.rollback()
                 raise
+
+    async def transact(self, work: Work[T], *, alone: str | None = None) -> T:
+        """As `write`, and what the work returns. Cancelled, it is committed all the same, or not at all.
+
+        On SQLite in a file all of it is one visit to a thread: see `Work` for what it may do.
+        """
+        if self._visits is None:
+            async with self.write(alone=alone) as connection:
+                return await work(connection)
+        async with self._turn:
+            with self._used():
+                return await _finished(self._visits.make(work))
 
     @asynccontextmanager
     async def write_once(self) -> AsyncGenerator[AsyncConnection]:
@@ -146,17 +155,31 @@ class Database:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._idle.wait(), _CLOSE_S)
         finally:
+            if self._visits is not None:
+                await self._visits.close()
             await self._engine.dispose()
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AsyncConnection]:
         """Failures of statements are put by the engine; those of getting a connection may come as bare OSErrors or the driver's own."""
+        with self._used():
+            async with self._taken() as connection:
+                yield connection
+
+    async def _asked(self, query: Executable, parameters: Mapping[str, object] | None, taken: Callable[[Any], T]) -> T:
+        if self._visits is None:
+            async with self.read() as connection:
+                return taken(await connection.execute(query, parameters))
+        with self._used():
+            return await _finished(self._visits.look(lambda connection: taken(connection.execute(query, parameters))))
+
+    @contextmanager
+    def _used(self) -> Generator[None]:
         if self._closed:
             raise StoreUnavailableError("The database was closed: the service stops.")
         self._users += 1
         try:
-            async with self._taken() as connection:
-                yield connection
+            yield
         finally:
             self._users -= 1
             if self._closed and not self._users:
@@ -204,24 +227,35 @@ async def _entered(engine: AsyncEngine) -> AsyncConnection:
 
 
 async def _committed(transaction: AsyncTransaction) -> None:
-    try:
+    with _committing():
         await transaction.commit()
+
+
+def _commit(commit: Callable[[], None]) -> None:
+    with _committing():
+        commit()
+
+
+@contextmanager
+def _committing() -> Generator[None]:
+    try:
+        yield
     except StoreUnwritableError:
         raise
     except StoreUnavailableError as error:
         raise CommitUnknownError(str(error)) from error
 
 
-async def _finished(work: Coroutine[None, None, None]) -> None:
+async def _finished(work: Awaitable[T]) -> T:
     """Wait for its end, also when we are cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     if (cancelled := await _ended(task)) is not None:
         _ = task.cancelled() or task.exception()  # else asyncio would complain
         raise cancelled
-    task.result()
+    return task.result()
 
 
-async def _ended(task: asyncio.Task[T]) -> asyncio.CancelledError | None:
+async def _ended(task: asyncio.Future[T]) -> asyncio.CancelledError | None:
     """When it has; and who cancelled us meanwhile."""
     cancelled = None
     while not task.done():

@@ -65,6 +65,13 @@ def make_engine(url: str, pool_size: int, pool_wait_s: float) -> AsyncEngine:
     return engine
 
 
+def make_visiting_engines(url: str, pool_size: int) -> tuple[Engine, Engine]:
+    """For SQLite in a file, used by so many threads: one engine for queries, one for transactions that write. Raises ArgumentError."""
+    engine = create_engine(_parsed(url).set(drivername="sqlite"), hide_parameters=True, pool_size=pool_size, max_overflow=0)
+    _listen(engine, engine.url.database or "")
+    return engine, engine.execution_options(**{WRITES: True})
+
+
 def make_migration_engine(url: str) -> Engine | AsyncEngine:
     """For a migration, whose statements may take as long as they need. Raises as `make_engine`.
 

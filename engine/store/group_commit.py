@@ -1,8 +1,8 @@
 """Many small writes in few transactions: what arrives while one is under way goes together into the next."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -18,7 +18,9 @@ class GroupCommit(Generic[T]):
     A transaction costs a sync to the disk whatever it holds, and SQLite runs one at a time: under load this is what calls wait for.
     """
 
-    def __init__(self, database: Database, apply: Callable[[AsyncConnection, Sequence[T]], Awaitable[None]], most: int = 64) -> None:
+    def __init__(
+        self, database: Database, apply: Callable[[AsyncConnection, Sequence[T]], Coroutine[Any, Any, None]], most: int = 64
+    ) -> None:
         self._database, self._apply, self._most = database, apply, most
         self._waiting: list[tuple[T, asyncio.Future[None]]] = []
         self._worker: asyncio.Task[None] | None = None
@@ -38,8 +40,7 @@ class GroupCommit(Generic[T]):
 
     async def _commit(self, taken: list[tuple[T, asyncio.Future[None]]]) -> None:
         try:
-            async with self._database.write() as connection:
-                await self._apply(connection, [item for item, _ in taken])
+            await self._database.transact(lambda connection: self._apply(connection, [item for item, _ in taken]))
         except DBAPIError as error:
             if len(taken) == 1:
                 _tell(taken[0][1], error)

@@ -108,8 +108,9 @@ class ModelTurnTable:
         packed = await self._messages.pack(Message(role="assistant", content=turn.content))
         before = await self._messages.pack(question) if question is not None else None
         row = _row(conversation_id, key, turn, asked, started_at, ended_at)
-        named, stands = {"of": conversation_id, "own": bounded(key)}, None
-        async with self._database.write(alone=lock_of_conversation(conversation_id)) as connection:
+        named = {"of": conversation_id, "own": bounded(key)}
+
+        async def write(connection: AsyncConnection) -> RecordedTurn | None:
             if before is not None:
                 await write_message(connection, conversation_id, key_of_position(position - 1), before, position - 1)
             standing = await write_message(connection, conversation_id, f"turn:{key}", packed, position)
@@ -118,14 +119,19 @@ class ModelTurnTable:
             known = None if standing.is_new else (await connection.execute(_TURN_OF, named)).one_or_none()
             if known is None:
                 await _enter(connection, conversation_id, key, turn, row, ended_at, notes, of_task=of_task)
-                stands = RecordedTurn(turn.model_copy(update=_kept_of(row)), standing.position) if standing.is_new else None
-                if also is not None and stands is not None:
+                if not standing.is_new:
+                    return None
+                if also is not None:
                     await also(connection)
+                return RecordedTurn(turn.model_copy(update=_kept_of(row)), standing.position)
             # The same moments: it is this one, written again.
-            elif attempt and (known.started_at, known.ended_at) != (row["started_at"], row["ended_at"]):
+            if attempt and (known.started_at, known.ended_at) != (row["started_at"], row["ended_at"]):
                 lost_key = f"{key}{_LOST}{attempt}"
                 lost = {**row, "key": bounded(lost_key), "position": known.position}
                 await _enter_lost(connection, conversation_id, lost_key, turn, lost, ended_at, of_task=of_task)
+            return None
+
+        stands = await self._database.transact(write, alone=lock_of_conversation(conversation_id))
         # What was just written need not be read.
         stands = stands or (await self.state(conversation_id, key)).recorded
         if stands is None:

@@ -205,9 +205,10 @@ async def _until_it_sleeps(server: PostgresServer) -> None:
 
 async def test_a_statement_on_sqlite_is_one_visit_to_the_thread_of_the_driver(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     database = Database(f"sqlite+aiosqlite:///{tmp_path / 'x.db'}")
-    await database.scalar(select(literal(1)))
-    with caplog.at_level(logging.DEBUG, "aiosqlite"):
-        assert await database.rows(select(literal(1), literal("a"))) == [(1, "a")]
+    async with database.read() as connection:
+        await connection.execute(select(literal(1)))
+        with caplog.at_level(logging.DEBUG, "aiosqlite"):
+            assert (await connection.execute(select(literal(1), literal("a")))).all() == [(1, "a")]
     await database.close()
     assert sum(record.message.startswith("executing") for record in caplog.records) == 1
 

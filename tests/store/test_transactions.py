@@ -1,0 +1,93 @@
+"""A transaction that is given as one function: all of it happens or nothing, whoever waits for it."""
+
+import asyncio
+import threading
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.database import Database
+from engine.store.tables import groups
+from engine.store.upserts import upsert
+
+
+async def _write(connection: AsyncConnection, group_id: str = "one") -> int:
+    await upsert(connection, groups, {"group_id": group_id, "document": "{}"})
+    return (await connection.execute(select(func.count()).select_from(groups))).scalar_one()
+
+
+async def _count(database: Database) -> int | None:
+    return await database.scalar(select(func.count()).select_from(groups))
+
+
+async def test_it_is_committed_and_gives_what_its_function_returns(database: Database) -> None:
+    assert await database.transact(_write) == 1
+    assert await _count(database) == 1
+
+
+async def test_it_leaves_nothing_where_its_function_raises_and_others_may_write_then(database: Database) -> None:
+    async def fail(connection: AsyncConnection) -> None:
+        await _write(connection)
+        raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="wrong"):
+        await database.transact(fail)
+    assert await _count(database) == 0
+    async with database.write() as connection:
+        assert await _write(connection) == 1
+
+
+async def test_who_is_cancelled_meanwhile_has_waited_for_its_end(database: Database) -> None:
+    """Half done, it would keep others from writing."""
+    task = asyncio.create_task(database.transact(_write))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait((task,))
+    assert task.cancelled()
+    async with database.write() as connection:
+        assert await _write(connection, "two") in {1, 2}
+
+
+async def test_on_sqlite_all_of_it_is_made_outside_of_the_event_loop(sqlite_url: str) -> None:
+    database = Database(sqlite_url)
+
+    async def made_in(connection: AsyncConnection) -> set[int]:
+        before = threading.get_ident()
+        await _write(connection)
+        return {before, threading.get_ident()}
+
+    threads = await database.transact(made_in)
+    await database.close()
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+async def test_who_is_cancelled_in_a_query_has_waited_for_its_end(database: Database) -> None:
+    """Closing does not take the connection from it."""
+    task = asyncio.create_task(_count(database))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait((task,))
+    assert task.cancelled()
+    assert await _count(database) == 0
+
+
+async def test_a_database_may_be_closed_again(database: Database) -> None:
+    await database.transact(_write)
+    await database.close()
+    await database.close()
+
+
+async def test_on_sqlite_it_may_wait_for_nothing_but_its_statements(sqlite_url: str) -> None:
+    """Its thread has no event loop."""
+    database = Database(sqlite_url)
+
+    async def waits(connection: AsyncConnection) -> None:
+        await _write(connection)
+        await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="waits for something else"):
+        await database.transact(waits)
+    assert await _count(database) == 0
+    await database.close()

@@ -219,7 +219,8 @@ async def test_a_transaction_on_sqlite_begins_with_its_first_statement(
 ) -> None:
     migrate(url := f"sqlite+aiosqlite:///{tmp_path / 'x.db'}", tmp_path / "lock")
     database, other = Database(url), Database(url)
-    await database.scalar(select(literal(1)))
+    async with database.read() as connection:
+        await connection.execute(select(literal(1)))
     with caplog.at_level(logging.DEBUG, "aiosqlite"):
         async with database.write() as connection:
             for number in range(statements):

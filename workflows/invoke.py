@@ -194,7 +194,8 @@ async def _call_on_queue(plan: CallPlan, request: AdmitRequest) -> Finished:
                 patience *= 2
             else:
                 raise
-            placement = await workflow.execute_local_activity(stubs.place, PlaceRequest(plan=plan), **options.place(plan))
+            where = PlaceRequest(plan=plan, prefer=request.prefer)
+            placement = await workflow.execute_local_activity(stubs.place, where, **options.place(plan))
             plan = plan.model_copy(update={"placement": placement})
             asked = asked.model_copy(update={"plan": plan})
 

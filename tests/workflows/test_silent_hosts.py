@@ -10,7 +10,7 @@ from temporalio import activity
 from temporalio.client import Client
 
 from tests.workflows.steps import Steps
-from tests.workflows.test_invoke_tool import running, start
+from tests.workflows.test_invoke_tool import Bound, running, start
 from toolagent.contracts.calls import ErrorType
 from toolagent_service.contracts.steps import CallRequest, Finished, Placement
 from workflows import options
@@ -26,6 +26,19 @@ async def test_a_call_whose_host_is_silent_is_placed_elsewhere(temporal: Client,
         result = await (await start(temporal, own)).result()
     assert result.status == "success"
     assert [request.plan.placement.host for request in steps.placed] == ["host-dead"]
+
+
+@pytest.mark.promise("host-affinity")
+async def test_where_a_call_that_is_bound_to_a_host_waits_on_is_asked_with_that_host(
+    temporal: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "HOST_PATIENCE", timedelta(seconds=1))
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    steps = Steps(queue="host-busy/default", host="host-busy", elsewhere=Placement(queue=queue, host="host-alive"))
+    async with running(temporal, steps, queue) as own:
+        handle = await temporal.start_workflow(Bound.run, "host-busy", id=f"bound-{uuid.uuid4().hex}", task_queue=own)
+        await asyncio.wait_for(handle.result(), 30)
+    assert [(request.plan.placement.host, request.prefer) for request in steps.placed] == [("host-busy", "host-busy")]
 
 
 @pytest.mark.promise("host-affinity")

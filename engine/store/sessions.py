@@ -1,6 +1,11 @@
 """The table `group_sessions`: what was launched, and whether it was stopped."""
 
-from sqlalchemy import ColumnElement, func, select, true, update
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import structlog
+from pydantic import ValidationError
+from sqlalchemy import ColumnElement, Row, func, select, true, update
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
@@ -8,9 +13,17 @@ from engine.store.tables import group_sessions
 from engine.store.upserts import insert_new
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
 
+T = TypeVar("T")
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
 
 class SessionTable:
-    """Written by the session's workflow, again and again. All raise StoreUnavailableError."""
+    """Written by the session's workflow, again and again. All raise StoreUnavailableError.
+
+    A row that another version of us has written, and this one cannot read, is left out of lists; where one row is asked for, that raises
+    ValidationError.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -49,12 +62,13 @@ class SessionTable:
         rows = await self._database.rows(select(group_sessions.c.request, group_sessions.c.document).where(mine))
         return next((_whole(request, view) for request, view in rows), None)
 
-    async def of_group(self, group_id: str, *, living: bool = False, most: int = 100) -> tuple[SessionView, ...]:
-        """The newest first."""
+    async def of_group(self, group_id: str, *, living: bool = False, most: int = 100, all_of: bool = False) -> tuple[SessionView, ...]:
+        """The newest first. With `all_of` no row is left out: raises ValidationError."""
         lives = _LIVES if living else true()
-        query = select(group_sessions.c.document).where(group_sessions.c.group_id == group_id, lives)
+        query = select(group_sessions.c.session_id, group_sessions.c.document).where(group_sessions.c.group_id == group_id, lives)
         ordered = query.order_by(group_sessions.c.opened_at.desc(), group_sessions.c.session_id).limit(most)
-        return tuple(map(SessionView.model_validate_json, await self._database.scalars(ordered)))
+        rows = await self._database.rows(ordered)
+        return tuple(SessionView.model_validate_json(view) for _, view in rows) if all_of else _views(rows)
 
     async def living_by_state(self) -> dict[str, int]:
         """How many have not ended."""
@@ -63,9 +77,10 @@ class SessionTable:
 
     async def stopping(self, most: int = 100) -> tuple[SessionView, ...]:
         """Those that are being stopped, the oldest first."""
-        query = select(group_sessions.c.document).where(_LIVES, group_sessions.c.state == SessionState.STOPPING.value)
+        stops = group_sessions.c.state == SessionState.STOPPING.value
+        query = select(group_sessions.c.session_id, group_sessions.c.document).where(_LIVES, stops)
         ordered = query.order_by(group_sessions.c.opened_at, group_sessions.c.session_id).limit(most)
-        return tuple(map(SessionView.model_validate_json, await self._database.scalars(ordered)))
+        return _views(await self._database.rows(ordered))
 
     async def living_ids(self) -> tuple[tuple[str, str], ...]:
         """Group and session of those that have not ended, the oldest first."""
@@ -74,9 +89,25 @@ class SessionTable:
 
     async def living(self) -> tuple[tuple[OpenSession, SessionView], ...]:
         """Of all groups, the oldest first, with what each was started with."""
-        query = select(group_sessions.c.request, group_sessions.c.document).where(_LIVES).order_by(group_sessions.c.opened_at)
-        rows = await self._database.rows(query)
-        return tuple(_whole(request, view) for request, view in rows)
+        columns = group_sessions.c.session_id, group_sessions.c.request, group_sessions.c.document
+        rows = await self._database.rows(select(*columns).where(_LIVES).order_by(group_sessions.c.opened_at))
+        read = (_readable(session_id, lambda request=request, view=view: _whole(request, view)) for session_id, request, view in rows)
+        return tuple(found for found in read if found is not None)
+
+
+def _views(rows: Sequence[Row[str, str]]) -> tuple[SessionView, ...]:
+    read = (_readable(session_id, lambda view=view: SessionView.model_validate_json(view)) for session_id, view in rows)
+    return tuple(found for found in read if found is not None)
+
+
+def _readable(session_id: str, read: Callable[[], T]) -> T | None:
+    try:
+        return read()
+    except ValidationError as error:
+        _log.warning(
+            "session_not_read", session_id=session_id, wrong=error.errors(include_input=False, include_url=False), then="it is left out"
+        )
+        return None
 
 
 def _whole(request: str, view: str) -> tuple[OpenSession, SessionView]:

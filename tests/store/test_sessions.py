@@ -3,8 +3,14 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+import pytest
+from pydantic import ValidationError
+from sqlalchemy import func, update
+from structlog.testing import capture_logs
+
 from engine.store.database import Database
 from engine.store.sessions import SessionTable
+from engine.store.tables import group_sessions
 from toolagent.contracts.groups import GroupStep, ToolGroup
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
 
@@ -54,6 +60,29 @@ async def test_sessions_are_listed_newest_first_and_the_living_with_what_they_we
     assert [one.session_id[-1] for one in await table.of_group("servers", living=True)] == ["3", "1"]
     assert await table.of_group("others") == ()
     assert await table.living() == (opened(1), opened(3))
+
+
+async def not_to_be_read(database: Database, session_id: str) -> None:
+    """As a newer version may write it: in a state that this one does not know."""
+    async with database.write() as connection:
+        document = group_sessions.c.document
+        later = update(group_sessions).where(group_sessions.c.session_id == session_id)
+        await connection.execute(later.values(document=func.replace(document, '"state":"launching"', '"state":"resting"')))
+
+
+async def test_a_row_that_cannot_be_read_is_left_out_of_lists(database: Database) -> None:
+    table = SessionTable(database)
+    for number in (1, 2):
+        assert await table.open(*opened(number), None)
+    await not_to_be_read(database, "session-00000001")
+    with capture_logs() as logged:
+        assert await table.living() == (opened(2),)
+        assert await table.of_group("servers", living=True) == (opened(2)[1],)
+    assert [(line["event"], line["session_id"]) for line in logged] == [("session_not_read", "session-00000001")] * 2
+    with pytest.raises(ValidationError):
+        await table.of_group("servers", living=True, all_of=True)
+    with pytest.raises(ValidationError):
+        await table.whole("session-00000001")
 
 
 async def test_living_sessions_are_counted_by_state_and_those_that_stop_are_listed(database: Database) -> None:

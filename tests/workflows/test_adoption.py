@@ -2,13 +2,15 @@
 
 import asyncio
 import uuid
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
 from pydantic import JsonValue
+from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
@@ -19,6 +21,7 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.sessions import SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife
+from toolagent_service.contracts.steps import Admission, AdmitRequest
 from toolagent_service.groups.roles import session_for
 from workers.temporal.host_workers import WORKFLOWS
 
@@ -85,6 +88,29 @@ async def test_of_all_who_stop_at_once_one_does(temporal: Client) -> None:
         view = await caller.ended(launch)
     assert told.count("success") >= 2
     assert (view.state, caller.provider.stopped) == (SessionState.STOPPED, ["server-0"])
+
+
+@dataclass
+class Counting(Provider):
+    admitted: Counter[str] = field(default_factory=Counter[str])
+    """By its session, how often each call was."""
+
+    @activity.defn(name=step_names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        self.admitted.update(() if request.alone else (request.call_id,))
+        return await super().admit(request)
+
+
+async def test_a_session_answers_each_stop_that_came_too_late_once(temporal: Client) -> None:
+    """Each answer stays in its history, which has an end."""
+    provider = Counting()
+    async with alone(temporal, provider) as caller:
+        launch = await caller.begin("launch")
+        await result_of(launch)
+        stops = await asyncio.gather(*(caller.begin("stop", server_id="server-0", slow=True) for _ in range(6)))
+        assert {(await result_of(stop)).status for stop in stops} == {"success"}
+        await caller.ended(launch)
+    assert ([provider.admitted[stop.id] for stop in stops], provider.stopped) == ([1] * 6, ["server-0"])
 
 
 async def test_who_launches_and_is_terminated_leaves_a_session_that_ends(temporal: Client) -> None:

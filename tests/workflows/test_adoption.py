@@ -15,7 +15,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
 from tests.workflows.session_paths import BUSY, GONE, LOST, REFUSED, Provider, group_of, life_of, opened
-from tests.workflows.stage import AnyHandle, Stage
+from tests.workflows.stage import AnyHandle, Stage, pauses_in
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.sessions import SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
@@ -169,6 +169,21 @@ async def test_a_session_that_is_terminated_while_it_launches_looks_for_what_it_
         account = SessionAccount.model_validate(await handle.result())
     assert result.error_type is ErrorType.CANCELLED
     assert (account.session.end, caller.provider.stopped, caller.provider.running) == (SessionEnd.CANCELLED, ["server-0"], {})
+
+
+async def test_a_session_whose_workflow_is_away_is_asked_for_ever_more_rarely(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its row lives, and nobody may begin it again for days: the history of who asks has an end."""
+    for name, pause in {"_AGAIN": 0.1, "_LONGEST_AGAIN": 0.4}.items():
+        monkeypatch.setattr(f"workflows.groups.adoption.{name}", timedelta(seconds=pause))
+    async with alone(temporal, Provider()) as caller:
+        launch = await caller.begin("launch")
+        await result_of(launch)
+        await caller.session(launch).terminate()
+        stop = await caller.begin("stop", server_id="server-0")
+        while len(found := pauses_in(await stop.fetch_history())) < 5:  # noqa: ASYNC110 - it happens on the server
+            await asyncio.sleep(0.05)
+        await stop.terminate()
+    assert found[:5] == [0.1, 0.2, 0.4, 0.4, 0.4]
 
 
 def _adopted(launch: AnyHandle) -> dict[str, object]:

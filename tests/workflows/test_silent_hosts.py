@@ -3,16 +3,19 @@
 import asyncio
 import uuid
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
 from temporalio import activity
 from temporalio.client import Client
 
+from tests.workflows.stage import pauses_in
 from tests.workflows.steps import Steps
 from tests.workflows.test_invoke_tool import Bound, running, start
 from toolagent.contracts.calls import ErrorType
-from toolagent_service.contracts.steps import CallRequest, Finished, Placement
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Held, Placement
 from workflows import options
 
 
@@ -101,3 +104,49 @@ async def test_a_call_that_is_cancelled_while_its_host_dies_is_made_nowhere_else
         result = await handle.result()
         released.set()
     assert (result.error_type, steps.placed, len(steps.calls)) == (ErrorType.EXECUTION_ERROR, [], 1)
+
+
+@dataclass
+class AtSilentDoor(Steps):
+    """A front door that is alive has the call, and looks into its queue no more; admitted so often, the call is another's."""
+
+    admissions: int = 6
+    admitted: int = 0
+
+    @activity.defn(name=step_names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        self.admitted += 1
+        return Held(door=self.queue) if self.admitted < self.admissions else await super().admit(request)
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, pause in {"_DOOR_PATIENCE": 0.1, "JOIN_PAUSE": 0.1, "LONGEST_JOIN_PAUSE": 0.4}.items():
+        monkeypatch.setattr(options, name, timedelta(seconds=pause))
+
+
+@pytest.mark.usefixtures("short_pauses")
+async def test_a_door_that_does_not_answer_is_asked_ever_more_rarely(temporal: Client) -> None:
+    """It may beat for days: the history of who asks has an end."""
+    steps = AtSilentDoor(queue=f"q-{uuid.uuid4().hex[:8]}")
+    async with running(temporal, steps, steps.queue) as own:
+        handle = await start(temporal, own)
+        assert (await handle.result()).status == "success"
+    assert pauses_in(await handle.fetch_history()) == [0.1, 0.2, 0.4, 0.4, 0.4]
+
+
+@pytest.mark.usefixtures("short_pauses")
+async def test_a_call_that_is_cancelled_in_a_long_pause_does_not_wait_for_its_end(
+    temporal: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, pause in {"JOIN_PAUSE": 2, "LONGEST_JOIN_PAUSE": 60}.items():
+        monkeypatch.setattr(options, name, timedelta(seconds=pause))
+    steps = AtSilentDoor(queue=f"q-{uuid.uuid4().hex[:8]}", admissions=99)
+    async with running(temporal, steps, steps.queue) as own:
+        handle = await start(temporal, own)
+        while len(pauses_in(await handle.fetch_history())) < 2:  # noqa: ASYNC110 - it happens on the server
+            await asyncio.sleep(0.05)
+        steps.admissions = 0
+        await handle.cancel()
+        result = await handle.result()
+    assert (result.error_type, steps.calls, pauses_in(await handle.fetch_history())) == (ErrorType.CANCELLED, [], [2, 4])

@@ -50,7 +50,7 @@ class SessionAccounts:
         return launched_by(probe, (view for view in living if view.session_id != step.view.session_id))
 
     async def note(self, step: SessionStep) -> None:
-        await self._sessions.note(step.view)
+        await self._sessions.note(step.view, step.group)
         if step.alert:
             stop = step.group.step(GroupRole.STOP)
             event = Event(

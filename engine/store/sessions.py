@@ -1,17 +1,20 @@
 """The table `group_sessions`: what was launched, and whether it was stopped."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 import structlog
 from pydantic import ValidationError
-from sqlalchemy import ColumnElement, Row, func, select, true, update
+from sqlalchemy import ColumnElement, Row, func, or_, select, true, update
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
-from engine.store.tables import group_sessions
+from engine.store.session_names import forget_names, has_one_of_each, name_session, session_names
+from engine.store.tables import calls, group_sessions
 from engine.store.upserts import insert_new
+from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
+from toolagent_service.groups.roles import marks_of
 
 T = TypeVar("T")
 
@@ -35,7 +38,7 @@ class SessionTable:
             "group_id": view.group_id,
             "request": request.model_dump_json(exclude_defaults=True),
             "opened_at": timestamp(view.opened_at),
-            **_changing(view),
+            **_changing(view, request.group),
         }
         mine = group_sessions.c.session_id == view.session_id
         living = select(func.count()).select_from(group_sessions).where(group_sessions.c.group_id == view.group_id, _LIVES, ~mine)
@@ -45,12 +48,23 @@ class SessionTable:
             if most is not None and (await connection.scalar(living) or 0) >= most:
                 return False
             await insert_new(connection, group_sessions, [row])
+            if _has_launched(view):
+                await name_session(connection, view.session_id, marks_of(request.group, view.launched))
             return True
 
-    async def note(self, view: SessionView) -> None:
-        changed = update(group_sessions).where(group_sessions.c.session_id == view.session_id).values(_changing(view))
-        async with self._database.write_once() as connection:
+    async def note(self, view: SessionView, group: ToolGroup | None = None) -> None:
+        """`group` is what the session was started with."""
+        changed = update(group_sessions).where(group_sessions.c.session_id == view.session_id).values(_changing(view, group))
+        if not view.ended_at and not _has_launched(view):
+            async with self._database.write_once() as connection:
+                await connection.execute(changed)
+            return
+        async with self._database.write() as connection:
             await connection.execute(changed)
+            if view.ended_at:
+                await forget_names(connection, session_names.c.session_id == view.session_id)
+            elif group is not None:
+                await name_session(connection, view.session_id, marks_of(group, view.launched))
 
     async def get(self, session_id: str) -> SessionView | None:
         text = await self._database.scalar(select(group_sessions.c.document).where(group_sessions.c.session_id == session_id))
@@ -69,6 +83,23 @@ class SessionTable:
         ordered = query.order_by(group_sessions.c.opened_at.desc(), group_sessions.c.session_id).limit(most)
         rows = await self._database.rows(ordered)
         return tuple(SessionView.model_validate_json(view) for _, view in rows) if all_of else _views(rows)
+
+    async def named(self, marks: Sequence[Collection[str]], states: Collection[SessionState]) -> tuple[SessionView, ...]:
+        """Those in one of these states, which are states of the living, that have one of each of the marks; the newest first."""
+        # A mark is of one group. Told that, too, SQLite would look at all sessions of the group.
+        return await self._in_states(states, has_one_of_each(marks)) if marks and all(marks) else ()
+
+    async def unnamed(self, group_id: str, states: Collection[SessionState]) -> tuple[SessionView, ...]:
+        """Those of a group in one of these states that have no marks yet, though their launch has succeeded; the newest first."""
+        launches = group_sessions.c.state == SessionState.LAUNCHING.value
+        has_launched = select(calls.c.call_id).where(calls.c.call_id == group_sessions.c.unnamed, calls.c.is_success.is_(True)).exists()
+        may_be = or_(~launches, group_sessions.c.unnamed == "", has_launched)
+        return await self._in_states(states, group_sessions.c.group_id == group_id, _LIVES, group_sessions.c.unnamed.is_not(None), may_be)
+
+    async def _in_states(self, states: Collection[SessionState], *which: ColumnElement[bool]) -> tuple[SessionView, ...]:
+        mine = group_sessions.c.state.in_([state.value for state in states])
+        query = select(group_sessions.c.session_id, group_sessions.c.document).where(mine, *which)
+        return tuple(sorted(_views(await self._database.rows(query)), key=lambda view: view.opened_at, reverse=True))
 
     async def living_by_state(self) -> dict[str, int]:
         """How many have not ended."""
@@ -117,6 +148,12 @@ def _whole(request: str, view: str) -> tuple[OpenSession, SessionView]:
 _LIVES: ColumnElement[bool] = group_sessions.c.ended_at.is_(None)
 
 
-def _changing(view: SessionView) -> dict[str, object]:
+def _has_launched(view: SessionView) -> bool:
+    return view.state is not SessionState.LAUNCHING and view.launched is not None
+
+
+def _changing(view: SessionView, group: ToolGroup | None) -> dict[str, object]:
     ended = timestamp(view.ended_at) if view.ended_at else None
-    return {"state": view.state.value, "document": view.model_dump_json(), "updated_at": timestamp(now()), "ended_at": ended}
+    unnamed = None if _has_launched(view) and group is not None else view.launch_call_id or ""
+    whole = {"state": view.state.value, "document": view.model_dump_json(), "unnamed": unnamed}
+    return {**whole, "updated_at": timestamp(now()), "ended_at": ended}

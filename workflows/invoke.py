@@ -35,6 +35,9 @@ _LOST, _TAKEN = "lost-with-its-host", "taken-before"
 """Before the first a call whose host died was tried again in the queue of that host; before the second it was said of a call that no
 worker had taken it, where none had taken it again."""
 
+_GROWS = "join-pauses-grow"
+"""Before it each pause was as long as the first, and hours of them filled the history."""
+
 _MOST_LOST = 3
 """Hosts that a call is lost with. An attempt on the next one says that it is given up; a worker of an older version does not."""
 
@@ -137,23 +140,38 @@ async def carried_out(request: AdmitRequest, decision: Decision) -> ToolResult:
 
 
 async def _decided(request: AdmitRequest) -> Decision:
-    is_cancelled = False
+    is_cancelled, pause = False, options.JOIN_PAUSE
     while True:
         admission, was_heard = await _admit(request)
         is_cancelled = is_cancelled or was_heard
         if not isinstance(admission, Held):
             return Decision(admission, is_cancelled)
-        await _joined(JoinRequest(call_id=request.call_id, tool_id=request.call.tool_id, is_cancelled=is_cancelled), admission.door)
+        join = JoinRequest(call_id=request.call_id, tool_id=request.call.tool_id, is_cancelled=is_cancelled)
+        pause = await _joined(join, admission.door, pause)
         is_cancelled = is_cancelled or workflow.cancellation_reason() is not None
 
 
-async def _joined(request: JoinRequest, door: str) -> None:
-    """Wait until the door has the call no longer, or is not there: admission says what becomes of it then."""
+async def _joined(request: JoinRequest, door: str, pause: timedelta) -> timedelta:
+    """Wait until the door has the call no longer, or is not there: admission says what becomes of it then. Gives the next pause."""
     try:
         await workflow.execute_activity(stubs.join_call, request, **options.join_call(request.tool_id, door))
     except (asyncio.CancelledError, FailureError) as error:
-        if not is_cancelled_exception(error):
+        if is_cancelled_exception(error):
+            return pause
+        if pause == options.JOIN_PAUSE or not workflow.patched(_GROWS):
             await surely(lambda: workflow.sleep(options.JOIN_PAUSE))
+        else:
+            await _paused(pause)
+        return min(2 * pause, options.LONGEST_JOIN_PAUSE)
+    return options.JOIN_PAUSE
+
+
+async def _paused(pause: timedelta) -> None:
+    """Whoever cancels does not wait for the end of it."""
+    try:
+        await workflow.sleep(pause)
+    except asyncio.CancelledError:
+        return
 
 
 async def _admit(request: AdmitRequest) -> tuple[Admission, bool]:
@@ -199,7 +217,8 @@ async def _call_on_queue(plan: CallPlan, request: AdmitRequest) -> Finished:
                 return Finished(error=_not_taken_again(plan))
             else:
                 raise
-            placement = await workflow.execute_local_activity(stubs.place, PlaceRequest(plan=plan), **options.place(plan))
+            where = PlaceRequest(plan=plan, prefer=request.prefer)
+            placement = await workflow.execute_local_activity(stubs.place, where, **options.place(plan))
             plan = plan.model_copy(update={"placement": placement})
             asked = asked.model_copy(update={"plan": plan})
 

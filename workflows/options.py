@@ -15,8 +15,8 @@ from toolagent_service.contracts.steps import CallPlan
 HOST_PATIENCE = timedelta(seconds=30)
 """How long a host's queue may leave a call waiting before we ask whether the host is still there; doubled each time."""
 
-JOIN_PAUSE = timedelta(seconds=1)
-"""Before it is asked again who has a call whose door did not answer."""
+JOIN_PAUSE, LONGEST_JOIN_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
+"""Before it is asked again who has a call whose door did not answer; doubled each time. A door may beat for days whose queue is dead."""
 
 _DOOR_PATIENCE = timedelta(seconds=3)
 

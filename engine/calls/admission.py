@@ -75,5 +75,5 @@ class Admissions:
         entry = await entry_in(self._sources.lookup, request.plan.tool_id, request.plan.version)
         with suppress(Refused):
             if entry is not None:
-                return await self._placements.choose(entry, request.plan.placement.host)
+                return await self._placements.choose(entry, request.plan.placement.host, request.prefer)
         return request.plan.placement

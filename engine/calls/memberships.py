@@ -16,12 +16,11 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.groups import GroupRole, ToolGroup
 from toolagent.contracts.sessions import SessionState, SessionView
 from toolagent_service.contracts.steps import Grouped
-from toolagent_service.groups.roles import Part, is_look, names_session, parts_of, session_for
+from toolagent_service.groups.roles import Part, is_look, marks_in, names_session, parts_of, session_for
 
 _MAX_AGE_S = 1.0
 """How old the remembered groups may be. Calls of ordinary tools make no query in between."""
 
-_MOST_LIVING = 1_000
 _USED = frozenset({SessionState.LAUNCHING, SessionState.READY})
 _TO_STOP = _USED | {SessionState.STOPPING}
 
@@ -69,10 +68,12 @@ class Memberships:
 
     async def _named(self, part: Part, params: Mapping[str, JsonValue]) -> SessionView | None:
         group, step = part
-        for view in await self._sessions.of_group(group.group_id, living=True, most=_MOST_LIVING):
-            if view.state in (_TO_STOP if step.role is GroupRole.STOP else _USED) and names_session(
-                step, await self._launched(view), params
-            ):
+        states = _TO_STOP if step.role is GroupRole.STOP else _USED
+        for view in await self._sessions.named(marks_in(group, step, params), states):
+            if names_session(step, view.launched, params):
+                return view
+        for view in await self._sessions.unnamed(group.group_id, states):
+            if names_session(step, await self._launched(view), params):
                 return view
         return None
 

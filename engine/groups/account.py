@@ -46,11 +46,11 @@ class SessionAccounts:
         """What the other living sessions of the group have launched."""
         if (probe := step.group.verify) is None:
             return ()
-        living = await self._sessions.of_group(step.view.group_id, living=True, most=_MOST_OTHERS)
+        living = await self._sessions.of_group(step.view.group_id, living=True, most=_MOST_OTHERS, all_of=True)
         return launched_by(probe, (view for view in living if view.session_id != step.view.session_id))
 
     async def note(self, step: SessionStep) -> None:
-        await self._sessions.note(step.view)
+        await self._sessions.note(step.view, step.group)
         if step.alert:
             stop = step.group.step(GroupRole.STOP)
             event = Event(

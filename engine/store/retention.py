@@ -11,6 +11,7 @@ from engine.store.chats import OF_A_CONVERSATION, ChatTable
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
 from engine.store.file_references import holder_of_call, holder_of_candidates, holder_of_conversation, release_files
+from engine.store.session_names import forget_names, session_names
 from engine.store.tables import calls, events, group_sessions, tasks
 from toolagent.core.chats import CONVERSATION_PREFIX
 
@@ -71,9 +72,11 @@ async def forget_left_over(database: Database) -> int:
 
 async def forget_sessions(database: Database, retention: timedelta) -> int:
     """Delete sessions of groups that ended longer ago than the retention; how many. Raises StoreUnavailableError."""
+    over = group_sessions.c.ended_at < timestamp(now() - retention)
     async with database.write() as connection:
-        deleted = await connection.execute(delete(group_sessions).where(group_sessions.c.ended_at < timestamp(now() - retention)))
-        return deleted.rowcount
+        # A host of a version before they had names may have ended them.
+        await forget_names(connection, session_names.c.session_id.in_(select(group_sessions.c.session_id).where(over)))
+        return (await connection.execute(delete(group_sessions).where(over))).rowcount
 
 
 def _left_over(named: Column[str]) -> Select[str]:

@@ -1,16 +1,32 @@
 """The table `group_sessions`: what was launched, and whether it was stopped."""
 
-from sqlalchemy import ColumnElement, func, select, true, update
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
+
+import structlog
+from pydantic import ValidationError
+from sqlalchemy import ColumnElement, Row, func, or_, select, true, update
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database
-from engine.store.tables import group_sessions
+from engine.store.session_names import forget_names, has_one_of_each, name_session, session_names
+from engine.store.tables import calls, group_sessions
 from engine.store.upserts import insert_new
+from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
+from toolagent_service.groups.roles import marks_of
+
+T = TypeVar("T")
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class SessionTable:
-    """Written by the session's workflow, again and again. All raise StoreUnavailableError."""
+    """Written by the session's workflow, again and again. All raise StoreUnavailableError.
+
+    A row that another version of us has written, and this one cannot read, is left out of lists; where one row is asked for, that raises
+    ValidationError.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -22,7 +38,7 @@ class SessionTable:
             "group_id": view.group_id,
             "request": request.model_dump_json(exclude_defaults=True),
             "opened_at": timestamp(view.opened_at),
-            **_changing(view),
+            **_changing(view, request.group),
         }
         mine = group_sessions.c.session_id == view.session_id
         living = select(func.count()).select_from(group_sessions).where(group_sessions.c.group_id == view.group_id, _LIVES, ~mine)
@@ -32,12 +48,23 @@ class SessionTable:
             if most is not None and (await connection.scalar(living) or 0) >= most:
                 return False
             await insert_new(connection, group_sessions, [row])
+            if _has_launched(view):
+                await name_session(connection, view.session_id, marks_of(request.group, view.launched))
             return True
 
-    async def note(self, view: SessionView) -> None:
-        changed = update(group_sessions).where(group_sessions.c.session_id == view.session_id).values(_changing(view))
-        async with self._database.write_once() as connection:
+    async def note(self, view: SessionView, group: ToolGroup | None = None) -> None:
+        """`group` is what the session was started with."""
+        changed = update(group_sessions).where(group_sessions.c.session_id == view.session_id).values(_changing(view, group))
+        if not view.ended_at and not _has_launched(view):
+            async with self._database.write_once() as connection:
+                await connection.execute(changed)
+            return
+        async with self._database.write() as connection:
             await connection.execute(changed)
+            if view.ended_at:
+                await forget_names(connection, session_names.c.session_id == view.session_id)
+            elif group is not None:
+                await name_session(connection, view.session_id, marks_of(group, view.launched))
 
     async def get(self, session_id: str) -> SessionView | None:
         text = await self._database.scalar(select(group_sessions.c.document).where(group_sessions.c.session_id == session_id))
@@ -49,12 +76,30 @@ class SessionTable:
         rows = await self._database.rows(select(group_sessions.c.request, group_sessions.c.document).where(mine))
         return next((_whole(request, view) for request, view in rows), None)
 
-    async def of_group(self, group_id: str, *, living: bool = False, most: int = 100) -> tuple[SessionView, ...]:
-        """The newest first."""
+    async def of_group(self, group_id: str, *, living: bool = False, most: int = 100, all_of: bool = False) -> tuple[SessionView, ...]:
+        """The newest first. With `all_of` no row is left out: raises ValidationError."""
         lives = _LIVES if living else true()
-        query = select(group_sessions.c.document).where(group_sessions.c.group_id == group_id, lives)
+        query = select(group_sessions.c.session_id, group_sessions.c.document).where(group_sessions.c.group_id == group_id, lives)
         ordered = query.order_by(group_sessions.c.opened_at.desc(), group_sessions.c.session_id).limit(most)
-        return tuple(map(SessionView.model_validate_json, await self._database.scalars(ordered)))
+        rows = await self._database.rows(ordered)
+        return tuple(SessionView.model_validate_json(view) for _, view in rows) if all_of else _views(rows)
+
+    async def named(self, marks: Sequence[Collection[str]], states: Collection[SessionState]) -> tuple[SessionView, ...]:
+        """Those in one of these states, which are states of the living, that have one of each of the marks; the newest first."""
+        # A mark is of one group. Told that, too, SQLite would look at all sessions of the group.
+        return await self._in_states(states, has_one_of_each(marks)) if marks and all(marks) else ()
+
+    async def unnamed(self, group_id: str, states: Collection[SessionState]) -> tuple[SessionView, ...]:
+        """Those of a group in one of these states that have no marks yet, though their launch has succeeded; the newest first."""
+        launches = group_sessions.c.state == SessionState.LAUNCHING.value
+        has_launched = select(calls.c.call_id).where(calls.c.call_id == group_sessions.c.unnamed, calls.c.is_success.is_(True)).exists()
+        may_be = or_(~launches, group_sessions.c.unnamed == "", has_launched)
+        return await self._in_states(states, group_sessions.c.group_id == group_id, _LIVES, group_sessions.c.unnamed.is_not(None), may_be)
+
+    async def _in_states(self, states: Collection[SessionState], *which: ColumnElement[bool]) -> tuple[SessionView, ...]:
+        mine = group_sessions.c.state.in_([state.value for state in states])
+        query = select(group_sessions.c.session_id, group_sessions.c.document).where(mine, *which)
+        return tuple(sorted(_views(await self._database.rows(query)), key=lambda view: view.opened_at, reverse=True))
 
     async def living_by_state(self) -> dict[str, int]:
         """How many have not ended."""
@@ -63,9 +108,10 @@ class SessionTable:
 
     async def stopping(self, most: int = 100) -> tuple[SessionView, ...]:
         """Those that are being stopped, the oldest first."""
-        query = select(group_sessions.c.document).where(_LIVES, group_sessions.c.state == SessionState.STOPPING.value)
+        stops = group_sessions.c.state == SessionState.STOPPING.value
+        query = select(group_sessions.c.session_id, group_sessions.c.document).where(_LIVES, stops)
         ordered = query.order_by(group_sessions.c.opened_at, group_sessions.c.session_id).limit(most)
-        return tuple(map(SessionView.model_validate_json, await self._database.scalars(ordered)))
+        return _views(await self._database.rows(ordered))
 
     async def living_ids(self) -> tuple[tuple[str, str], ...]:
         """Group and session of those that have not ended, the oldest first."""
@@ -74,9 +120,25 @@ class SessionTable:
 
     async def living(self) -> tuple[tuple[OpenSession, SessionView], ...]:
         """Of all groups, the oldest first, with what each was started with."""
-        query = select(group_sessions.c.request, group_sessions.c.document).where(_LIVES).order_by(group_sessions.c.opened_at)
-        rows = await self._database.rows(query)
-        return tuple(_whole(request, view) for request, view in rows)
+        columns = group_sessions.c.session_id, group_sessions.c.request, group_sessions.c.document
+        rows = await self._database.rows(select(*columns).where(_LIVES).order_by(group_sessions.c.opened_at))
+        read = (_readable(session_id, lambda request=request, view=view: _whole(request, view)) for session_id, request, view in rows)
+        return tuple(found for found in read if found is not None)
+
+
+def _views(rows: Sequence[Row[str, str]]) -> tuple[SessionView, ...]:
+    read = (_readable(session_id, lambda view=view: SessionView.model_validate_json(view)) for session_id, view in rows)
+    return tuple(found for found in read if found is not None)
+
+
+def _readable(session_id: str, read: Callable[[], T]) -> T | None:
+    try:
+        return read()
+    except ValidationError as error:
+        _log.warning(
+            "session_not_read", session_id=session_id, wrong=error.errors(include_input=False, include_url=False), then="it is left out"
+        )
+        return None
 
 
 def _whole(request: str, view: str) -> tuple[OpenSession, SessionView]:
@@ -86,6 +148,12 @@ def _whole(request: str, view: str) -> tuple[OpenSession, SessionView]:
 _LIVES: ColumnElement[bool] = group_sessions.c.ended_at.is_(None)
 
 
-def _changing(view: SessionView) -> dict[str, object]:
+def _has_launched(view: SessionView) -> bool:
+    return view.state is not SessionState.LAUNCHING and view.launched is not None
+
+
+def _changing(view: SessionView, group: ToolGroup | None) -> dict[str, object]:
     ended = timestamp(view.ended_at) if view.ended_at else None
-    return {"state": view.state.value, "document": view.model_dump_json(), "updated_at": timestamp(now()), "ended_at": ended}
+    unnamed = None if _has_launched(view) and group is not None else view.launch_call_id or ""
+    whole = {"state": view.state.value, "document": view.model_dump_json(), "unnamed": unnamed}
+    return {**whole, "updated_at": timestamp(now()), "ended_at": ended}

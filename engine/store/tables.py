@@ -9,6 +9,7 @@ METADATA = MetaData(
 _TOOL_ID = String(128)
 _CONVERSATION_ID = String(200)
 _TIME = String(32)
+_UNNAMED = text("ended_at IS NULL AND unnamed IS NOT NULL")
 
 tools = Table(
     "tools",
@@ -68,7 +69,10 @@ group_sessions = Table(
     Column("updated_at", _TIME, nullable=False),
     # Empty while something may have to be stopped.
     Column("ended_at", _TIME),
+    # NULL: what was launched is in `session_names`. Else the call of the launch; empty where that is not known.
+    Column("unnamed", String(100), server_default=""),
     Index("ix_group_sessions_group_id", "group_id", "opened_at"),
+    Index("ix_group_sessions_unnamed", "group_id", "unnamed", sqlite_where=_UNNAMED, postgresql_where=_UNNAMED),
     Index("ix_group_sessions_living", "group_id", sqlite_where=text("ended_at IS NULL"), postgresql_where=text("ended_at IS NULL")),
 )
 

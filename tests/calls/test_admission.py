@@ -171,6 +171,18 @@ async def test_a_call_that_no_host_took_is_placed_where_somebody_lives(desk: "De
     assert await desk.admissions.place(PlaceRequest(plan=gone)) == plan.placement
 
 
+@pytest.mark.promise("host-affinity")
+async def test_a_call_that_its_session_binds_to_a_host_waits_there_while_that_is_alive(desk: "Desk", database: Database) -> None:
+    """All slots of the host may be taken. On another one, what the session launched is not there."""
+    (desk.root / "a.png").write_bytes(b"x")
+    plan = admitted(await desk.admit("stitch", {"images": ["a.png"]})).plan
+    there = plan.model_copy(update={"placement": Placement(queue="h0/default", host="h0")})
+    assert (await desk.admissions.place(PlaceRequest(plan=there, prefer="h0"))).host == "h1"
+    await HostTable(database, 10).claim(HostClaim("h0", "h0", "h0", {"default": 1}))
+    assert (await desk.admissions.place(PlaceRequest(plan=there, prefer="h0"))).host == "h0"
+    assert (await desk.admissions.place(PlaceRequest(plan=there))).host == "h1"
+
+
 async def test_a_refused_call_is_recorded_without_its_parameters(desk: "Desk") -> None:
     result = refused(await desk.admit("stitch", {"images": 1, "token": "sesame"}))
     record = await desk.calls.get("call-12345678")

@@ -7,12 +7,15 @@ from datetime import UTC, datetime
 import pytest
 import pytest_asyncio
 from pydantic import JsonValue
+from sqlalchemy import insert
+from structlog.testing import capture_logs
 
 from engine.calls.memberships import Memberships
 from engine.store.claims import ClaimTable
 from engine.store.database import Database
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
+from engine.store.tables import group_sessions
 from tests.calls.conftest import Desk
 from tests.calls.test_admission import refused
 from tests.parts import tool_registry
@@ -22,7 +25,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
 from toolagent.contracts.sources import LocalSource
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Finished, Grouped, OfSession
-from toolagent_service.groups.roles import session_for
+from toolagent_service.groups.roles import marks_in, marks_of, names_session, session_for
 
 _AT = datetime(2026, 3, 26, tzinfo=UTC)
 _ID = "call-12345678"
@@ -163,6 +166,41 @@ async def test_what_names_a_living_session_belongs_to_it(
     assert isinstance(part, Grouped)
     assert (part.role.value, part.session_id, part.host, part.version) == (tool_id, session, "h7", "1.2.3")
     assert part.lasts_s > 600
+
+
+@pytest.mark.parametrize(
+    ("launched", "given"),
+    [(1, 1.0), (1.5, 1.5), (1, True), ("1", "1"), ("é\ud800", "é\ud800"), ({"b": [1, None], "a": 2}, {"a": 2.0, "b": [True, None]})],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["server_id", "by_another_name"])
+def test_marks_of_equal_values_are_equal(launched: JsonValue, given: JsonValue, name: str) -> None:
+    group, params = group_of("servers"), {"size": "large", name: given}
+    step = group.steps[1]
+    assert names_session(step, {"server_id": launched}, params)
+    assert [each & marks_of(group, {"server_id": launched}) != set() for each in marks_in(group, step, params)] == [True]
+    assert not marks_of(group, {"other_id": launched})
+    assert not marks_of(group_of("others"), {"server_id": launched}) & marks_in(group, step, params)[0]
+
+
+async def test_a_call_finds_its_session_among_a_thousand_that_live_and_reads_no_other(front: Front, database: Database) -> None:
+    await front.session("first", "session-of-long-ago", launched={"server_id": "1"})
+    row = {"group_id": "first", "state": "ready", "document": "{}", "request": "{}", "opened_at": "9", "updated_at": "9", "unnamed": None}
+    async with database.write() as connection:
+        await connection.execute(insert(group_sessions), [{**row, "session_id": f"session-{number:08}"} for number in range(1_001)])
+    with capture_logs() as logged:
+        part = await front.admit("stop", {"server_id": "1"})
+        other = await front.admit("stop", {"server_id": "2"}, call_id="call-87654321")
+    assert (isinstance(part, Grouped) and part.session_id, isinstance(other, Admitted), logged) == ("session-of-long-ago", True, [])
+
+
+async def test_a_session_that_a_host_of_the_version_before_wrote_is_found(front: Front) -> None:
+    """It says nothing of what calls name it by. A note without the group is such a one."""
+    await front.session("first", "session-12345678", SessionState.LAUNCHING, launch_call_id=_ID)
+    view = await front.sessions.get("session-12345678")
+    assert view is not None
+    await front.sessions.note(view.model_copy(update={"state": SessionState.READY, "launched": {"server_id": "1"}}))
+    assert isinstance(await front.admit("run", {"server_id": "1"}, call_id="call-87654321"), Grouped)
 
 
 async def test_a_session_that_stops_takes_stops_and_no_runs(front: Front) -> None:

@@ -10,15 +10,20 @@ from typing import NamedTuple
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, inspect, text
+from pydantic import JsonValue
+from sqlalchemy import Connection, inspect, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine import store
 from engine.store.database import Database, UnusableDatabaseError, migrate
-from engine.store.tables import METADATA
+from engine.store.sessions import SessionTable
+from engine.store.tables import METADATA, group_sessions
+from tests.calls.test_memberships import group_of
 from tests.copies import start_text
 from tests.postgres import PostgresServer, postgres_database
 from tests.system.loaded import Process
+from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
+from toolagent_service.groups.roles import marks_of
 
 # Each defines tables. Those that nothing here imports would be missing when this file is run alone.
 for module in iter_modules(store.__path__, f"{store.__name__}."):
@@ -116,6 +121,35 @@ async def test_what_the_first_revision_held_survives_the_way_up_down_and_up_agai
     await database.close()
     await asyncio.to_thread(migrate, empty.url, empty.lock)
     assert await _tables(empty.url) == {*METADATA.tables, "alembic_version"}
+
+
+async def test_sessions_that_live_are_found_by_what_calls_name_them_after_the_way_up(empty: Empty) -> None:
+    group = group_of("servers")
+    launched: JsonValue = {"server_id": {"place": "工具", "number": 1.0}}
+    states = {SessionState.LAUNCHING, SessionState.READY}
+    await asyncio.to_thread(migrate, empty.url, empty.lock, "0017")
+    database, at = Database(empty.url), "2026-11-21T00:00:00.000000+00:00"
+    row = text("INSERT INTO group_sessions VALUES (:session_id, 'servers', :state, :document, :request, :at, :at, NULL)")
+    async with database.write() as connection:
+        for session_id, state, fields in (
+            ("session-00000001", "ready", {"launched": launched, "launch_call_id": "call-00000001"}),
+            ("session-00000002", "launching", {"launch_call_id": "call-00000002"}),
+        ):
+            view = SessionView.model_validate({"session_id": session_id, "group_id": "servers", "state": state, "opened_at": at, **fields})
+            request = OpenSession(session_id=session_id, group=group).model_dump_json(exclude_defaults=True)
+            whole = {"session_id": session_id, "state": state, "document": view.model_dump_json(), "request": request, "at": at}
+            await connection.execute(row, whole)
+        unread = {**whole, "session_id": "session-00000003", "state": "ready", "document": "[", "request": "["}
+        await connection.execute(row, unread)
+    await database.close()
+
+    await asyncio.to_thread(migrate, empty.url, empty.lock)
+    database = Database(empty.url)
+    found = await SessionTable(database).named((marks_of(group, launched),), states)
+    unnamed = await database.scalars(select(group_sessions.c.unnamed).order_by(group_sessions.c.session_id))
+    await database.close()
+    assert [view.session_id for view in found] == ["session-00000001"]
+    assert [*unnamed] == [None, "call-00000002", ""]
 
 
 async def test_all_tables_can_go(empty: Empty) -> None:

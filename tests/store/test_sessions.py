@@ -3,10 +3,19 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+import pytest
+from pydantic import ValidationError
+from sqlalchemy import func, insert, select, update
+from structlog.testing import capture_logs
+
+from engine.store.clock import timestamp
 from engine.store.database import Database
+from engine.store.session_names import session_names
 from engine.store.sessions import SessionTable
+from engine.store.tables import calls, group_sessions
 from toolagent.contracts.groups import GroupStep, ToolGroup
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
+from toolagent_service.groups.roles import marks_in
 
 _AT = datetime(2026, 3, 26, tzinfo=UTC)
 _GROUP = ToolGroup(
@@ -54,6 +63,61 @@ async def test_sessions_are_listed_newest_first_and_the_living_with_what_they_we
     assert [one.session_id[-1] for one in await table.of_group("servers", living=True)] == ["3", "1"]
     assert await table.of_group("others") == ()
     assert await table.living() == (opened(1), opened(3))
+
+
+async def test_a_session_is_found_by_its_marks_while_it_lives(database: Database) -> None:
+    table, states = SessionTable(database), {SessionState.READY, SessionState.STOPPING}
+    bound = GroupStep.model_validate({"tool_id": "stop", "role": "stop", "bindings": {"server": "$.id", "place": "$.place"}})
+    group = _GROUP.model_copy(update={"steps": (_GROUP.steps[0], bound)})
+    views: list[SessionView] = []
+    for number, name in ((1, "a"), (2, "a"), (3, "b")):
+        request, view = opened(number, group)
+        assert await table.open(request, view, None)
+        views.append(view.model_copy(update={"state": SessionState.READY, "launched": {"id": name, "place": "here"}}))
+        await table.note(views[-1], group)
+    marks = marks_in(group, bound, {"server": "a", "where": "here"})
+    assert await table.named(marks, states) == (views[1], views[0])
+    assert await table.named(marks, {SessionState.STOPPING}) == await table.named((), states) == await table.named(((),), states) == ()
+    await table.note(views[1].model_copy(update={"state": SessionState.STOPPED, "ended_at": _AT}), group)
+    assert await table.named(marks, states) == (views[0],)
+    assert len(await database.rows(select(session_names))) == 4, "two marks of each that lives"
+
+
+async def test_a_session_that_launches_is_looked_at_once_its_launch_has_succeeded(database: Database) -> None:
+    table, states = SessionTable(database), {SessionState.LAUNCHING}
+    request, view = opened(1)
+    assert await table.open(request, view, None)
+    noted = view.model_copy(update={"launch_call_id": "call-12345678"})
+    await table.note(noted, _GROUP)
+    assert await table.unnamed("servers", states) == ()
+    texts = ("tool_id", "version", "fingerprint", "workflow_id", "run_id", "params", "caller")
+    row = {**dict.fromkeys(texts, ""), "call_id": "call-12345678", "created_at": timestamp(_AT), "is_success": True}
+    async with database.write() as connection:
+        await connection.execute(insert(calls), [row])
+    assert (await table.unnamed("servers", states), await table.unnamed("others", states)) == ((noted,), ())
+
+
+async def not_to_be_read(database: Database, session_id: str) -> None:
+    """As a newer version may write it: in a state that this one does not know."""
+    async with database.write() as connection:
+        document = group_sessions.c.document
+        later = update(group_sessions).where(group_sessions.c.session_id == session_id)
+        await connection.execute(later.values(document=func.replace(document, '"state":"launching"', '"state":"resting"')))
+
+
+async def test_a_row_that_cannot_be_read_is_left_out_of_lists(database: Database) -> None:
+    table = SessionTable(database)
+    for number in (1, 2):
+        assert await table.open(*opened(number), None)
+    await not_to_be_read(database, "session-00000001")
+    with capture_logs() as logged:
+        assert await table.living() == (opened(2),)
+        assert await table.of_group("servers", living=True) == (opened(2)[1],)
+    assert [(line["event"], line["session_id"]) for line in logged] == [("session_not_read", "session-00000001")] * 2
+    with pytest.raises(ValidationError):
+        await table.of_group("servers", living=True, all_of=True)
+    with pytest.raises(ValidationError):
+        await table.whole("session-00000001")
 
 
 async def test_living_sessions_are_counted_by_state_and_those_that_stop_are_listed(database: Database) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from structlog.testing import capture_logs
 
@@ -14,6 +14,7 @@ from engine.store.sessions import SessionTable
 from engine.store.tools import ToolTable
 from engine.upkeep.sessions.sweep import SessionSweep
 from tests.parts import tool_registry
+from tests.store.test_sessions import not_to_be_read
 from tests.workflows.session_paths import group_of
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
@@ -62,22 +63,35 @@ async def test_a_session_without_a_workflow_goes_on_as_it_was_when_that_ended(da
     table = await _opened(database, "session-12345678")
     ready = _view("session-12345678", state=SessionState.READY, launch_call_id="call-12345678", launched={"server_id": "1"})
     workflows = Workflows(lambda: table.note(ready))
-    await SessionSweep(table, workflows).run()
+    await SessionSweep(table, workflows, EventTable(database)).run()
     assert [(life.view, life.end) for life in workflows.lives] == [(ready, SessionEnd.CANCELLED)]
 
 
 async def test_a_session_that_ends_while_it_is_looked_at_has_ended(database: Database) -> None:
     table = await _opened(database, "session-12345678")
     workflows = Workflows(lambda: table.note(_view("session-12345678", state=SessionState.STOPPED, ended_at=_AT)))
-    await SessionSweep(table, workflows).run()
+    await SessionSweep(table, workflows, EventTable(database)).run()
     assert not workflows.lives
 
 
 async def test_a_session_that_cannot_be_begun_keeps_no_other_from_its_stop(database: Database) -> None:
     table = await _opened(database, "session-of-a-sort", "session-of-others", "session-that-runs")
     workflows = Workflows(refused="session-of-a-sort", running=(("servers", "session-that-runs"),))
-    await SessionSweep(table, workflows).run()
+    await SessionSweep(table, workflows, EventTable(database)).run()
     assert [life.request.session_id for life in workflows.lives] == ["session-of-others"]
+
+
+async def test_a_session_that_cannot_be_read_keeps_no_other_from_its_stop_and_an_operator_is_told(database: Database) -> None:
+    """A newer version of us has written it."""
+    table = await _opened(database, "session-12345678", "session-of-others")
+    await not_to_be_read(database, "session-12345678")
+    workflows, events = Workflows(), EventTable(database)
+    for _ in range(2):
+        await SessionSweep(table, workflows, EventTable(database)).run()
+    assert [life.request.session_id for life in workflows.lives] == ["session-of-others"] * 2
+    (alert,) = await events.alerts(timedelta(days=1), 10)
+    assert isinstance(alert.details, dict)
+    assert (alert.details["session_id"], "cannot be read" in str(alert.details["reason"])) == ("session-12345678", True)
 
 
 async def test_the_versions_that_are_active_are_those_of_a_session(database: Database) -> None:

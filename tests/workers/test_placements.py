@@ -66,7 +66,7 @@ def test_a_share_is_that_of_the_buckets_own_slots() -> None:
     assert [standing.share_of(bucket) for bucket in ("default", "gpu", "other")] == [0.25, 0.0, 7.0]
 
 
-@pytest.mark.parametrize(("alive", "avoid", "chosen"), [("ab", None, "b"), ("ab", "b", "a"), ("a", None, "a")])
+@pytest.mark.parametrize(("alive", "avoid", "chosen"), [("ab", None, "b"), ("ab", "b", "b"), ("a", "b", "a")])
 def test_a_call_is_made_where_what_it_works_with_is_while_that_host_is_alive(alive: str, avoid: str | None, chosen: str) -> None:
     assert best_host(alive, [HostLoad("a", 1, has_it=True)], "a", avoid, prefer="b") == chosen
 

@@ -7,14 +7,14 @@ from datetime import timedelta
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 from temporalio.common import TypedSearchAttributes
 from temporalio.worker import Interceptor, Worker
 
 from workers.temporal.host_workers import WORKFLOWS
 from workflows.outcome import OutcomeInterceptor
 
-__all__ = ["AnyHandle", "Play", "Stage", "reset"]
+__all__ = ["AnyHandle", "Play", "Stage", "pauses_in", "reset"]
 
 BEAT = timedelta(seconds=0.2)
 LIFE = timedelta(seconds=300)
@@ -66,6 +66,12 @@ class Stage:
 
 Play = Callable[[Stage], Awaitable[AnyHandle]]
 """Plays one path: the handle of a workflow that has ended."""
+
+
+def pauses_in(history: WorkflowHistory) -> list[float]:
+    """Its timers, in seconds."""
+    started = (event.timer_started_event_attributes for event in history.events if event.HasField("timer_started_event_attributes"))
+    return [one.start_to_fire_timeout.ToTimedelta().total_seconds() for one in started]
 
 
 async def reset(temporal: Client, handle: AnyHandle) -> AnyHandle:

@@ -2,23 +2,26 @@
 
 import asyncio
 import uuid
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
 from pydantic import JsonValue
+from temporalio import activity
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
 from tests.workflows.session_paths import BUSY, GONE, LOST, REFUSED, Provider, group_of, life_of, opened
-from tests.workflows.stage import AnyHandle, Stage
+from tests.workflows.stage import AnyHandle, Stage, pauses_in
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.sessions import SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife
+from toolagent_service.contracts.steps import Admission, AdmitRequest
 from toolagent_service.groups.roles import session_for
 from workers.temporal.host_workers import WORKFLOWS
 
@@ -87,6 +90,29 @@ async def test_of_all_who_stop_at_once_one_does(temporal: Client) -> None:
     assert (view.state, caller.provider.stopped) == (SessionState.STOPPED, ["server-0"])
 
 
+@dataclass
+class Counting(Provider):
+    admitted: Counter[str] = field(default_factory=Counter[str])
+    """By its session, how often each call was."""
+
+    @activity.defn(name=step_names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        self.admitted.update(() if request.alone else (request.call_id,))
+        return await super().admit(request)
+
+
+async def test_a_session_answers_each_stop_that_came_too_late_once(temporal: Client) -> None:
+    """Each answer stays in its history, which has an end."""
+    provider = Counting()
+    async with alone(temporal, provider) as caller:
+        launch = await caller.begin("launch")
+        await result_of(launch)
+        stops = await asyncio.gather(*(caller.begin("stop", server_id="server-0", slow=True) for _ in range(6)))
+        assert {(await result_of(stop)).status for stop in stops} == {"success"}
+        await caller.ended(launch)
+    assert ([provider.admitted[stop.id] for stop in stops], provider.stopped) == ([1] * 6, ["server-0"])
+
+
 async def test_who_launches_and_is_terminated_leaves_a_session_that_ends(temporal: Client) -> None:
     async with alone(temporal, Provider(group=group_of(idle_timeout_s=0.5))) as caller:
         launch = await caller.begin("launch", waits=True)
@@ -143,6 +169,21 @@ async def test_a_session_that_is_terminated_while_it_launches_looks_for_what_it_
         account = SessionAccount.model_validate(await handle.result())
     assert result.error_type is ErrorType.CANCELLED
     assert (account.session.end, caller.provider.stopped, caller.provider.running) == (SessionEnd.CANCELLED, ["server-0"], {})
+
+
+async def test_a_session_whose_workflow_is_away_is_asked_for_ever_more_rarely(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its row lives, and nobody may begin it again for days: the history of who asks has an end."""
+    for name, pause in {"_AGAIN": 0.1, "_LONGEST_AGAIN": 0.4}.items():
+        monkeypatch.setattr(f"workflows.groups.adoption.{name}", timedelta(seconds=pause))
+    async with alone(temporal, Provider()) as caller:
+        launch = await caller.begin("launch")
+        await result_of(launch)
+        await caller.session(launch).terminate()
+        stop = await caller.begin("stop", server_id="server-0")
+        while len(found := pauses_in(await stop.fetch_history())) < 5:  # noqa: ASYNC110 - it happens on the server
+            await asyncio.sleep(0.05)
+        await stop.terminate()
+    assert found[:5] == [0.1, 0.2, 0.4, 0.4, 0.4]
 
 
 def _adopted(launch: AnyHandle) -> dict[str, object]:

@@ -23,6 +23,7 @@ from toolagent.core.calls.results import failed, succeeded
 from toolagent_service import step_names, stubs
 from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished
 from workflows.calls.invoke_tool import InvokeTool
+from workflows.invoke import invoke
 from workflows.options import LocalOptions, admit
 
 BEAT = timedelta(seconds=0.2)
@@ -36,6 +37,15 @@ class SomebodyElse:
     @workflow.run
     async def run(self, queue: str) -> JsonValue:
         return await workflow.execute_child_workflow(names.INVOKE_TOOL, ECHO, task_queue=queue, result_type=dict)
+
+
+@workflow.defn
+class Bound:
+    """A step of a session that lives on this host."""
+
+    @workflow.run
+    async def run(self, host: str) -> ToolResult:
+        return await invoke(ToolCall(tool_id="echo"), workflow.info().workflow_id, prefer=host)
 
 
 @workflow.defn
@@ -64,7 +74,7 @@ async def running(client: Client, steps: Steps, *queues: str) -> AsyncGenerator[
     own = f"tests-{uuid.uuid4().hex[:8]}"
     activities = [steps.admit, steps.place, steps.settle, steps.call_tool]
     workers = [
-        Worker(client, task_queue=own, workflows=[InvokeTool, SomebodyElse], activities=activities),
+        Worker(client, task_queue=own, workflows=[InvokeTool, SomebodyElse, Bound], activities=activities),
         *(Worker(client, task_queue=queue, activities=[steps.call_tool], max_heartbeat_throttle_interval=BEAT) for queue in queues),
     ]
     async with AsyncExitStack() as stack:

@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
@@ -12,10 +13,12 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
+from tests.workflows.stage import pauses_in
 from tests.workflows.steps import Steps
-from tests.workflows.test_invoke_tool import running, start
+from tests.workflows.test_invoke_tool import Bound, running, start
 from toolagent.contracts.calls import ErrorType
-from toolagent_service.contracts.steps import CallRequest, Finished, Placement
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Held, Placement
 from workflows import options
 
 
@@ -29,6 +32,19 @@ async def test_a_call_whose_host_is_silent_is_placed_elsewhere(temporal: Client,
         result = await (await start(temporal, own)).result()
     assert result.status == "success"
     assert [request.plan.placement.host for request in steps.placed] == ["host-dead"]
+
+
+@pytest.mark.promise("host-affinity")
+async def test_where_a_call_that_is_bound_to_a_host_waits_on_is_asked_with_that_host(
+    temporal: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "HOST_PATIENCE", timedelta(seconds=1))
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    steps = Steps(queue="host-busy/default", host="host-busy", elsewhere=Placement(queue=queue, host="host-alive"))
+    async with running(temporal, steps, queue) as own:
+        handle = await temporal.start_workflow(Bound.run, "host-busy", id=f"bound-{uuid.uuid4().hex}", task_queue=own)
+        await asyncio.wait_for(handle.result(), 30)
+    assert [(request.plan.placement.host, request.prefer) for request in steps.placed] == [("host-busy", "host-busy")]
 
 
 @pytest.mark.promise("host-affinity")
@@ -109,3 +125,49 @@ async def test_only_of_a_call_that_no_worker_took_is_it_said_that_none_did(tempo
     unknown: JsonValue = {"outcome": "unknown"}
     expected = (ErrorType.EXECUTION_ERROR, unknown) if is_taken else (ErrorType.UNAVAILABLE, {"queue": steps.queue})
     assert (result.error_type, result.error.details) == expected
+
+
+@dataclass
+class AtSilentDoor(Steps):
+    """A front door that is alive has the call, and looks into its queue no more; admitted so often, the call is another's."""
+
+    admissions: int = 6
+    admitted: int = 0
+
+    @activity.defn(name=step_names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        self.admitted += 1
+        return Held(door=self.queue) if self.admitted < self.admissions else await super().admit(request)
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, pause in {"_DOOR_PATIENCE": 0.1, "JOIN_PAUSE": 0.1, "LONGEST_JOIN_PAUSE": 0.4}.items():
+        monkeypatch.setattr(options, name, timedelta(seconds=pause))
+
+
+@pytest.mark.usefixtures("short_pauses")
+async def test_a_door_that_does_not_answer_is_asked_ever_more_rarely(temporal: Client) -> None:
+    """It may beat for days: the history of who asks has an end."""
+    steps = AtSilentDoor(queue=f"q-{uuid.uuid4().hex[:8]}")
+    async with running(temporal, steps, steps.queue) as own:
+        handle = await start(temporal, own)
+        assert (await handle.result()).status == "success"
+    assert pauses_in(await handle.fetch_history()) == [0.1, 0.2, 0.4, 0.4, 0.4]
+
+
+@pytest.mark.usefixtures("short_pauses")
+async def test_a_call_that_is_cancelled_in_a_long_pause_does_not_wait_for_its_end(
+    temporal: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, pause in {"JOIN_PAUSE": 2, "LONGEST_JOIN_PAUSE": 60}.items():
+        monkeypatch.setattr(options, name, timedelta(seconds=pause))
+    steps = AtSilentDoor(queue=f"q-{uuid.uuid4().hex[:8]}", admissions=99)
+    async with running(temporal, steps, steps.queue) as own:
+        handle = await start(temporal, own)
+        while len(pauses_in(await handle.fetch_history())) < 2:  # noqa: ASYNC110 - it happens on the server
+            await asyncio.sleep(0.05)
+        steps.admissions = 0
+        await handle.cancel()
+        result = await handle.result()
+    assert (result.error_type, steps.calls, pauses_in(await handle.fetch_history())) == (ErrorType.CANCELLED, [], [2, 4])

@@ -101,7 +101,7 @@ async def running_making(
         await sweep.clear()
         await stack.enter_async_context(sweeping_tasks(sweep))
         workflows = SessionWorkflows(client)
-        await stack.enter_async_context(sweeping_sessions(SessionSweep(store.sessions, workflows)))
+        await stack.enter_async_context(sweeping_sessions(SessionSweep(store.sessions, workflows, store.events)))
         is_kept_up = store.residents.is_kept_up
         providers = ProviderSweep(store.groups, store.sessions, store.calls, store.events, workflows, workflows.listed, is_kept_up)
         await stack.enter_async_context(sweeping_providers(providers))

@@ -25,8 +25,8 @@ from workflows.invoke import CANCELLED_BEFORE, Decision, carried_out, decided, r
 _PAUSE, _LONGEST_PAUSE = timedelta(seconds=15), timedelta(minutes=5)
 """Before the record is looked at though no session has said anything; doubled each time."""
 
-_AGAIN = timedelta(seconds=2)
-"""Before a session that is not there is asked for again."""
+_AGAIN, _LONGEST_AGAIN = timedelta(seconds=2), timedelta(minutes=1)
+"""Before a session that is not there is asked for again; doubled each time. Its row may live for days without its workflow."""
 
 
 async def invoke_alone(call: ToolCall, call_id: str, *, is_new: bool, told: Callable[[], int]) -> ToolResult:
@@ -60,17 +60,17 @@ async def _used(request: AdmitRequest, part: Grouped, *, is_cancelled: bool) -> 
 
 async def _made_by_session(request: AdmitRequest, decision: Decision, told: Callable[[], int]) -> ToolResult:
     asked = AdoptedCall(call=request.call, call_id=request.call_id, workflow_id=request.workflow_id, run_id=request.run_id)
-    pause, heard, gives_up = _PAUSE, 0, False
+    pause, again, heard, gives_up = _PAUSE, _AGAIN, 0, False
     while isinstance(part := decision.admission, Grouped):
         launches = part.role is GroupRole.LAUNCH
         is_there = await (_launch(part, asked) if launches else _say(part, step_names.STOP_BY, asked))
         if gives_up or not (launches and _is_cancelled()):
-            await _wait(lambda heard=heard: told() != heard, pause if is_there else _AGAIN)
+            await _wait(lambda heard=heard: told() != heard, pause if is_there else again)
         if launches and not gives_up and _is_cancelled():
             # Also where it is launched by then: nobody wants it. A stop goes on.
             gives_up = True
             await _cancel(part)
-        pause, heard = min(2 * pause, _LONGEST_PAUSE), told()
+        pause, again, heard = min(2 * pause, _LONGEST_PAUSE), _AGAIN if is_there else min(2 * again, _LONGEST_AGAIN), told()
         decision = await decided(request)
     # A session that had ended has no part in it: then the call is made as any other.
     return await carried_out(request, decision)

@@ -31,6 +31,9 @@ _BESIDE = "script-beside-limits"
 _BOUND = "bound-launch"
 """Before it no limit ended a launch, a session called whichever versions of its tools were active, and each run set its timer anew."""
 
+_ANSWERED_ONCE = "stops-answered-once"
+"""Before it a call of the stop that came too late was answered again for each other one."""
+
 _ENDED_IN_LAUNCH = ToolError(type=ErrorType.CANCELLED, message="The session was ended while it launched.", details={"outcome": "unknown"})
 _NOT_KNOWN = "It is not known whether anything was launched: the provider does not say. It was asked {} times, and is asked again."
 
@@ -48,7 +51,7 @@ class Session(LimitedSession):
         self._confirmed: Finished | None = None
         self._unlaunched = ""
         """Why the last launch failed."""
-        self._stops = list(life.stops)
+        self._stops, self._answered = list(life.stops), set[str]()
         self._looks, self._made_before = (life.looks, life.unseen), life.made
         self._order = asyncio.Lock()
 
@@ -350,7 +353,9 @@ class Session(LimitedSession):
     async def _answer(self, *stops: AdoptedCall) -> None:
         """Calls of the stop that came too late to be it: nothing is stopped twice."""
         for asked in stops if self._confirmed is not None else ():
-            await adopted(asked, self._mark, instead=self._confirmed)
+            if asked.call_id not in self._answered or not workflow.patched(_ANSWERED_ONCE):
+                await adopted(asked, self._mark, instead=self._confirmed)
+                self._answered.add(asked.call_id)
 
     @property
     def _asker(self) -> AdoptedCall | None:

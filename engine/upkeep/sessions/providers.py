@@ -123,9 +123,12 @@ class ProviderSweep:
                 await self._compare(group, probe)
 
     async def _views(self, group: ToolGroup) -> Sequence[SessionView]:
-        """Those that live, then the newest of the others."""
-        living = await self._sessions.of_group(group.group_id, living=True, most=_MOST)
-        newest = await self._sessions.of_group(group.group_id, most=_MOST)
+        """Those that live, then the newest of the others; none where one cannot be read, as what it launched would be nobody's.
+
+        Raises ValidationError.
+        """
+        living = await self._sessions.of_group(group.group_id, living=True, most=_MOST, all_of=True)
+        newest = await self._sessions.of_group(group.group_id, most=_MOST, all_of=True)
         return tuple({view.session_id: view for view in (*living, *newest)}.values())
 
     async def _find_lost(self, view: SessionView, probe: VerifyProbe, known: tuple[JsonValue, ...]) -> None:

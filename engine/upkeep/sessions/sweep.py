@@ -4,10 +4,15 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import structlog
+from pydantic import JsonValue, ValidationError
 
+from engine.store.clock import now
+from engine.store.events import LONGEST_ALERT, EventTable
 from engine.store.sessions import SessionTable
 from engine.upkeep.rounds import repeated
+from toolagent.contracts.records import Event, EventType
 from toolagent.contracts.sessions import SessionEnd
+from toolagent_service.agents.coding_log import shown_text
 from toolagent_service.contracts.sessions import SessionLife
 
 _EVERY_S = 15.0
@@ -27,18 +32,22 @@ class SessionWorkflows(Protocol):
 class SessionSweep:
     """A terminated workflow runs no code, and what was launched would run for ever."""
 
-    def __init__(self, sessions: SessionTable, workflows: SessionWorkflows) -> None:
-        self._sessions, self._workflows = sessions, workflows
+    def __init__(self, sessions: SessionTable, workflows: SessionWorkflows, events: EventTable) -> None:
+        self._sessions, self._workflows, self._events = sessions, workflows, events
 
     async def run(self) -> None:
         """Once. Raises ConnectionError, StoreUnavailableError."""
         for group_id, session_id in await self._sessions.living_ids():
             if not await self._workflows.is_under_way(group_id, session_id):
-                await self._go_on(session_id)
+                await self._go_on(group_id, session_id)
 
-    async def _go_on(self, session_id: str) -> None:
+    async def _go_on(self, group_id: str, session_id: str) -> None:
         # As it is now that nobody writes it any more: it may have launched since it was listed, or ended in good order.
-        found = await self._sessions.whole(session_id)
+        try:
+            found = await self._sessions.whole(session_id)
+        except ValidationError as error:
+            await self._tell(group_id, session_id, error)
+            return
         if found is None or found[1].ended_at is not None:
             return
         request, view = found
@@ -49,6 +58,14 @@ class SessionSweep:
             raise
         except Exception:  # noqa: BLE001 - one that cannot be begun must not keep others from their stop
             _log.exception("session_not_begun", session_id=session_id, then="it is tried again")
+
+    async def _tell(self, group_id: str, session_id: str, error: ValidationError) -> None:
+        """Another version has written the row: what it launched goes on until a host of that version sees to it."""
+        wrong = error.errors(include_input=False, include_url=False)
+        reason = f"It has no workflow, and its row cannot be read: {wrong}. Start a host of the version that wrote it."
+        details: JsonValue = {"session_id": session_id, "group_id": group_id, "reason": shown_text(reason, LONGEST_ALERT)}
+        event_id = f"{session_id}:unread"
+        await self._events.warn(Event(event_id=event_id, event_type=EventType.SESSION_ALERT, tool_id="", at=now(), details=details))
 
 
 def sweeping_sessions(sweep: SessionSweep) -> AbstractAsyncContextManager[None]:

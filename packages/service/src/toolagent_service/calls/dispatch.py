@@ -72,9 +72,9 @@ def best_host(
     """One that has the tool up, the least busy first, `own` before others; else the one with the fewest tools up. None when none is alive.
 
     Among equals the least busy comes first, then `own`, then the first by name. `avoid` is taken only when there is no other, `prefer`
-    before all.
+    before all, though it is `avoid`.
     """
-    candidates = {*alive} - {avoid} or {*alive}
+    candidates = {*alive} - {avoid if avoid != prefer else None} or {*alive}
     known = {load.host: load for load in loads}
     chosen = [known.get(host, HostLoad(host)) for host in candidates]
 

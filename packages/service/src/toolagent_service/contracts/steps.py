@@ -147,9 +147,13 @@ class JoinRequest(Contract):
 
 
 class PlaceRequest(Contract):
-    """A queue was not served in time: where to wait instead?"""
+    """A queue was not served in time: where to wait instead?
+
+    What the call works with is on the host `prefer`: while that is alive, it waits there.
+    """
 
     plan: CallPlan
+    prefer: str | None = None
 
 
 class CallRequest(Contract):

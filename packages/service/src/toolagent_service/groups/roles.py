@@ -3,6 +3,8 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from itertools import islice
 
 from pydantic import JsonValue
 
@@ -10,6 +12,8 @@ from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup
 from toolagent.contracts.sessions import AdoptedCall
 from toolagent.core.catalog.lifecycles import lifecycle_fault
 from toolagent_service.groups.sessions import NoSuchFieldError, field_of, the_step
+
+_MOST_VALUES = 1_000
 
 Part = tuple[ToolGroup, GroupStep]
 """A tool's role in a group."""
@@ -57,11 +61,48 @@ def names_session(step: GroupStep, launched: JsonValue, params: Mapping[str, Jso
     return bool(bound) and all(_named(name, value, params) for name, value in bound.items())
 
 
+def marks_of(group: ToolGroup, launched: JsonValue) -> frozenset[str]:
+    """By these a session is found that a call names: one for each place whose value a step binds."""
+    places: dict[str, JsonValue] = {}
+    for path in {path for step in group.steps for path in step.bindings.values()}:
+        with suppress(NoSuchFieldError):
+            places[path] = field_of(launched, path)
+    return frozenset(_mark(group, path, value) for path, value in places.items())
+
+
+def marks_in(group: ToolGroup, step: GroupStep, params: Mapping[str, JsonValue]) -> tuple[frozenset[str], ...]:
+    """What `names_session` asks of a session, as marks: it has one of each. For each param that it would bind those of the values that
+    this may have; of params by other names only the first thousand."""
+    others = [*islice(params.values(), _MOST_VALUES)]
+    values = ((path, [params[name]] if params.get(name) is not None else others) for name, path in step.bindings.items())
+    return tuple(frozenset(_mark(group, path, one) for one in each) for path, each in values)
+
+
 def first_stop(group: ToolGroup, launched: JsonValue, stops: Iterable[AdoptedCall]) -> AdoptedCall | None:
     """Who asks first by a call that stops what was launched; signals may come from anybody."""
     step = the_step(group, GroupRole.STOP)
     named = (one for one in stops if one.call.tool_id == step.tool_id and names_session(step, launched, one.call.params))
     return next(named, None)
+
+
+def _mark(group: ToolGroup, path: str, value: JsonValue) -> str:
+    told = json.dumps([group.group_id, path, _alike(value)], sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+def _alike(value: JsonValue) -> JsonValue:
+    """Equal values have equal texts: 1, 1.0 and true are equal."""
+    match value:
+        case bool():
+            return int(value)
+        case float():
+            return int(value) if value.is_integer() else value
+        case list():
+            return [_alike(one) for one in value]
+        case dict():
+            return {name: _alike(one) for name, one in value.items()}
+        case _:
+            return value
 
 
 def _named(name: str, value: JsonValue, params: Mapping[str, JsonValue]) -> bool:

@@ -1,0 +1,35 @@
+"""The table `session_names`: by what calls name the living sessions of groups."""
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import Column, Index, String, Table, delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.elements import ColumnElement
+
+from engine.store.tables import METADATA, group_sessions
+from engine.store.upserts import insert_new
+
+session_names = Table(
+    "session_names",
+    METADATA,
+    # A mark of `toolagent_service.groups.roles`: of a group, a place in a launch's result, and what is there.
+    Column("mark", String(32), primary_key=True),
+    Column("session_id", String(80), primary_key=True),
+    Index("ix_session_names_session_id", "session_id"),
+)
+
+
+async def name_session(connection: AsyncConnection, session_id: str, marks: Collection[str]) -> None:
+    """What was launched does not change: marks that are there stay."""
+    await insert_new(connection, session_names, [{"mark": mark, "session_id": session_id} for mark in sorted(marks)])
+
+
+async def forget_names(connection: AsyncConnection, of: ColumnElement[bool]) -> None:
+    """`of` is said of `session_names.c.session_id`."""
+    await connection.execute(delete(session_names).where(of))
+
+
+def has_one_of_each(marks: Sequence[Collection[str]]) -> ColumnElement[bool]:
+    """Of a row of `group_sessions`."""
+    first, *others = (select(session_names.c.session_id).where(session_names.c.mark.in_(each)) for each in marks)
+    return group_sessions.c.session_id.in_(first.intersect(*others) if others else first)

@@ -1,9 +1,11 @@
 """Admission and settlement on a real database, with a few tools in it."""
 
+import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
@@ -15,6 +17,8 @@ from engine.calls.file_parameters import FileParameters
 from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
+from engine.disk.leftovers import discard
+from engine.disk.removal import NotRemoved
 from engine.registry.matching.composites import Composites
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
@@ -110,3 +114,24 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
         return (await admissions.admit(request)).admission
 
     return Desk(admissions, Settlements(registry, places), calls, files, parameters, root, admit, registry, repairs, quarantine)
+
+
+@dataclass
+class Removal:
+    """Of the folders of calls."""
+
+    begins: threading.Event = field(default_factory=threading.Event)
+    may_go_on: threading.Event = field(default_factory=threading.Event)
+
+    def discard(self, folder: Path, patience_s: float) -> NotRemoved | None:
+        self.begins.set()
+        self.may_go_on.wait(10)
+        return discard(folder, patience_s)
+
+
+@pytest.fixture
+def removal(monkeypatch: pytest.MonkeyPatch) -> Removal:
+    """It waits until it may go on."""
+    held = Removal()
+    monkeypatch.setattr("engine.calls.file_parameters.discard", held.discard)
+    return held

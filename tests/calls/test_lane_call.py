@@ -28,7 +28,7 @@ from engine.store.claims import WORKFLOW, Claim, ClaimTable
 from engine.store.database import Database
 from engine.store.groups import GroupTable
 from engine.store.routes import RouteTable
-from tests.calls.conftest import Desk
+from tests.calls.conftest import Desk, Removal
 from tests.parts import tool_registry
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
@@ -133,6 +133,19 @@ async def test_a_call_has_a_folder_where_its_schemas_speak_of_files(
     assert (tmp_path / "calls").exists() is has_folder
     bench.tool.may_answer.set()
     assert await call is not None
+
+
+@pytest.mark.promise("cancel-closes")
+async def test_a_cancel_comes_too_late_for_an_answer_whose_folder_is_removed(bench: Bench, removal: Removal) -> None:
+    bench.tool.may_answer.set()
+    call = asyncio.create_task(bench.make(flight("files")))
+    await asyncio.to_thread(removal.begins.wait, 10)
+    call.cancel()
+    await asyncio.sleep(0)
+    removal.may_go_on.set()
+    result = await call
+    assert result is not None
+    assert (result.status, result.result) == ("success", {"ok": True})
 
 
 async def test_a_call_of_a_tool_that_has_side_effects_since_its_door_looked_gets_a_workflow(bench: Bench) -> None:

@@ -119,6 +119,28 @@ async def test_who_is_not_accepted_and_cannot_be_moved_is_told_that_nobody_knows
     assert "Temporal or the database" in pending.value.result.error.message
 
 
+@pytest.mark.parametrize(("is_new", "details"), [(False, {}), (True, {"outcome": "unknown"})])
+async def test_who_waits_for_an_answer_that_cannot_be_written_down_is_told_that_the_call_goes_on(
+    front: Front, *, is_new: bool, details: dict[str, JsonValue]
+) -> None:
+    """The database went away after the tool had answered."""
+    is_back = asyncio.Event()
+
+    async def settle(flight: Flight) -> bool:
+        flight.is_settling = True
+        return await is_back.wait()
+
+    front.stage.make_call = settle
+    with pytest.raises(LanePendingError) as pending:
+        await asyncio.wait_for(front.door.make(call(), ID, is_new=is_new), 10)
+    assert pending.value.result.error is not None
+    assert (pending.value.result.error.type, pending.value.result.error.details) == (ErrorType.UNAVAILABLE, details)
+    made = asyncio.create_task(front.door.make(call(), ID, is_new=is_new))
+    await asyncio.sleep(0)
+    is_back.set()
+    assert isinstance(await made, ToolResult)
+
+
 @pytest.mark.parametrize("is_new", [True, False])
 async def test_who_is_sent_away_from_a_full_lane_has_nothing_accepted(front: Front, *, is_new: bool) -> None:
     front.stage.away = 1_000_000

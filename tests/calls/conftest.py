@@ -14,6 +14,7 @@ from engine.calls.cached_tools import CachedTools, CachedTroubles
 from engine.calls.checks.asked import CallLimits, Sources
 from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
+from engine.calls.lookup import ToolLookup
 from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
@@ -65,6 +66,7 @@ class Desk:
     """Everything around a call, and the folder whose files it may name."""
 
     admissions: Admissions
+    admissions_by: Callable[[ToolLookup], Admissions]
     settlements: Settlements
     calls: CallTable
     files: FileStore
@@ -100,11 +102,13 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
     quarantine, repairs = QuarantineTable(database), ProductionRepairs(database)
     troubles = CachedTroubles(repairs, quarantine, CachedTools(registry, CatalogState(database)))
     composites = Composites(ToolTable(database), GroupTable(database))
-    sources, places = (
-        Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10), composites, troubles),
-        Places(calls, SettledCalls(), note_crash=quarantine.note_crash),
-    )
-    admissions = Admissions(sources, placements, places, Memberships(GroupTable(database), SessionTable(database), calls))
+    places = Places(calls, SettledCalls(), note_crash=quarantine.note_crash)
+
+    def admissions_by(lookup: ToolLookup) -> Admissions:
+        sources = Sources(lookup, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10), composites, troubles)
+        return Admissions(sources, placements, places, Memberships(GroupTable(database), SessionTable(database), calls))
+
+    admissions = admissions_by(registry)
 
     async def admit(
         tool_id: str, params: dict[str, JsonValue] | None = None, call_id: str = "call-12345678", **fields: JsonValue
@@ -113,7 +117,9 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
         request = AdmitRequest(call=call, call_id=call_id, workflow_id="w", run_id="r")
         return (await admissions.admit(request)).admission
 
-    return Desk(admissions, Settlements(registry, places), calls, files, parameters, root, admit, registry, repairs, quarantine)
+    return Desk(
+        admissions, admissions_by, Settlements(registry, places), calls, files, parameters, root, admit, registry, repairs, quarantine
+    )
 
 
 @dataclass

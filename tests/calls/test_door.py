@@ -283,7 +283,7 @@ _WAYS: dict[str, tuple[dict[str, JsonValue], dict[str, JsonValue], float]] = {
 async def test_what_a_call_and_its_tool_are_decides_the_way(front: Front, database: Database, reason: str) -> None:
     asked, told, took_s = _WAYS[reason]
     fields: dict[str, JsonValue] = {"tool_id": "remote", "name": "R", "side_effect_scope": "none", "input_schema": _TEXT, **told}
-    await tool_registry(database).register(ToolManifest.model_validate(fields), (McpSource(url="http://far.example/mcp"),))
+    await tool_registry(database).register(ToolManifest.model_validate(fields), (McpSource(tool_name="t", url="http://far.example/mcp"),))
     front.durations.note("remote", "1.0.0", took_s)
     front.not_ready |= {"remote"} if reason == "not_ready" else set()
     answer = await front.door.make(ToolCall.model_validate({"tool_id": "remote", **asked}), ID, is_new=True)

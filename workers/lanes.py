@@ -20,9 +20,8 @@ from engine.calling.joined_call import JoinedCalls
 from engine.calling.lane import Lane
 from engine.calling.lane_call import LaneMaking
 from engine.calling.moves import Moves
-from engine.upkeep.hosts.doors import DoorKeeper, Successor, held_door
+from engine.upkeep.hosts.doors import DoorKeeper, Successor, held_door, succeeding
 from engine.upkeep.hosts.ended_elsewhere import ending_elsewhere
-from engine.upkeep.rounds import repeated
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.calls import ErrorType, ToolCall
@@ -123,7 +122,7 @@ def succeeded_doors(settings: Settings, store: Store, client: Client, making: La
     """Take over from doors that are gone, as a host that is none, until the block ends."""
     workflows = _Workflows(client, ToolAgentClient(client))
     successor = Successor(store.doors, store.claims, workflows, Moves(store.claims, workflows.start, making.refuse, "").adopt)
-    return repeated(successor.look, settings.host.host_heartbeat_s, "calls of doors that are gone")
+    return succeeding(successor, settings.host.host_heartbeat_s)
 
 
 def _counts(figures: LaneFigures) -> LaneCounts:

@@ -18,6 +18,7 @@ from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.calls.idempotency import keyed_call_id
+from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
 
 _STARTED_S, _LOOK_S = 2.0, 0.05
@@ -77,14 +78,16 @@ class LaneCalls:
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
         """Ask a call to end; False when nobody has it. One that has ended stays as it is. Raises AnswerPendingError."""
-        if await self._door.cancel(call_id):
-            return True
         try:
+            if await self._door.cancel(call_id):
+                return True
             # A door that makes it looks at its claim more often than it hears from Temporal, which may be away.
             is_claimed = await self._door.cancel_elsewhere(call_id)
-        finally:
+        except StoreUnavailableError:
             # So may the database be: what has a workflow is told all the same.
-            is_told = await self._calls.cancel(call_id, workflow_id)
+            await self._calls.cancel(call_id, workflow_id)
+            raise
+        is_told = await self._calls.cancel(call_id, workflow_id)
         if is_told or not is_claimed:
             return is_told
         # Another door has it: the call ends soon, or has a workflow soon.

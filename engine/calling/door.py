@@ -1,6 +1,7 @@
 """A front door: which calls take its lane, which of them are accepted, and what becomes of those that somebody else has."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -198,11 +199,18 @@ class Door:
     async def _ended(self, known: Flight, asked: Flight) -> ToolResult | Elsewhere:
         if known.claim.fingerprint != asked.claim.fingerprint:
             raise _conflict(asked.claim, asked.call)
+        settles_since: float | None = None
         while not known.done.done():
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
                     await asyncio.shield(known.done)
-            if not known.done.done() and not known.is_made and self._lane.silent_s >= _PATIENCE_S:
+            if known.done.done():
+                break
+            if known.is_settling and known.is_made:
+                settles_since = settles_since or time.monotonic()
+                if time.monotonic() - settles_since >= _PATIENCE_S:
+                    raise _unsettled(known)
+            elif not known.is_made and self._lane.silent_s >= _PATIENCE_S:
                 self._require_answer(known)
         return known.done.result() or Elsewhere(known.call_id, has_begun=True)
 
@@ -227,6 +235,12 @@ class Door:
         if flight.moving is not None:
             said = "Temporal or the database is away. When both are back, the call is known by its id if it was accepted."
             raise LanePendingError(_unavailable(flight, said, outcome="unknown"))
+
+
+def _unsettled(flight: Flight) -> LanePendingError:
+    """What is not accepted is lost with this process."""
+    said = "The tool has answered, but the database does not take the answer. The call ends when it does; ask for it by its id."
+    return LanePendingError(_unavailable(flight, said) if flight.is_accepted else _unavailable(flight, said, outcome="unknown"))
 
 
 def _unavailable(flight: Flight, message: str, **details: JsonValue) -> ToolResult:

@@ -76,11 +76,16 @@ class Exchange:
 
     async def make(self, send: Send, attempt: Attempt, turn: Turn) -> Finished:
         """How it ended. Raises Interrupted, and what the attempt raises."""
-        entry = attempt.entry
+        entry, folder, outcome = attempt.entry, None, None
         with self._intake.held(entry.manifest):
             folder_of = partial(self._folder, attempt.plan.call_id, entry)
-            async with folder_for(entry.manifest, folder_of) as folder:
-                outcome = await self._made(send, attempt, folder, turn)
+            try:
+                async with folder_for(entry.manifest, folder_of) as folder:
+                    outcome = await self._made(send, attempt, folder, turn)
+            except asyncio.CancelledError:
+                # While the folder was removed: too late for an answer that is there.
+                if outcome is None:
+                    raise
         if folder is None or folder.left is None:
             return outcome
         return outcome.model_copy(update={"left_behind": f"The tool left files that cannot be removed: {folder.left.reason}."})

@@ -195,10 +195,10 @@ class Lane:
             await asyncio.shield(self._preparing or self._prepared())
         # Not before: who is taken back meanwhile was told that it is not made.
         flights = [flight for call in asked if (flight := self._flights.get(call.call_id)) is not None]
-        if flights:
-            self._lately.append((time.monotonic(), len(flights)))
-        tasks = [self._task_of(flight, workflow_id, run_id) for flight in flights]
+        # What moves has a workflow that makes it, or gets one: a batch that was refused may come all the same.
+        tasks = [self._task_of(flight, workflow_id, run_id) for flight in flights if flight.task is not None or flight.moving is None]
         if tasks:
+            self._lately.append((time.monotonic(), len(tasks)))
             await asyncio.wait(tasks, timeout=self._budget_s)
         self._is_made = self._is_made or all(map(_is_begun, self._batch))  # an earlier batch may come again
         self._look_if_due()

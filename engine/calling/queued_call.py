@@ -15,6 +15,7 @@ from engine.calls.settlement import Settlements, without_output
 from engine.calls.steps import Steps
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
+from engine.uncancelled import ended
 from toolagent.contracts.calls import ErrorType, ToolError
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
@@ -80,11 +81,7 @@ class PromptSettlement:
         if request.workflow_id is None:
             return outcome
         settling = asyncio.create_task(self._settled(request.plan, request.workflow_id, request.run_id, outcome))
-        while not settling.done():
-            try:
-                await asyncio.wait((settling,))
-            except asyncio.CancelledError:
-                continue
+        await ended(settling)
         return settling.result()
 
     async def _settled(self, plan: CallPlan, workflow_id: str, run_id: str, outcome: Finished) -> Finished:

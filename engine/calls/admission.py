@@ -46,11 +46,12 @@ class Admissions:
             is_stop=request.is_stop,
             prefer_version=request.prefer_version,
         )
+        way = Way.WORKFLOW if here is None else Way.LANE
         try:
             for check in CHECKS if request.instead is None else CHECKS_OF_ID:
                 asked = await check.run(asked, self._sources)
             if request.instead is not None:
-                return Decision(Answered(result=await settled_unmade(request, request.instead, self._places)))
+                return Decision(Answered(result=await settled_unmade(request, request.instead, self._places, way=way)))
             if request.alone and (part := await self._memberships.of(asked, asked.longest_s(self._sources.limits))) is not None:
                 return Decision(part)
             placement = here.placement if here is not None else await self._placements.choose(asked.found, prefer=request.prefer)
@@ -61,14 +62,13 @@ class Admissions:
         except Refused as refusal:
             end = Finished(error=refusal.error, validation_errors=refusal.issues)
             claim = here.claim if here is not None and here.is_accepted else None
-            return Decision(Answered(result=await settled_unmade(request, end, self._places, claim)))
-        way = Way.WORKFLOW if here is None else Way.LANE
+            return Decision(Answered(result=await settled_unmade(request, end, self._places, claim, way)))
         return Decision(Admitted(plan=asked.plan(self._sources.limits, placement, request.session, way)), asked.found)
 
     async def give_up(self, request: AdmitRequest, lost: int) -> Answered:
         """The answer of a call whose admission was lost with its worker too often. A tool without effects may have been called in it."""
         end = Finished(error=lost_step("Admitting the call", lost, "unknown"))
-        return Answered(result=await settled_unmade(request, end, self._places))
+        return Answered(result=await settled_unmade(request, end, self._places, way=Way.WORKFLOW))
 
     async def place(self, request: PlaceRequest) -> Placement:
         """Where to wait now: on, where it is, when the tool is gone or all hosts drain."""

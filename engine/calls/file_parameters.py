@@ -20,6 +20,7 @@ from engine.disk.below import folder_below, open_below, read_in_pieces
 from engine.disk.leftovers import PROMPT_S, discard
 from engine.disk.removal import NotRemoved
 from engine.store.files import FileStore
+from engine.uncancelled import finished
 from toolagent.contracts.calls import ErrorType, ValidationIssue
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
@@ -85,7 +86,7 @@ class CallFolder:
 
     async def __aexit__(self, *_: object) -> None:
         try:
-            self.left = await asyncio.to_thread(self._remove)
+            await finished(asyncio.to_thread(self._remove))
         finally:
             self._opened -= {self.staged, self._folder}
 
@@ -114,9 +115,9 @@ class CallFolder:
         with folder_below(self._root, tool, call, "out") as folder:
             os.fchmod(folder, 0o777)  # for the user that the tool runs as; no other user reaches it below our private folder
 
-    def _remove(self) -> NotRemoved | None:
+    def _remove(self) -> None:
         kept = [discard(folder, self._patience_s) for folder in (self.staged, self._folder)]
-        return kept[0] or kept[1]
+        self.left = kept[0] or kept[1]
 
     def _show(self, staged: Path) -> None:
         for path in (staged, *staged.rglob("*")):

@@ -14,6 +14,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.calls.results import failed, succeeded
 from toolagent.validation.schemas import find_issues
+from toolagent_service.contracts.lanes import Way
 from toolagent_service.contracts.steps import AdmitRequest, CallPlan, Finished, SettleRequest
 
 
@@ -53,7 +54,8 @@ class Settlements:
 
     async def _ended_as(self, request: SettleRequest, error: ToolError) -> ToolResult:
         plan, outcome = request.plan, request.outcome
-        result = failed(plan.call_id, plan.tool_id, error, outcome.started_at or now(), execution_time=outcome.execution_time)
+        at, took_s = outcome.started_at or now(), outcome.execution_time
+        result = failed(plan.call_id, plan.tool_id, error, at, execution_time=took_s, metadata={"way": plan.way.value})
         record = await record_of(plan, None, request.workflow_id, request.run_id)
         return await settled(Ended(record, result, outcome.error is None or outcome.started_at is not None), self._places)
 
@@ -79,9 +81,13 @@ async def settled(ended: Ended, places: Places) -> ToolResult:
     return ended.result
 
 
-async def settled_unmade(request: AdmitRequest, end: Finished, places: Places, claim: Claim | None = None) -> ToolResult:
+async def settled_unmade(
+    request: AdmitRequest, end: Finished, places: Places, claim: Claim | None = None, way: Way | None = None
+) -> ToolResult:
     """The result of a call that is not made: it was refused, or has its end from elsewhere. Raises OvertakenError."""
-    metadata: dict[str, JsonValue] = {**request.session.model_dump()} if request.session else {}
+    metadata: dict[str, JsonValue] = {"way": way.value} if way is not None else {}
+    if request.session is not None:
+        metadata |= request.session.model_dump()
     call_id, tool_id = request.call_id, request.call.tool_id
     if end.error is not None:
         result = failed(call_id, tool_id, end.error, now(), validation_errors=end.validation_errors, metadata=metadata)

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
@@ -27,6 +27,7 @@ from engine.store.sqlite_files import damage_at_start, is_deleted
 from engine.store.tables import write_checks
 from engine.store.upserts import upsert
 from engine.store.visits import VISITORS, Visits, Work
+from engine.uncancelled import ended, finished
 from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
 
 T = TypeVar("T")
@@ -114,7 +115,7 @@ class Database:
                 if alone is not None:
                     await wait_alone(connection, alone)
                 yield connection
-                await _finished(_committed(transaction))
+                await finished(_committed(transaction))
             except BaseException:
                 if transaction.is_active:
                     await transaction.rollback()
@@ -130,7 +131,7 @@ class Database:
                 return await work(connection)
         async with self._turn:
             with self._used():
-                return await _finished(self._visits.make(work))
+                return await finished(self._visits.make(work))
 
     @asynccontextmanager
     async def write_once(self) -> AsyncGenerator[AsyncConnection]:
@@ -171,7 +172,7 @@ class Database:
             async with self.read() as connection:
                 return taken(await connection.execute(query, parameters))
         with self._used():
-            return await _finished(self._visits.look(lambda connection: taken(connection.execute(query, parameters))))
+            return await finished(self._visits.look(lambda connection: taken(connection.execute(query, parameters))))
 
     @contextmanager
     def _used(self) -> Generator[None]:
@@ -200,7 +201,7 @@ class Database:
                 yield connection
             finally:
                 # Cancelled half way, it would be thrown away with its file open.
-                await _finished(connection.close())
+                await finished(connection.close())
 
     async def _connection(self) -> AsyncConnection:
         pool = self._engine.pool
@@ -208,10 +209,10 @@ class Database:
             return await self._engine.connect()
         # A new one; cancelled half way, nobody would have it, or close it.
         task = asyncio.ensure_future(_entered(self._engine))
-        cancelled = await _ended(task)
+        cancelled = await ended(task)
         if cancelled is not None:
             if not task.exception():
-                await _finished(task.result().close())
+                await finished(task.result().close())
             raise cancelled
         return task.result()
 
@@ -244,26 +245,6 @@ def _committing() -> Generator[None]:
         raise
     except StoreUnavailableError as error:
         raise CommitUnknownError(str(error)) from error
-
-
-async def _finished(work: Awaitable[T]) -> T:
-    """Wait for its end, also when we are cancelled meanwhile."""
-    task = asyncio.ensure_future(work)
-    if (cancelled := await _ended(task)) is not None:
-        _ = task.cancelled() or task.exception()  # else asyncio would complain
-        raise cancelled
-    return task.result()
-
-
-async def _ended(task: asyncio.Future[T]) -> asyncio.CancelledError | None:
-    """When it has; and who cancelled us meanwhile."""
-    cancelled = None
-    while not task.done():
-        try:
-            await asyncio.wait((task,))
-        except asyncio.CancelledError as error:
-            cancelled = error
-    return cancelled
 
 
 def _writing(connection: AsyncConnection) -> dict[str, str | bool]:

@@ -1,5 +1,6 @@
 """The client of a front door with a lane: calls that are refused after their door had accepted them, or are to end elsewhere."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +10,7 @@ from api.client.guarded_calls import GuardedCalls
 from api.client.lane_calls import LaneCalls
 from api.client.recording import Recording
 from engine.calling.door import Door, DoorTables
-from engine.calling.lane import Lane
+from engine.calling.lane import Flight
 from engine.calls.memberships import Memberships
 from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
@@ -33,8 +34,8 @@ async def _unasked() -> Client:
     return await Client.connect("127.0.0.1:1", lazy=True)
 
 
-def _door(database: Database) -> Door:
-    stage = Stage()
+def _door(database: Database, stage: Stage | None = None) -> Door:
+    stage = stage or Stage()
     tables = DoorTables(
         ClaimTable(database),
         CallTable(database),
@@ -42,7 +43,7 @@ def _door(database: Database) -> Door:
         UsualDurations(),
         Memberships(GroupTable(database), SessionTable(database), CallTable(database)),
     )
-    return Door("own", Lane(stage, stage.send, stage.move), lambda _: False, tables, LaneMode.HARMLESS)
+    return Door("own", stage.lane, lambda _: False, tables, LaneMode.HARMLESS)
 
 
 class OneWorkflow(GuardedCalls):
@@ -95,6 +96,31 @@ async def test_a_workflow_is_told_of_a_cancel_though_the_database_is_away(databa
     with pytest.raises(StoreUnavailableError):
         await LaneCalls(Noting(await _unasked(), Recording((), lambda: None), patience_s=1.0), door).cancel(ID)
     assert told == [ID]
+
+
+@pytest.mark.promise("cancel-closes")
+async def test_the_workflow_of_a_call_that_its_own_door_makes_is_told_though_the_claim_cannot_be_cancelled(database: Database) -> None:
+    told = list[str]()
+
+    class Noting(OneWorkflow):
+        async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
+            told.append(call_id)
+            return await super().cancel(call_id, workflow_id)
+
+    async def hang(_flight: Flight) -> bool:
+        return await asyncio.Event().wait()
+
+    stage = Stage()
+    stage.make_call = hang
+    door = _door(database, stage)
+    flight = Flight(Claim(ID, "f", "own"), ToolCall(tool_id="echo"), is_accepted=True)
+    stage.lane.take(flight)
+    await asyncio.wait_for(stage.has_moved.wait(), 10)
+    await database.close()
+    with pytest.raises(StoreUnavailableError):
+        await LaneCalls(Noting(await _unasked(), Recording((), lambda: None), patience_s=1.0), door).cancel(ID)
+    assert told == [ID]
+    await stage.lane.close()
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 import asyncio
 import shutil
+import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,12 @@ from engine.calls.cached_tools import CachedTools, CachedTroubles
 from engine.calls.checks.asked import CallLimits, Sources
 from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
+from engine.calls.lookup import ToolLookup
 from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
+from engine.disk.leftovers import discard
+from engine.disk.removal import NotRemoved
 from engine.registry.matching.composites import Composites
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
@@ -64,6 +68,7 @@ class Desk:
     """Everything around a call, and the folder whose files it may name."""
 
     admissions: Admissions
+    admissions_by: Callable[[ToolLookup], Admissions]
     settlements: Settlements
     calls: CallTable
     files: FileStore
@@ -125,11 +130,13 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
     quarantine, repairs = QuarantineTable(database), ProductionRepairs(database)
     troubles = CachedTroubles(repairs, quarantine, CachedTools(registry, CatalogState(database)))
     composites = Composites(ToolTable(database), GroupTable(database))
-    sources, places = (
-        Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10), composites, troubles),
-        Places(calls, SettledCalls(), note_crash=quarantine.note_crash),
-    )
-    admissions = Admissions(sources, placements, places, Memberships(GroupTable(database), SessionTable(database), calls))
+    places = Places(calls, SettledCalls(), note_crash=quarantine.note_crash)
+
+    def admissions_by(lookup: ToolLookup) -> Admissions:
+        sources = Sources(lookup, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10), composites, troubles)
+        return Admissions(sources, placements, places, Memberships(GroupTable(database), SessionTable(database), calls))
+
+    admissions = admissions_by(registry)
 
     async def admit(
         tool_id: str, params: dict[str, JsonValue] | None = None, call_id: str = "call-12345678", **fields: JsonValue
@@ -138,4 +145,27 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
         request = AdmitRequest(call=call, call_id=call_id, workflow_id="w", run_id="r")
         return (await admissions.admit(request)).admission
 
-    return Desk(admissions, Settlements(registry, places), calls, files, parameters, root, admit, registry, repairs, quarantine)
+    return Desk(
+        admissions, admissions_by, Settlements(registry, places), calls, files, parameters, root, admit, registry, repairs, quarantine
+    )
+
+
+@dataclass
+class Removal:
+    """Of the folders of calls."""
+
+    begins: threading.Event = field(default_factory=threading.Event)
+    may_go_on: threading.Event = field(default_factory=threading.Event)
+
+    def discard(self, folder: Path, patience_s: float) -> NotRemoved | None:
+        self.begins.set()
+        self.may_go_on.wait(10)
+        return discard(folder, patience_s)
+
+
+@pytest.fixture
+def removal(monkeypatch: pytest.MonkeyPatch) -> Removal:
+    """It waits until it may go on."""
+    held = Removal()
+    monkeypatch.setattr("engine.calls.file_parameters.discard", held.discard)
+    return held

@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from engine.calls.cached_tools import CachedTools, RenewedTools
 from engine.calls.lookup import entry_in
 from engine.registry.registry import ToolRegistry
@@ -18,7 +16,6 @@ from toolagent.contracts.sources import RemoteSource
 SOURCE = RemoteSource(remote_url="http://127.0.0.1:1/")
 
 
-@pytest.mark.promise("lanes-see-the-catalog")
 async def test_what_another_process_changed_is_seen_by_the_next_batch(database: Database) -> None:
     others = ToolRegistry(ToolTable(database), RouteTable(database))
     cached = CachedTools(ToolRegistry(ToolTable(database), RouteTable(database)), CatalogState(database))

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 import pytest_asyncio
@@ -12,22 +14,31 @@ from engine.calling.door import Door, DoorTables
 from engine.calling.lane import Flight, Lane
 from engine.calls.memberships import Memberships
 from engine.calls.usual_durations import UsualDurations
+from engine.store.calls import CallTable
 from engine.store.claims import NOBODY, WORKFLOW, Claim, ClaimTable, Standing
 from engine.store.database import Database
+from engine.store.doors import DoorTable
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
+from engine.upkeep.hosts.doors import DoorKeeper
 from tests.calls.conftest import Desk
 from tests.calls.test_lane import AT, Stage, flight
 from tests.parts import tool_registry
 from tests.store.test_calls import RECORD
+from tests.store.test_lost_commits import deaf_to_one_commit
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.groups import ToolGroup
+from toolagent.contracts.manifest import SideEffectScope, ToolManifest
+from toolagent.contracts.sources import McpSource, RemoteSource
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
+from toolagent_service.calls.ways import MOST_BYTES
 from toolagent_service.contracts.lanes import LaneMode
 
 ID = "call-12345678"
+SOURCE = RemoteSource(remote_url="http://127.0.0.1:1/")
 
 
 def call(version: str | None = None, **params: JsonValue) -> ToolCall:
@@ -53,17 +64,19 @@ class Front:
     door: Door
     claims: Claims
     stage: Stage
+    durations: UsualDurations
+    not_ready: set[str]
 
 
 @pytest_asyncio.fixture
 async def front(desk: Desk, database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Front]:
     monkeypatch.setattr("engine.calling.door._PATIENCE_S", 0.0)
-    stage, claims = Stage(), Claims(database)
+    stage, claims, durations, not_ready = Stage(), Claims(database), UsualDurations(), set[str]()
     stage.lane = Lane(stage, stage.send, stage.move, most_waiting=1)
-    tables = DoorTables(
-        claims, desk.calls, tool_registry(database), UsualDurations(), Memberships(GroupTable(database), SessionTable(database), desk.calls)
-    )
-    yield Front(Door("own", stage.lane, lambda _: True, tables, LaneMode.HARMLESS), claims, stage)
+    memberships = Memberships(GroupTable(database), SessionTable(database), desk.calls)
+    tables = DoorTables(claims, desk.calls, tool_registry(database), durations, memberships)
+    door = Door("own", stage.lane, lambda entry: entry.manifest.tool_id not in not_ready, tables, LaneMode.HARMLESS)
+    yield Front(door, claims, stage, durations, not_ready)
     await stage.lane.close()
 
 
@@ -117,6 +130,28 @@ async def test_who_is_not_accepted_and_cannot_be_moved_is_told_that_nobody_knows
     assert pending.value.result.error is not None
     assert (pending.value.result.error.type, pending.value.result.error.details) == (ErrorType.UNAVAILABLE, {"outcome": "unknown"})
     assert "Temporal or the database" in pending.value.result.error.message
+
+
+@pytest.mark.parametrize(("is_new", "details"), [(False, {}), (True, {"outcome": "unknown"})])
+async def test_who_waits_for_an_answer_that_cannot_be_written_down_is_told_that_the_call_goes_on(
+    front: Front, *, is_new: bool, details: dict[str, JsonValue]
+) -> None:
+    """The database went away after the tool had answered."""
+    is_back = asyncio.Event()
+
+    async def settle(flight: Flight) -> bool:
+        flight.is_settling = True
+        return await is_back.wait()
+
+    front.stage.make_call = settle
+    with pytest.raises(LanePendingError) as pending:
+        await asyncio.wait_for(front.door.make(call(), ID, is_new=is_new), 10)
+    assert pending.value.result.error is not None
+    assert (pending.value.result.error.type, pending.value.result.error.details) == (ErrorType.UNAVAILABLE, details)
+    made = asyncio.create_task(front.door.make(call(), ID, is_new=is_new))
+    await asyncio.sleep(0)
+    is_back.set()
+    assert isinstance(await made, ToolResult)
 
 
 @pytest.mark.parametrize("is_new", [True, False])
@@ -226,3 +261,73 @@ async def test_a_call_too_deep_for_a_batch_takes_no_lane(front: Front) -> None:
         deep = {"a": deep}
     assert await front.door.make(call(deep=deep), "call-87654321", is_new=True) == Elsewhere(None)
     assert not front.stage.batches
+
+
+_TEXT: JsonSchema = {"type": "object", "properties": {"text": {"type": "string"}}}
+_FILE: JsonSchema = {"type": "object", "properties": {"text": {"type": "string", "format": "file-path"}}}
+_WAYS: dict[str, tuple[dict[str, JsonValue], dict[str, JsonValue], float]] = {
+    "nothing": ({}, {}, 0.01),
+    "nobody_waits": ({"mode": "async"}, {}, 0.01),
+    "streams": ({"stream": True}, {}, 0.01),
+    "asks": ({"listens": {"answers": ["elicitation"]}}, {}, 0.01),
+    "acts": ({}, {"side_effect_scope": "local_state"}, 0.01),
+    "files": ({}, {"input_schema": _FILE}, 0.01),
+    "large": ({"params": {"text": "x" * MOST_BYTES}}, {}, 0.01),
+    "not_ready": ({}, {}, 0.01),
+    "slow": ({}, {}, 0.2),
+}
+"""What differs of the call, of its tool, and how long that took lately."""
+
+
+@pytest.mark.parametrize("reason", _WAYS)
+async def test_what_a_call_and_its_tool_are_decides_the_way(front: Front, database: Database, reason: str) -> None:
+    asked, told, took_s = _WAYS[reason]
+    fields: dict[str, JsonValue] = {"tool_id": "remote", "name": "R", "side_effect_scope": "none", "input_schema": _TEXT, **told}
+    await tool_registry(database).register(ToolManifest.model_validate(fields), (McpSource(tool_name="t", url="http://far.example/mcp"),))
+    front.durations.note("remote", "1.0.0", took_s)
+    front.not_ready |= {"remote"} if reason == "not_ready" else set()
+    answer = await front.door.make(ToolCall.model_validate({"tool_id": "remote", **asked}), ID, is_new=True)
+    assert (answer == Elsewhere(None), front.stage.made) == ((False, [ID]) if reason == "nothing" else (True, []))
+
+
+@pytest.mark.promise("accepted-means-ended")
+async def test_a_claim_of_which_nobody_knows_whether_it_was_committed_stands_and_is_handed_on(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.upkeep.hosts.doors._FORGOTTEN", timedelta(0))
+    stage = Stage()
+    async with deaf_to_one_commit(postgres_url) as url, closing(Database(postgres_url)) as heard, closing(Database(url)) as database:
+        await tool_registry(heard).register(ToolManifest(tool_id="pure", name="Pure", side_effect_scope=SideEffectScope.NONE), (SOURCE,))
+        calls, claims, doors = CallTable(database), ClaimTable(database), DoorTable(database, 60.0)
+        memberships = Memberships(GroupTable(database), SessionTable(database), calls)
+        tables = DoorTables(claims, calls, tool_registry(database), UsualDurations(), memberships)
+        door = Door("own", stage.lane, lambda _: True, tables, LaneMode.HARMLESS)
+        assert await door.make(call(), ID, is_new=False) == Elsewhere(ID)
+        held = await claims.get(ID)
+        assert held is not None
+        assert (held.owner, stage.made) == ("own", [])
+        keeper = DoorKeeper("own", None, doors, claims, NoTemporal(), stage.lane, NoTemporal().adopt)
+        await keeper.open()
+        await keeper.look()
+        await asyncio.wait_for(stage.has_moved.wait(), 10)
+        assert (stage.moved, stage.made) == ([ID], [])
+        await stage.lane.close()
+
+
+class NoTemporal:
+    """Is asked nothing."""
+
+    async def adopt(self, claim: Claim) -> None:
+        raise AssertionError(claim)
+
+    async def end_lane(self, of: str) -> None:
+        raise AssertionError(of)
+
+    async def is_over(self, call_id: str) -> bool | None:
+        raise AssertionError(call_id)
+
+
+@asynccontextmanager
+async def closing(database: Database) -> AsyncGenerator[Database]:
+    yield database
+    await database.close()

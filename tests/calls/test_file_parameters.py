@@ -16,7 +16,7 @@ from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import ToolManifest
 
 if TYPE_CHECKING:
-    from tests.calls.conftest import Desk
+    from tests.calls.conftest import Desk, Removal
 
 SCHEMA: JsonSchema = {"properties": {"file": {"type": "string", "format": "file-path"}, "text": {"type": "string"}}}
 MANIFEST = ToolManifest(tool_id="t", name="T", input_schema=SCHEMA, output_schema=SCHEMA)
@@ -152,6 +152,22 @@ async def test_a_folder_that_somebody_put_a_link_for_is_not_used(desk: "Desk", t
         async with CallFolder(calls, "call-1", MANIFEST) as folder:
             await desk.parameters.resolve(SCHEMA, {"file": "b.txt"}, folder)
     assert (list(victim.iterdir()), victim.stat().st_mode & 0o777) == ([], 0o755)
+
+
+async def test_a_folder_is_removed_whole_however_often_that_is_cancelled(tmp_path: Path, removal: "Removal") -> None:
+    async def open_and_close() -> None:
+        async with CallFolder(tmp_path / "calls", "call-1", MANIFEST):
+            pass
+
+    call = asyncio.create_task(open_and_close())
+    await asyncio.to_thread(removal.begins.wait, 10)
+    for _ in range(2):
+        call.cancel()
+        await asyncio.sleep(0)
+    removal.may_go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert [path.name for path in (tmp_path / "calls").rglob("*")] == ["t"]
 
 
 def damage(folder: Path, sha256: str) -> None:

@@ -277,6 +277,23 @@ async def test_what_cannot_be_made_here_gets_a_workflow(stage: Stage) -> None:
     assert stage.moved == ["call-00000001"]
 
 
+@pytest.mark.promise("never-twice")
+async def test_a_call_that_moves_is_not_made_by_a_batch_that_comes_late(stage: Stage) -> None:
+    """Its workflow makes it: an acting call that is sent here as well would lose its true answer."""
+
+    async def send(_batch: LaneBatch) -> bool:
+        raise BatchRefusedError("It is refused, and made all the same later.")
+
+    stage.lane = Lane(stage, send, stage.move)
+    stage.may_move.clear()
+    asked = stage.lane.take(flight(1))
+    await asyncio.wait_for(stage.has_moved.wait(), 10)
+    (end,) = await stage.lane.perform((LaneCall(call_id=asked.call_id, tool_id="echo"),), "lane-1", "run-1")
+    stage.may_move.set()
+    assert await asyncio.wait_for(asked.done, 10) is None
+    assert (end.status, stage.made) == ("running", [])
+
+
 async def test_temporal_that_is_away_is_asked_again_and_the_call_is_made_once(stage: Stage) -> None:
     stage.away = 2
     (result,) = await stage.run(flight(1))

@@ -28,7 +28,7 @@ from engine.store.claims import WORKFLOW, Claim, ClaimTable
 from engine.store.database import Database
 from engine.store.groups import GroupTable
 from engine.store.routes import RouteTable
-from tests.calls.conftest import Desk
+from tests.calls.conftest import Desk, Removal
 from tests.parts import tool_registry
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
@@ -87,9 +87,8 @@ async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerato
     results = LargeResults(desk.files, inline_bytes=50, max_bytes=100)
     exchange = Exchange(supervisor, desk.parameters, results, CallFolders(tmp_path / "calls"), intake, Dialogues(CallMessages(database)))
     cached = CachedTools(registry, CatalogState(database))
-    making = LaneMaking(
-        cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=True
-    )
+    admissions = desk.admissions_by(cached)
+    making = LaneMaking(cached, admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=True)
     server = await asyncio.start_server(tool.serve, "127.0.0.1", 0)
     async with server:
         source = RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
@@ -104,7 +103,7 @@ async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerato
         nowhere = RemoteSource(remote_url=f"http://127.0.0.1:{free_port()}")
         await registry.register(ToolManifest(tool_id="far", name="T", side_effect_scope=SideEffectScope.LOCAL_STATE), (nowhere,))
         harmless = LaneMaking(
-            cached, desk.admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=False
+            cached, admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=False
         )
         yield Bench(making, harmless, tool, ClaimTable(database), intake)
         tool.may_answer.set()
@@ -117,11 +116,25 @@ async def test_a_call_that_takes_a_slot_with_a_workflow_takes_one_in_a_lane(benc
     first = asyncio.create_task(bench.make(flight(tool_id)))
     await asyncio.wait_for(bench.tool.is_asked.wait(), 10)
     second = asyncio.create_task(bench.make(flight(tool_id, 2)))
-    await asyncio.wait((second,), timeout=0.2)
+    await asyncio.wait((second,), timeout=0.2 if is_made else 10)
     assert second.done() is not is_made
     bench.tool.may_answer.set()
     results = [await first, await second]
     assert [result is not None for result in results] == [True, is_made]
+
+
+@pytest.mark.promise("lanes-see-the-catalog")
+async def test_a_batch_makes_no_call_of_a_version_that_another_process_deactivated_before_it(bench: Bench, database: Database) -> None:
+    bench.tool.may_answer.set()
+    await bench.making.prepare()
+    made = await bench.make(flight("fast"))
+    await tool_registry(database).deactivate("fast", "1.0.0")
+    await bench.making.prepare()
+    refused = await bench.make(flight("fast", 2))
+    assert [result and (result.error_type, result.metadata["way"]) for result in (made, refused)] == [
+        (None, "lane"),
+        (ErrorType.TOOL_NOT_FOUND, "lane"),
+    ]
 
 
 @pytest.mark.parametrize(("tool_id", "has_folder"), [("fast", False), ("files", True)])
@@ -133,6 +146,19 @@ async def test_a_call_has_a_folder_where_its_schemas_speak_of_files(
     assert (tmp_path / "calls").exists() is has_folder
     bench.tool.may_answer.set()
     assert await call is not None
+
+
+@pytest.mark.promise("cancel-closes")
+async def test_a_cancel_comes_too_late_for_an_answer_whose_folder_is_removed(bench: Bench, removal: Removal) -> None:
+    bench.tool.may_answer.set()
+    call = asyncio.create_task(bench.make(flight("files")))
+    await asyncio.to_thread(removal.begins.wait, 10)
+    call.cancel()
+    await asyncio.sleep(0)
+    removal.may_go_on.set()
+    result = await call
+    assert result is not None
+    assert (result.status, result.result) == ("success", {"ok": True})
 
 
 async def test_a_call_of_a_tool_that_has_side_effects_since_its_door_looked_gets_a_workflow(bench: Bench) -> None:

@@ -224,7 +224,7 @@ async def test_the_first_answer_of_a_call_that_is_not_made_stands_and_it_is_not_
     ends = (given_up, Finished(output=1))
     results = [refused(await front.admit("launch", alone=False, instead=end, session=session)) for end in ends]
     assert [result.error_type for result in results] == [ErrorType.CANCELLED] * 2
-    assert results[0].metadata == {"group_id": "first", "session_id": "session-12345678"}
+    assert results[0].metadata == {"way": "workflow", "group_id": "first", "session_id": "session-12345678"}
     again = refused(await front.admit("launch"))
     assert again.error_type is ErrorType.CANCELLED
     record = await front.desk.calls.get(_ID)

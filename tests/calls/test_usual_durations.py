@@ -1,6 +1,13 @@
 """What is remembered of how long calls took."""
 
+import pytest
+
+from engine.calls.effects import timing
+from engine.calls.effects.ended import Ended, Places, SettledCalls
 from engine.calls.usual_durations import UsualDurations
+from engine.store.calls import CallTable
+from engine.store.database import Database
+from tests.store.test_calls import RECORD, RESULT
 
 
 def test_the_quickest_tenth_counts() -> None:
@@ -18,3 +25,11 @@ def test_a_tool_that_was_not_called_here_lately_is_tried_again() -> None:
     assert durations.quick("t", "1") == 1.0
     at[0] = 61.0
     assert durations.quick("t", "1") is None
+
+
+@pytest.mark.parametrize("was_started", [True, False])
+async def test_what_a_call_took_is_noted_once_its_request_was_sent(database: Database, *, was_started: bool) -> None:
+    places = Places(CallTable(database), SettledCalls())
+    ended = Ended(RECORD, RESULT.model_copy(update={"execution_time": 0.5}), was_started)
+    assert await timing.EFFECT.run(ended, places) is ended
+    assert places.durations.quick(RECORD.tool_id, RECORD.version) == (0.5 if was_started else None)

@@ -14,7 +14,7 @@ from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.doors import DoorTable
 from engine.store.tables import doors as doors_of
-from engine.upkeep.hosts.doors import DoorKeeper, held_door, seen_doors
+from engine.upkeep.hosts.doors import DoorKeeper, Successor, held_door, seen_doors
 from tests.store.test_calls import RECORD, RESULT
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.lanes import LaneFigures
@@ -33,6 +33,9 @@ class Round:
         self.over = dict[str, bool | None]()
         self.is_temporal_away = False
         self.not_taken = set[str]()
+        self.asked: list[str] = []
+        self.is_asked, self.may_say, self.has_adopted = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.may_say.set()
         self.keeper = DoorKeeper(name, host, doors, claims, self, self, self.adopt)
 
     async def adopt(self, claim: Claim) -> None:
@@ -40,6 +43,7 @@ class Round:
         if claim.call_id in self.not_taken:
             raise LaneUnreachableError("Temporal does not take it now.")
         self.adopted.append(claim.call_id)
+        self.has_adopted.set()
 
     async def end_lane(self, of: str) -> None:
         if self.is_temporal_away:
@@ -54,6 +58,9 @@ class Round:
         self.handed_on.append(flight.call_id)
 
     async def is_over(self, call_id: str) -> bool | None:
+        self.asked.append(call_id)
+        self.is_asked.set()
+        await self.may_say.wait()
         return self.over.get(call_id)
 
 
@@ -265,7 +272,8 @@ async def test_the_claim_of_a_workflow_that_was_ended_from_outside_goes_and_that
     async def kept() -> list[str]:
         keeping = Round("own", None, doors, claims)
         keeping.over.update(states)
-        await keeping.keeper.look()
+        await keeping.keeper.open()
+        await keeping.keeper.forget()
         return [call_id for call_id in states if await claims.get(call_id) is not None]
 
     assert await kept() == [*states]
@@ -273,3 +281,34 @@ async def test_the_claim_of_a_workflow_that_was_ended_from_outside_goes_and_that
     assert await kept() == ["call-22222222", "call-33333333"]
     monkeypatch.setattr("engine.upkeep.hosts.doors._OLDEST", timedelta(0))
     assert await kept() == ["call-22222222"]
+
+
+@pytest.mark.promise("accepted-means-ended")
+async def test_calls_are_adopted_while_temporal_is_asked_after_old_ones(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.upkeep.hosts.doors._OLD", timedelta(0))
+    own, claims = Round("own", None, DoorTable(database, 60.0), ClaimTable(database)), ClaimTable(database)
+    await claims.take(Claim("call-11111111", "f", WORKFLOW), CALL)
+    own.may_say.clear()
+    async with asyncio.timeout(10), held_door(own.keeper, 0.05, lambda: False):
+        await own.is_asked.wait()
+        await claims.take(Claim("call-22222222", "f", "gone"), CALL)
+        await own.has_adopted.wait()
+    assert own.adopted[0] == "call-22222222"
+
+
+async def test_one_living_door_asks_temporal_after_old_calls(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.upkeep.hosts.doors._OLD", timedelta(0))
+    doors, claims = DoorTable(database, 60.0), ClaimTable(database)
+    await claims.take(Claim("call-11111111", "f", WORKFLOW), CALL)
+    first, second = Round("1", None, doors, claims), Round("2", None, doors, claims)
+    none = Successor(doors, claims, second, second.adopt)
+    await first.keeper.open()
+    await second.keeper.open()
+    for keeper in (first.keeper, second.keeper, none):
+        await keeper.forget()
+    assert (first.asked, second.asked) == (["call-11111111"], [])
+    await first.keeper.leave()
+    await second.keeper.forget()
+    await second.keeper.leave()
+    await none.forget()
+    assert second.asked == ["call-11111111"] * 2

@@ -1,18 +1,21 @@
 """A lane under one caller after the other: it goes on as a new run, and no batch is lost on the way."""
 
 import asyncio
+import json
 import uuid
 from datetime import timedelta
 
 import pytest
 from pydantic import JsonValue
 from temporalio import activity
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from tests.workflows.lane_paths import batch_of, make
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.lanes import LaneFigures
 from toolagent_service import step_names
 from toolagent_service.calls.lanes import LaneUnreachableError, door_queue, lane_id
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
@@ -37,6 +40,26 @@ async def test_a_lane_goes_on_when_its_history_is_long(temporal: Client, most: i
         description = await temporal.get_workflow_handle(lane_id(door)).describe()
         await lane.close()
     assert description.run_id != description.raw_description.workflow_execution_info.first_run_id
+
+
+async def test_people_see_what_a_batch_holds_and_how_its_lane_does(temporal: Client) -> None:
+    figures = LaneFigures(calls=9, moved=2, waiting=1, per_second=3.5, last_error="Temporal is away.")
+
+    @activity.defn(name=step_names.MAKE_BATCH)
+    async def make_some(_batch: LaneBatch) -> LaneEnds:
+        return LaneEnds(figures=figures)
+
+    door = uuid.uuid4().hex
+    async with Worker(temporal, task_queue=door_queue(door), workflows=[CallLane], activities=[make_some], debug_mode=True):
+        lane = LaneWorkflow(temporal, door)
+        await lane.send(batch_of("echo", "sum", "echo", "a", "b", "c"))
+        handle = temporal.get_workflow_handle(lane_id(door))
+        seen = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+        made = [event async for event in handle.fetch_history_events() if event.HasField("marker_recorded_event_attributes")]
+        await lane.close()
+    assert [json.loads(event.user_metadata.summary.data) for event in made] == ["echo ×2, sum, a, b and 1 more tools"]
+    told = ("**3.5** calls a second lately, **9** since the door was opened", "**1** waiting, **2** moved to a workflow of their own")
+    assert seen.current_details == "\n\n".join([*told, "last error: Temporal is away."])
 
 
 async def test_a_batch_that_comes_while_a_run_ends_is_made_by_the_next(temporal: Client) -> None:

@@ -1,9 +1,10 @@
 """Work that is cancelled once, however often its waiters are: its clean-up is not interrupted."""
 
 import asyncio
-import contextlib
 from collections.abc import Coroutine
 from typing import TypeVar
+
+from engine.uncancelled import ended
 
 T = TypeVar("T")
 
@@ -15,9 +16,7 @@ async def cancelled_once(work: Coroutine[None, None, T]) -> T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         task.cancel()
-        while not task.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([task])
+        await ended(task)
         # After a cancellation no one reads its failure, and asyncio would complain.
         _ = task.cancelled() or task.exception()
         raise

@@ -1,9 +1,10 @@
 """A launch that is never left half done."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
+
+from engine.uncancelled import ended
 
 T = TypeVar("T")
 
@@ -11,19 +12,11 @@ T = TypeVar("T")
 async def launched(launch: Coroutine[None, None, T], end: Callable[[T], Awaitable[object]]) -> T:
     """What is launched. A cancellation waits until the launch is complete and `end` has ended it: half a launch cannot be undone."""
     launching = asyncio.create_task(launch)
-    try:
-        return await asyncio.shield(launching)
-    except asyncio.CancelledError:
-        ending = asyncio.create_task(_ended(launching, end))
-        while not ending.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([ending])
-        ending.result()
-        raise
-
-
-async def _ended(launching: asyncio.Task[T], end: Callable[[T], Awaitable[object]]) -> None:
-    await asyncio.wait([launching])
+    if (cancelled := await ended(launching)) is None:
+        return launching.result()
     # What failed has cleaned up after itself.
     if not launching.cancelled() and launching.exception() is None:
-        await end(launching.result())
+        ending = asyncio.ensure_future(end(launching.result()))
+        await ended(ending)
+        ending.result()
+    raise cancelled

@@ -1,6 +1,5 @@
 """Being a front door: its lease; and taking over calls that dead doors had accepted."""
 
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
@@ -58,7 +57,6 @@ class Successor:
 
     def __init__(self, doors: DoorTable, claims: ClaimTable, workflows: Workflows, adopt: Adopt, own: str = "") -> None:
         self._doors, self._claims, self._workflows, self._adopt, self._own = doors, claims, workflows, adopt, own
-        self._forget_at = 0.0
         self._left = set[str]()
         """What the last rounds found to be adopted."""
         self._ended_at = ""
@@ -70,8 +68,14 @@ class Successor:
             await self.clear(None)
             await self._claims.drop_ended()  # else their calls would get workflows, to be told so
             await self._adopt_left()
-            if time.monotonic() >= self._forget_at:
-                self._forget_at = time.monotonic() + _FORGET_EVERY_S
+
+    async def forget(self) -> None:
+        """Drop claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes.
+
+        Temporal is asked after each old one, which may be many, so only one process does: the first living door, or who finds none.
+        """
+        with suppress(StoreUnavailableError):
+            if self._own == next((lane.door for lane in await self._doors.alive()), ""):
                 await self._forget()
 
     async def clear(self, host: str | None) -> None:
@@ -109,8 +113,6 @@ class Successor:
             _log.error("claim_unreadable", call_id=claim.call_id, door=claim.owner, then="a door of the version that wrote it adopts it")
 
     async def _forget(self) -> None:
-        """Claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes."""
-
         async def withdraw(claim: Claim, ended: Collection[bool | None]) -> None:
             if await self._workflows.is_over(claim.call_id) in ended:
                 await self._claims.withdraw(claim.call_id, WORKFLOW)
@@ -144,6 +146,10 @@ class DoorKeeper:
         await self._successor.look()
         with suppress(StoreUnavailableError):
             await self._remember()
+
+    async def forget(self) -> None:
+        """Drop what no workflow has in hand any more."""
+        await self._successor.forget()
 
     async def leave(self) -> None:
         """The next door that looks takes over what is still claimed."""
@@ -182,6 +188,18 @@ def seen_doors(doors: DoorTable, every_s: float) -> AbstractAsyncContextManager[
 
 
 @asynccontextmanager
+async def succeeding(successor: Successor, every_s: float) -> AsyncGenerator[None]:
+    """Take over from doors that are gone, in a process that is none, until the block ends."""
+    async with repeated(successor.look, every_s, "calls of doors that are gone"), _forgetting(successor.forget):
+        yield
+
+
+def _forgetting(forget: Callable[[], Awaitable[None]]) -> AbstractAsyncContextManager[None]:
+    """Of its own, since Temporal may take long: nothing may keep calls from being adopted."""
+    return repeated(forget, _FORGET_EVERY_S, "claims of workflows that are over")
+
+
+@asynccontextmanager
 async def held_door(keeper: DoorKeeper, every_s: float, is_lane_open: Callable[[], bool]) -> AsyncGenerator[None]:
     """Be that door until the block ends. Raises StoreUnavailableError at its beginning.
 
@@ -190,7 +208,8 @@ async def held_door(keeper: DoorKeeper, every_s: float, is_lane_open: Callable[[
     await keeper.open()
     try:
         # Of their own, since nothing may keep a lease from being renewed.
-        async with repeated(keeper.beat, every_s, "door lease"), repeated(keeper.look, every_s, "calls of other doors"):
+        beating, looking = repeated(keeper.beat, every_s, "door lease"), repeated(keeper.look, every_s, "calls of other doors")
+        async with beating, looking, _forgetting(keeper.forget):
             yield
     finally:
         if not is_lane_open():

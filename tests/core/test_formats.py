@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -162,6 +163,25 @@ def test_a_choice_between_definitions_with_formats_is_any_of_them() -> None:
         "properties": {"at": {"allOf": [{"anyOf": [named("day"), named("when")]}]}, "other": {}},
         "$defs": {"day": plain, "when": plain},
     }
+
+
+def test_a_parameter_that_is_called_format_loosens_nothing() -> None:
+    schema: JsonSchema = {
+        "type": "object",
+        "properties": {"format": {"enum": ["png", "jpg"]}, "at": {"oneOf": [{"$ref": "#/$defs/a"}, {"not": {"$ref": "#/$defs/a"}}]}},
+        "$defs": {"a": {"type": "string"}},
+    }
+    assert as_mcp(COUNT.model_copy(update={"output_schema": schema}), "count")["outputSchema"] == schema
+
+
+def test_a_deep_schema_is_told_in_time_that_grows_as_it_does() -> None:
+    inner: JsonSchema = {"description": "x" * 400_000, "enum": [*range(50_000)], "format": "date"}
+    for _ in range(90):
+        inner = {"oneOf": [inner, {"$ref": "#/$defs/a"}]}
+    schema: JsonSchema = {"type": "object", "properties": {"at": inner}, "$defs": {"a": {"type": "string"}}}
+    begun = time.process_time()
+    as_mcp(COUNT.model_copy(update={"output_schema": schema}), "count")
+    assert time.process_time() - begun < 0.1
 
 
 def test_a_choice_at_the_top_becomes_properties_and_words() -> None:

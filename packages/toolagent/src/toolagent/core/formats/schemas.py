@@ -18,7 +18,6 @@ _MORE = ("not", "contains", "propertyNames", "unevaluatedProperties", "unevaluat
 """What holds one schema, and is not in `FOLLOWED`."""
 _TURNED = ("not", "if")
 """They are left out where they name a `format`: without it they would refuse, or ask for, more."""
-_COUNTING = (*_TURNED, "oneOf", "contains")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _STEPS = 16
 
@@ -34,36 +33,41 @@ def is_object_schema(schema: JsonSchema) -> bool:
 
 def without_formats(schema: JsonSchema) -> JsonSchema:
     """The same, which lets through what `format` would not: clients understand that strictly, or complain of one that they do not know."""
-    return _loosened(schema, has_formats=_has(schema, "format"))
+    plain, is_looser = _loosened(schema, counts_references=False)
+    # Where there is a format somewhere, what a reference leads to may let more through.
+    return _loosened(schema, counts_references=True)[0] if is_looser else plain
 
 
-def _loosened(schema: JsonSchema, *, has_formats: bool) -> JsonSchema:
-    """`has_formats`: the whole schema has one somewhere, so what a reference leads to may let more through."""
-    plain = {key: _inside(key, value, has_formats=has_formats) for key, value in schema.items() if key != "format"}
-    referring = {key for key in _COUNTING if has_formats and _has(schema.get(key), *_REFERENCES)}
-    changed = referring | {key for key, value in plain.items() if value != schema[key]}
-    if "oneOf" in changed:
+def _loosened(schema: JsonSchema, *, counts_references: bool) -> tuple[JsonSchema, bool]:
+    """And whether it lets more through than before."""
+    plain: JsonSchema = {}
+    looser: set[str] = set()
+    for key, value in schema.items():
+        if key != "format":
+            plain[key], is_looser = _inside(key, value, counts_references=counts_references)
+            looser |= {key} if is_looser else set()
+    if "oneOf" in looser:
         # More than one of them may fit now.
         also = plain.get("allOf", [])
         plain["allOf"] = [*(also if isinstance(also, list) else []), {"anyOf": plain.pop("oneOf")}]
-    if "contains" in changed:
+    if "contains" in looser:
         plain.pop("maxContains", None)
-    return {key: value for key, value in plain.items() if key not in _TURNED or key not in changed}
+    refers = counts_references and any(key in schema for key in _REFERENCES)
+    kept = {key: value for key, value in plain.items() if key not in _TURNED or key not in looser}
+    return kept, bool(looser) or refers or "format" in schema
 
 
-def _inside(key: str, value: JsonValue, *, has_formats: bool) -> JsonValue:
+def _inside(key: str, value: JsonValue, *, counts_references: bool) -> tuple[JsonValue, bool]:
+    def of(one: JsonValue) -> tuple[JsonValue, bool]:
+        return _loosened(one, counts_references=counts_references) if isinstance(one, dict) else (one, False)
+
     if isinstance(value, list) and key in FOLLOWED:
-        return [_loosened(one, has_formats=has_formats) if isinstance(one, dict) else one for one in value]
-    if not isinstance(value, dict) or (key not in FOLLOWED and key not in _DEFINITIONS and key not in _MORE):
-        return value
-    if key in _DEFINITIONS or FOLLOWED.get(key) == "named":
-        return {name: _loosened(one, has_formats=has_formats) if isinstance(one, dict) else one for name, one in value.items()}
-    return _loosened(value, has_formats=has_formats)
-
-
-def _has(value: JsonValue, *keys: str) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return (isinstance(value, dict) and any(key in value for key in keys)) or any(_has(one, *keys) for one in inner)
+        listed = [of(one) for one in value]
+        return [one for one, _ in listed], any(is_looser for _, is_looser in listed)
+    if isinstance(value, dict) and (key in _DEFINITIONS or FOLLOWED.get(key) == "named"):
+        named = {name: of(one) for name, one in value.items()}
+        return {name: one for name, (one, _) in named.items()}, any(is_looser for _, is_looser in named.values())
+    return of(value) if key in FOLLOWED or key in _MORE else (value, False)
 
 
 def object_schema(schema: JsonSchema) -> JsonSchema:

@@ -38,10 +38,10 @@ from toolagent.contracts.tasks import TaskState
 from toolagent.testing.servers.model_server import ModelServer
 from toolagent.testing.servers.scenario import Scenario
 
-__all__ = ["STEPS", "Outcome", "cancelled_build", "killed_build", "scripted"]
+__all__ = ["LINES", "Outcome", "cancelled_build", "killed_build", "scripted"]
 
-STEPS = 24
-"""So often, at least, what is told of a task changes from when it is asked for until its tool is registered."""
+LINES = 30
+"""So many, at least, the log of a task has when its tool is registered."""
 
 _TURN_S = 0.2
 _TURNS = 5
@@ -77,7 +77,7 @@ def killed_build(service: ServiceProcess, model: ModelServer, tool_id: str, kill
     outcome, began = Outcome(tool_id), time.monotonic()
     task_id, paid, made_before = _begun(service, tool_id), list[tuple[set[int], dict[int, int]]](), _environments(service)
     for _ in range(kills):
-        there = _wait(service, task_id, chance.randrange(STEPS // kills), chance.random() * _BETWEEN_S)
+        there = _wait(service, task_id, chance.randrange(LINES // kills), chance.random() * _BETWEEN_S)
         if there.ended_at is not None:
             break
         outcome.moments.append(_told(there))
@@ -111,7 +111,7 @@ def cancelled_build(service: ServiceProcess, tool_id: str, chance: random.Random
     """One build that is cancelled at a moment, and what is left of it then. When it is too late for that its tool is removed."""
     outcome, began = Outcome(tool_id), time.monotonic()
     task_id = _begun(service, tool_id)
-    there = _wait(service, task_id, chance.randrange(STEPS), chance.random() * _BETWEEN_S)
+    there = _wait(service, task_id, chance.randrange(LINES), chance.random() * _BETWEEN_S)
     outcome.moments.append(_told(there))
     answer = service.http.post(f"/tasks/{task_id}/cancel")
     heard = task(service, task_id)
@@ -161,19 +161,20 @@ def _require_proof(service: ServiceProcess, outcome: Outcome, made: MakingTask) 
     outcome.require("checks that failed", [check.check for check in proof.checks if not check.passed], [])
 
 
-def _wait(service: ServiceProcess, task_id: str, steps: int, more_s: float) -> MakingTask:
-    """Until what is told of the task has changed so often, and a little more; or until it has ended."""
-    seen = list[tuple[object, ...]]()
+def _wait(service: ServiceProcess, task_id: str, lines: int, more_s: float) -> MakingTask:
+    """Until its log is so many lines longer, and a little more; or until it has ended."""
+    before = _lines(service, task_id)
 
-    def reached() -> MakingTask | None:
-        now = task(service, task_id)
-        if (sight := (now.stage, now.progress, now.log[-1:])) not in seen:
-            seen.append(sight)
-        return now if len(seen) > steps or now.ended_at is not None else None
+    def reached() -> bool:
+        return _lines(service, task_id) >= before + lines or task(service, task_id).ended_at is not None
 
-    wait_until(reached, f"{task_id} is {steps} steps further", _REACHED_S, _LOOK_S)
-    time.sleep(more_s)  # anywhere between two steps
+    wait_until(reached, f"the log of {task_id} is {lines} lines longer", _REACHED_S, _LOOK_S)
+    time.sleep(more_s)  # anywhere between two lines
     return task(service, task_id)
+
+
+def _lines(service: ServiceProcess, task_id: str) -> int:
+    return int(str(rows(service, "SELECT count(*) FROM task_notes WHERE task_id = ?", task_id)[0][0]))
 
 
 def _told(there: MakingTask) -> str:

@@ -68,7 +68,7 @@ class Database:
             self._engine = make_engine(url, pool_size, pool_wait_s)
         is_file = self._engine.dialect.name == "sqlite" and self._engine.url.database not in {None, "", ":memory:"}
         self.file = Path(self._engine.url.database or "") if is_file else None
-        self._visits = Visits(*make_visiting_engines(url, VISITORS), _commit) if is_file else None
+        self._visits = Visits(*make_visiting_engines(url, VISITORS), _commit, pool_wait_s) if is_file else None
         self._slot = secrets.randbelow(_SLOTS)
         self._users, self._idle, self._closed = 0, asyncio.Event(), False
         # SQLite's own way of waiting for another writer is to sleep and look again; those of this process take turns instead.
@@ -131,7 +131,7 @@ class Database:
                 return await work(connection)
         async with self._turn:
             with self._used():
-                return await finished(self._visits.make(work))
+                return await self._visits.make(work)
 
     @asynccontextmanager
     async def write_once(self) -> AsyncGenerator[AsyncConnection]:
@@ -172,7 +172,7 @@ class Database:
             async with self.read() as connection:
                 return taken(await connection.execute(query, parameters))
         with self._used():
-            return await finished(self._visits.look(lambda connection: taken(connection.execute(query, parameters))))
+            return await self._visits.look(lambda connection: taken(connection.execute(query, parameters)))
 
     @contextmanager
     def _used(self) -> Generator[None]:

@@ -9,6 +9,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
 
+ALL_BUSY = "All connections to the database are busy."
 _CLASSES = ("08", "53", "57", "58")
 """PostgreSQL's classes of errors: no connection, no resources, an operator's or a time-out's doing, its machine."""
 
@@ -69,7 +70,7 @@ def outage_of(error: BaseException, file: str = "") -> StoreUnavailableError | N
         return lasting
     match error:
         case PoolTimeoutError():
-            return StoreUnavailableError("All connections to the database are busy.")
+            return StoreUnavailableError(ALL_BUSY)
         case TimeoutError():
             return StoreUnavailableError("The database does not answer in time.")
         case OSError():

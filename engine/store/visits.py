@@ -3,12 +3,16 @@ Python is busy it waits at both ends every time, while nobody else may write.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, CursorResult, Dialect, Engine, Executable
 from sqlalchemy.ext.asyncio import AsyncConnection
+
+from engine.store.outages import ALL_BUSY
+from engine.uncancelled import finished
+from toolagent.core.failures import StoreUnavailableError
 
 VISITORS = 5
 """Threads that use a file at once; one of them writes."""
@@ -22,22 +26,35 @@ Work = Callable[[AsyncConnection], Coroutine[Any, Any, T]]
 class Visits:
     """To one file: transactions that write one after the other, queries beside each other. `commit` is given the end of a transaction.
 
-    Both engines share a pool of `VISITORS` connections.
-
-    A visit goes on to its end also where nobody waits for it any more. All raise what the engine and the work do.
+    Both engines share a pool of `VISITORS` connections. A query waits `wait_s` for a free one. A visit that has begun goes on to its end
+    also where nobody waits for it any more. All raise what the engine and the work do.
     """
 
-    def __init__(self, reading: Engine, writing: Engine, commit: Callable[[Callable[[], None]], None]) -> None:
-        self._reading, self._writing, self._commit = reading, writing, commit
+    def __init__(self, reading: Engine, writing: Engine, commit: Callable[[Callable[[], None]], None], wait_s: float) -> None:
+        self._reading, self._writing, self._commit, self._wait_s = reading, writing, commit, wait_s
+        self._free = asyncio.Semaphore(VISITORS - 1)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="database writes")
         self._readers = ThreadPoolExecutor(VISITORS - 1, thread_name_prefix="database reads")
 
-    def make(self, work: Work[T]) -> Awaitable[T]:
-        return asyncio.get_running_loop().run_in_executor(self._writer, self._made, work)
+    async def make(self, work: Work[T]) -> T:
+        """One at a time: the caller sees to that."""
+        return await finished(asyncio.get_running_loop().run_in_executor(self._writer, self._made, work))
 
-    def look(self, read: Callable[[Connection], T]) -> Awaitable[T]:
-        """What was read is a value by the time it is returned."""
-        return asyncio.get_running_loop().run_in_executor(self._readers, self._read, read)
+    async def look(self, read: Callable[[Connection], T]) -> T:
+        """What was read is a value by the time it is returned. Raises StoreUnavailableError where all connections stay busy."""
+        # What waits here can be cancelled, and begins nothing: in a thread's queue it could not, and would be made all the same.
+        if not self._free.locked():
+            await self._free.acquire()
+        else:
+            try:
+                async with asyncio.timeout(self._wait_s):
+                    await self._free.acquire()
+            except TimeoutError:
+                raise StoreUnavailableError(ALL_BUSY) from None
+        try:
+            return await finished(asyncio.get_running_loop().run_in_executor(self._readers, self._read, read))
+        finally:
+            self._free.release()
 
     async def close(self) -> None:
         await asyncio.to_thread(self._reading.dispose)

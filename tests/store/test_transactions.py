@@ -4,12 +4,14 @@ import asyncio
 import threading
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
 from engine.store.tables import groups
 from engine.store.upserts import upsert
+from engine.store.visits import VISITORS
+from toolagent.core.failures import StoreUnavailableError
 
 
 async def _write(connection: AsyncConnection, group_id: str = "one") -> int:
@@ -89,5 +91,24 @@ async def test_on_sqlite_it_may_wait_for_nothing_but_its_statements(sqlite_url: 
 
     with pytest.raises(RuntimeError, match="waits for something else"):
         await database.transact(waits)
+    assert await _count(database) == 0
+    await database.close()
+
+
+_FROM = select(literal(1).label("x")).cte(recursive=True)
+_SLOW = select(func.count()).select_from(_FROM.union_all(select(_FROM.c.x + 1).where(_FROM.c.x < 4_000_000)))
+
+
+async def test_who_waits_for_a_connection_on_sqlite_waits_no_longer_than_it_may_and_can_be_cancelled(sqlite_url: str) -> None:
+    database = Database(sqlite_url, pool_wait_s=0.1)
+    slow = [asyncio.create_task(database.scalar(_SLOW)) for _ in range(VISITORS - 1)]
+    await asyncio.sleep(0)
+    with pytest.raises(StoreUnavailableError, match="busy"):
+        await _count(database)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.02):
+            await _count(database)
+    assert not any(task.done() for task in slow)
+    await asyncio.gather(*slow)
     assert await _count(database) == 0
     await database.close()

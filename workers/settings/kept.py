@@ -29,7 +29,7 @@ class DatabaseSettings(Part):
     """SQLAlchemy URL, `postgresql+asyncpg://…` for several hosts; unset: SQLite in the state directory."""
 
     database_pool_size: Annotated[int, Field(ge=1, le=200)] = 10
-    """The most connections to the database per process."""
+    """The most connections to the database per process; on SQLite five more, for short queries and transactions."""
 
 
 class ContentSettings(Part):

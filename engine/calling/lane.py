@@ -59,6 +59,7 @@ class Flight:
     moving: "asyncio.Task[None] | None" = None
     has_begun: bool = False
     is_moved: bool = False
+    is_late: bool = False
     is_cancelled: bool = False
     is_settling: bool = False
     """What the tool said is written down: nothing can end that any more."""
@@ -67,6 +68,14 @@ class Flight:
     @property
     def call_id(self) -> str:
         return self.claim.call_id
+
+    @property
+    def as_sent(self) -> LaneCall:
+        return LaneCall(call_id=self.call_id, tool_id=self.call.tool_id, call=from_json(self.text))
+
+    @property
+    def is_past(self) -> bool:
+        return self.task is not None or self.done.done()
 
     @property
     def is_made(self) -> bool:
@@ -200,7 +209,7 @@ class Lane:
         if tasks:
             self._lately.append((time.monotonic(), len(tasks)))
             await asyncio.wait(tasks, timeout=self._budget_s)
-        self._is_made = self._is_made or all(map(_is_begun, self._batch))  # an earlier batch may come again
+        self._is_made = self._is_made or all(flight.is_past for flight in self._batch)  # an earlier batch may come again
         self._look_if_due()
         known = {flight.call_id: flight for flight in flights}
         return tuple(LaneEnd(call_id=call.call_id, status=_status(known.get(call.call_id))) for call in asked)
@@ -230,7 +239,7 @@ class Lane:
             except Exception as error:  # noqa: BLE001 - whatever it is, the calls of the batch wait for their turn
                 self._note(error)
                 refusals += isinstance(error, BatchRefusedError) or not isinstance(error, LaneUnreachableError | StoreUnavailableError)
-                left = [flight for flight in batch if not _is_begun(flight)]
+                left = [flight for flight in batch if not flight.is_past]
                 if refusals >= _MOST_REFUSALS and len(batch) == 1:
                     for flight in left:
                         self._move_later(flight)
@@ -272,7 +281,7 @@ class Lane:
             self._due.set_result(None)
 
     async def _sent(self, batch: Sequence[Flight]) -> None:
-        self._is_ending = await self._send(LaneBatch(calls=tuple(map(_as_sent, batch))))
+        self._is_ending = await self._send(LaneBatch(calls=tuple(flight.as_sent for flight in batch)))
 
     def _note(self, error: Exception) -> None:
         is_foreseen = isinstance(error, LaneUnreachableError | StoreUnavailableError)
@@ -326,18 +335,19 @@ class Lane:
         places = self._places[flight.call.tool_id]
         await places.acquire()
         self._begin(flight)
-        loop = asyncio.get_running_loop()
 
         def late() -> None:
+            flight.is_late = True
             places.release()
             self._move_later(flight)
 
-        timer = loop.call_later(self._budget_s, late)
+        timer = asyncio.get_running_loop().call_later(self._budget_s, late)
         try:
             yield
         finally:
-            if timer.when() > loop.time():
-                timer.cancel()
+            # Also one that is due: a call that is not moving when it ends has no claim to look for.
+            timer.cancel()
+            if not flight.is_late:
                 places.release()
 
     def _landed(self, flight: Flight) -> None:
@@ -382,18 +392,9 @@ class Lane:
             flight.done.set_result(result)
 
 
-def _is_begun(flight: Flight) -> bool:
-    return flight.task is not None or flight.done.done()
-
-
-def _as_sent(flight: Flight) -> LaneCall:
-    return LaneCall(call_id=flight.call_id, tool_id=flight.call.tool_id, call=from_json(flight.text))
-
-
 def _status(flight: Flight | None) -> LaneStatus:
     if flight is None:
         return "unknown"
-    if not flight.done.done():
-        return "moved" if flight.is_moved else "running"
-    result = flight.done.result()
-    return result.status if result is not None else "moved"
+    if flight.done.done() and (result := flight.done.result()) is not None:
+        return result.status
+    return "moved" if flight.done.done() or flight.is_moved else "running"

@@ -1,6 +1,7 @@
 """The lane of a front door: batches, single flight, the budget, a Temporal that is away."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import UTC, datetime
 
@@ -223,6 +224,25 @@ async def test_calls_that_end_while_they_wait_to_move_get_no_workflow(stage: Sta
     assert len(stage.moved) <= 2
 
 
+async def test_a_call_that_ends_in_the_moment_it_is_late_does_not_move(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end looks for no claim, which the move would make."""
+    make_it = stage.make
+
+    async def make(_flight: Flight) -> bool:
+        time.sleep(0.06)  # noqa: ASYNC251 - longer than the budget, with no turn for who is late
+        return True
+
+    async def make_and_settle(flight: Flight, workflow_id: str, run_id: str, work: Work) -> ToolResult | None:
+        result = await make_it(flight, workflow_id, run_id, work)
+        await asyncio.sleep(0.01)
+        return result
+
+    stage.make_call = make
+    monkeypatch.setattr(stage, "make", make_and_settle)
+    (result,) = await stage.run(flight(1))
+    assert (result is not None, stage.moved) == (True, [])
+
+
 async def test_a_call_that_is_cancelled_before_it_is_made_ends_by_a_workflow(stage: Stage) -> None:
     begun = asyncio.Event()
 
@@ -342,10 +362,10 @@ async def test_a_call_that_no_batch_is_taken_with_gets_a_workflow_and_the_others
 
 
 async def test_a_lane_is_silent_also_where_its_batches_cannot_be_written_down(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unwritable(_flight: Flight) -> LaneCall:
+    def unwritable(**_given: object) -> LaneCall:
         raise ValueError("It cannot be written down.")
 
-    monkeypatch.setattr("engine.calling.lane._as_sent", unwritable)
+    monkeypatch.setattr("engine.calling.lane.LaneCall", unwritable)
     stage.lane.take(flight(1))
     await asyncio.sleep(0.01)
     assert stage.lane.silent_s > 0

@@ -1,12 +1,15 @@
 """Calls that leave the lane of a front door before they are made."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 
 import pytest
 import pytest_asyncio
 
+from engine.calling.lane import Flight, Work
 from tests.calls.test_lane import Stage, flight
+from toolagent.contracts.calls import ToolResult
 
 
 @pytest_asyncio.fixture
@@ -72,3 +75,22 @@ async def test_a_call_that_is_cancelled_before_its_task_has_run_waits_no_longer(
     assert await asyncio.wait_for(done, 10) is None
     await cancelling
     assert (stage.made, stage.lane.figures.waiting) == ([], 0)
+
+
+async def test_a_call_that_ends_in_the_moment_it_is_late_does_not_move(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end looks for no claim, which the move would make."""
+    make_it = stage.make
+
+    async def make(_flight: Flight) -> bool:
+        time.sleep(0.06)  # noqa: ASYNC251 - longer than the budget, with no turn for who is late
+        return True
+
+    async def make_and_settle(flight: Flight, workflow_id: str, run_id: str, work: Work) -> ToolResult | None:
+        result = await make_it(flight, workflow_id, run_id, work)
+        await asyncio.sleep(0.01)
+        return result
+
+    stage.make_call = make
+    monkeypatch.setattr(stage, "make", make_and_settle)
+    (result,) = await stage.run(flight(1))
+    assert (result is not None, stage.moved) == (True, [])

@@ -1,5 +1,6 @@
 """Which tests one of several processes of pytest runs, and how such a process begins."""
 
+import shlex
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -57,6 +58,7 @@ def collected(places: Sequence[str], folder: Path) -> Generator[str]:
     with listening() as (address, listener), Program(command, cwd=folder, env=variables, stdin=listener, stdout=DEVNULL) as program:
         listener.close()
         try:
-            yield f"{sys.executable} -P -S {_ROOT / 'tests/copying.py'} {address}"
+            # Xdist splits it as a shell does, and folders may have a space in their names.
+            yield shlex.join([sys.executable, "-P", "-S", str(_ROOT / "tests/copying.py"), address])
         finally:
             program.terminate()

@@ -31,10 +31,10 @@ T = TypeVar("T")
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-_MOST = 100
-"""Whoever never sends one again leaves it here."""
+_MOST_BROADCASTS = 100
+"""That are not in all their windows yet. Whoever never sends one again leaves it here."""
 
-_FILE: TypeAdapter[dict[str, tuple[str, ...]]] = TypeAdapter(dict[str, tuple[str, ...]])
+_BROADCASTS: TypeAdapter[dict[str, tuple[str, ...]]] = TypeAdapter(dict[str, tuple[str, ...]])
 
 
 class WindowFull(Exception):
@@ -194,7 +194,10 @@ def _idle(folder: Path, rest_s: float) -> Pending | None:
 
 
 class Broadcasts:
-    """`file` holds the chats of each by the key of its message. Blocks; raises OSError, and is then as before."""
+    """Messages for several windows that are not in all of them yet: sent again, each goes to those that it was meant for at first.
+
+    `file` holds the chats of each by the key of its message. Blocks; raises OSError, and is then as before.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -203,7 +206,7 @@ class Broadcasts:
     def load(self) -> None:
         """A file that is damaged is as none."""
         try:
-            self._begun = _FILE.validate_json(self._file.read_bytes())
+            self._begun = _BROADCASTS.validate_json(self._file.read_bytes())
         except (FileNotFoundError, ValidationError):
             self._begun = {}
 
@@ -213,12 +216,12 @@ class Broadcasts:
 
     def begin(self, message: ImMessage, chat_ids: tuple[str, ...]) -> None:
         if len(chat_ids) > 1 and not self.chats_of(message):
-            self._write(dict([*self._begun.items(), (key_of(message), chat_ids)][-_MOST:]))
+            self._write(dict([*self._begun.items(), (key_of(message), chat_ids)][-_MOST_BROADCASTS:]))
 
     def end(self, message: ImMessage) -> None:
         if self.chats_of(message):
             self._write({key: chat_ids for key, chat_ids in self._begun.items() if key != key_of(message)})
 
     def _write(self, begun: dict[str, tuple[str, ...]]) -> None:
-        write_lasting(self._file, _FILE.dump_json(begun))
+        write_lasting(self._file, _BROADCASTS.dump_json(begun))
         self._begun = begun

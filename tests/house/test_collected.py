@@ -33,7 +33,9 @@ def test_a_test_that_cannot_be_imported_is_an_error_of_the_run(root: Path, tmp_p
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-n", "1", "tests"]
-    variables = {**environment(), "PYTHONPATH": str(root)}
+    checkout = tmp_path / "a checkout"
+    checkout.symlink_to(root)
+    variables = {**environment(), "PYTHONPATH": str(checkout)}
     ran = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "No module named 'no_such_module'" in ran.stdout

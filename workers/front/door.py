@@ -31,6 +31,7 @@ _SWEEP_S = 60.0
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 MAX_HEAD_BYTES = 64 * 1024
+"""A head that is longer is more than anybody needs: it is refused before it is held in memory. The server itself has no such limit."""
 
 _BODY = b'{"type":"headers_too_large","title":"Headers too large","status":431,"detail":"The head of a request may have 65536 bytes."}'
 _REFUSAL = (

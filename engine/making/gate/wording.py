@@ -22,6 +22,6 @@ def listed(said: list[str], most: int, total: int | None = None) -> str:
     return ("\n".join(f"- {one}" for one in said[:most]) + more)[:_DETAILS]
 
 
-def shortened(message: str) -> str:
+def in_one_line(message: str) -> str:
     """What a tool said, in a line and in quotes."""
     return json.dumps(" ".join(message.split())[:_WORD], ensure_ascii=False)

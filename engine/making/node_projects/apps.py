@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from engine.making.building.builds import Built, Job
@@ -53,6 +54,7 @@ class NodeAppBuilder:
             raise BuildFailed(
                 "The app says nothing of what it offers, its routes cannot be read, and no OpenAPI document is in the repository."
             )
+        document = replace(document, gives_text=True)
         sources = _healthy(local_sources(document, job.place.host_dir, self._environment))
         made = await asyncio.to_thread(draft, document, job.about, sources)
         return job.built(made.candidate, made.left_out, prepared.notes)

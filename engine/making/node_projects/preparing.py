@@ -184,7 +184,10 @@ def _file(into: Path, name: str) -> str:
 
 
 def engines_note(manifest: Table, version: str) -> tuple[str, ...]:
-    """Nothing where it is, or says nothing of it. `version` is as `node --version` says it."""
+    """Says that a project is not meant for the Node.js of this machine, as far as its `engines` can be understood without npm.
+
+    Nothing where it is, or says nothing of it. `version` is as `node --version` says it.
+    """
     wanted = manifest.table("engines").text("node")[:_LONGEST]
     major = re.match(r"v?(\d+)", version)
     if not wanted or major is None or any(_fits(one, int(major[1])) for one in wanted.split("||")):

@@ -17,8 +17,8 @@ HEALTH_PATHS = frozenset({"/health", "/healthz", "/health/", "/livez", "/readyz"
 _METHODS: tuple[HttpMethod, ...] = get_args(HttpMethod)
 _NOT_SENT = ("HEAD", "OPTIONS", "TRACE")
 _LONGEST_TAG = 200
-_TEXT, _STREAM = ("text/", "application/xml", "image/svg+xml"), "text/event-stream"
-"""What our launcher gives as a text, and what of that it does not."""
+_TEXT_OR_JSON: JsonValue = {"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "array"}]}
+"""What our launchers give of a text: where it is JSON, that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,5 +162,9 @@ def _output(document: OpenApiDocument, described: Part) -> JsonValue:
 def _schema_of(document: OpenApiDocument, content: Part) -> JsonValue:
     if (found := json_schema(content)) is not None or not document.gives_text:
         return found
-    kinds = [kind.strip().lower() for kind in content]
-    return {"type": "string"} if any(kind.startswith(_TEXT) and not kind.startswith(_STREAM) for kind in kinds) else None
+    return _TEXT_OR_JSON if any(_is_text(kind.partition(";")[0].strip().lower()) for kind in content) else None
+
+
+def _is_text(kind: str) -> bool:
+    """The rule of the facades of our launchers."""
+    return (kind.startswith("text/") and kind != "text/event-stream") or kind == "application/xml" or kind.endswith("+xml")

@@ -91,9 +91,9 @@ async def test_routes_of_an_app_without_a_document_become_tools(apps: NodeAppBui
 
 async def test_a_document_in_the_repository_goes_before_what_routes_say(apps: NodeAppBuilder, local: LocalRuntime, place: Place) -> None:
     built = await built_of(apps, REPOSITORIES / "express_documented", place)
-    (entry,) = built.candidate.entries
+    entry = next(one for one in built.candidate.entries if one.manifest.tool_id == "it_double")
     assert entry.manifest.input_schema["properties"] == {"number": {"type": "integer", "minimum": 0, "maximum": 1000}}
-    assert await called(local, built, {"it": {"number": 21}}) == [{"doubled": 42}]
+    assert await called(local, built, {"it_double": {"number": 21}, "it_feed": {}}) == [{"doubled": 42}, "<rss/>"]
 
 
 async def test_a_document_that_is_only_shown_as_a_page_is_read_at_the_place_of_its_routes(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 from pydantic import JsonValue
@@ -53,6 +54,22 @@ def only(one: Drafted) -> ToolManifest:
 
 def input_of(schema: JsonValue, version: str = "3.0.3", /, **schemas: JsonValue) -> JsonSchema:
     return only(drafted(posting(schema), version, components={"schemas": schemas})).input_schema
+
+
+TEXTS = ("text/html; charset=utf-8", "application/xml", "application/RSS+XML")
+OTHERS = ("text/event-stream", "application/yaml", "image/png")
+
+
+def test_a_text_is_an_answer_where_a_launcher_of_ours_gives_it_and_may_be_json() -> None:
+    contents: list[dict[str, JsonValue]] = [{kind: {}} for kind in ("application/json", *TEXTS, *OTHERS)]
+    gets: list[JsonValue] = [{"get": {"responses": {"200": {"description": "", "content": one}}}} for one in contents]
+    read = document({f"/{place}": one for place, one in enumerate(gets)})
+    without, with_texts = (draft(one, Described("tool"), remote_sources(one, "tool")) for one in (read, replace(read, gives_text=True)))
+    assert [one.reason for one in without.left_out] == [f"It answers with {kind} only, not JSON." for kind in (*TEXTS, *OTHERS)]
+    assert [one.reason for one in with_texts.left_out] == [f"It answers with {kind} only, not JSON." for kind in OTHERS]
+    schema = with_texts.candidate.entries[1].manifest.output_schema
+    answers: list[JsonValue] = ["<p>", {"a": 1}, [1], 3]
+    assert [not issues_of(schema, answer) for answer in answers] == [True, True, True, False]
 
 
 def test_a_single_operation_takes_the_name_of_the_task() -> None:

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from engine.making.gate.subject import Came, Params, Subject, is_of_others
-from engine.making.gate.wording import listed, quoted, shortened
+from engine.making.gate.wording import in_one_line, listed, quoted
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import CheckResult
@@ -138,7 +138,7 @@ async def _tried(subject: Subject, entry: ToolEntry, cases: tuple[Params, ...]) 
             raise
         tried.faults += [f"{name!r} was given a case, which took all of {subject.limits.cases_s:g} s."] if not tried.done else []
     if tried.done and tried.refused == tried.done:
-        tried.said.append(f"{name!r} refused all of its {tried.done}, the last with {shortened(tried.why)}")
+        tried.said.append(f"{name!r} refused all of its {tried.done}, the last with {in_one_line(tried.why)}")
     if not (tried.done or tried.faults or tried.said):
         tried.said.append(f"no case of {name!r} can be written into a request")
     return tried

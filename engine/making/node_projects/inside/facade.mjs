@@ -32,10 +32,10 @@ function passed(app, agent, request, response) {
 }
 
 function answered(told, response) {
-  const kind = String(told.headers["content-type"] ?? "").toLowerCase();
+  const type = String(told.headers["content-type"] ?? "");
   const isRedirect = told.statusCode >= 300 && told.statusCode < 400 && told.headers.location !== undefined;
-  const isText = kind.startsWith("text/") && !kind.startsWith("text/event-stream") && !told.headers["content-encoding"];
-  const isPage = told.statusCode >= 200 && told.statusCode < 300 && told.statusCode !== 204 && isText;
+  const isFull = told.statusCode >= 200 && told.statusCode < 300 && told.statusCode !== 204;
+  const isPage = isFull && isText(type) && !told.headers["content-encoding"];
   if (!isRedirect && !isPage) {
     response.writeHead(told.statusCode, told.headers);
     return void told.pipe(response);
@@ -52,13 +52,43 @@ function answered(told, response) {
   });
   told.on("end", () => {
     if (size > MOST) return answer(response, { error: `the page is larger than ${MOST} bytes` }, 502);
-    answer(response, Buffer.concat(parts).toString("utf8"));
+    const text = decoded(Buffer.concat(parts), type);
+    sent(response, isJson(text) ? text : JSON.stringify(text));
   });
   told.on("error", () => response.destroy());
 }
 
+function isText(type) {
+  const kind = type.split(";")[0].trim().toLowerCase();
+  return (kind.startsWith("text/") && kind !== "text/event-stream") || kind === "application/xml" || kind.endsWith("+xml");
+}
+
+function decoded(body, type) {
+  const charset = /charset=\s*["']?([^"';\s]+)/i.exec(type)?.[1] ?? "utf-8";
+  try {
+    return new TextDecoder(charset, { ignoreBOM: true }).decode(body);
+  } catch {
+    return body.toString("utf8");
+  }
+}
+
+// An object or a list. Other texts may happen to be JSON: `12`, `true`.
+function isJson(text) {
+  if (!/^\s*[{[]/.test(text)) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function answer(response, value, status = 200) {
-  const body = Buffer.from(JSON.stringify(value ?? null));
+  sent(response, JSON.stringify(value ?? null), status);
+}
+
+function sent(response, json, status = 200) {
+  const body = Buffer.from(json);
   response.writeHead(status, { "content-type": "application/json", "content-length": body.length });
   response.end(body);
 }

@@ -35,8 +35,8 @@ def part(value: JsonValue) -> Part:
 class OpenApiDocument:
     """`server_url` is absolute, or empty; `base_path` is the path of the first server, without a slash at its end.
 
-    `is_served_elsewhere`: a task says where it is served, and none of its own servers counts. `gives_text`: it is served by our launcher,
-    which gives a text as a JSON string.
+    `is_served_elsewhere`: a task says where it is served, and none of its own servers counts. `gives_text`: it is served by one of our
+    launchers, which gives a text as a JSON string, and as it is where it is JSON.
     """
 
     root: Part

@@ -162,7 +162,10 @@ class _BuildLog:
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """`limits` are for what each step runs. Their number of processes the engine does not take."""
+    """The engine's build, with limits that its library does not know: therefore we post to the engine ourselves.
+
+    `limits` are for what each step runs. Their number of processes the engine does not take.
+    """
 
     dockerfile: str
     tag: str

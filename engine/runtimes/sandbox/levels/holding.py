@@ -63,6 +63,9 @@ async def readable(fd: int) -> None:
 
 
 def processors(limits: SandboxLimits) -> list[int]:
-    """As many of ours as are asked for, part of one counted as one; any of them, so that runs spread."""
+    """Those that a run may use, where the kernel does not let us ration their time.
+
+    As many of ours as are asked for, part of one counted as one; any of them, so that runs spread.
+    """
     ours = sorted(os.sched_getaffinity(0))
     return sorted(random.sample(ours, min(len(ours), math.ceil(limits.cpus or 1))))

@@ -196,7 +196,10 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def with_references(value: JsonValue, request: MessagesRequest) -> JsonValue:
-    """The value with a reference for each string in it that is in the latest result of a tool and had been said by nobody before."""
+    """The value with a reference for each string in it that is in the latest result of a tool and had been said by nobody before.
+
+    Such a string has to be a reference: what a tool had made up is another value the next time.
+    """
     rounds = request.outcomes
     now = {path: found for results in rounds for one in results for path, found in _leaves(one.value, one.tool)}
     known = {found: path for path, found in _made_up(request, iter(rounds)) if now.get(path) == found}

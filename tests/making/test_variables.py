@@ -129,6 +129,28 @@ def test_settings_of_several_classes_are_asked_for_by_the_names_that_are_read(tm
     assert found(tmp_path, files, APP__SESSION='{"secret_key": "x"}', app__redis__address__host="x").required == ()
 
 
+KEYED = "class Settings(BaseSettings):\n    api_key: str\n"
+FREE = "class Settings(BaseSettings):\n    api_key: str = ''\n"
+
+
+def test_settings_of_one_name_in_two_modules_are_both_read(tmp_path: Path) -> None:
+    assert found(tmp_path, {"a.py": KEYED, "b.py": FREE}).required == ("API_KEY",)
+
+
+PARTED = """
+class Part(BaseModel):
+    {field}: str
+
+class Settings(BaseSettings, env_prefix="{field}_", env_nested_delimiter="__"):
+    part: Part
+"""
+
+
+def test_a_part_is_looked_for_in_its_own_module_first(tmp_path: Path) -> None:
+    files = {f"{field}.py": PARTED.format(field=field) for field in ("a", "b")}
+    assert found(tmp_path, files).required == ("A_PART__A", "B_PART__B")
+
+
 def test_the_example_that_lies_beside_the_modules_goes_before_that_of_the_project(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/.env.template").write_text("MODE=inner")

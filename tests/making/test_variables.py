@@ -151,6 +151,30 @@ def test_a_part_is_looked_for_in_its_own_module_first(tmp_path: Path) -> None:
     assert found(tmp_path, files).required == ("A_PART__A", "B_PART__B")
 
 
+UNDERSCORED = """
+class Redis(BaseModel):
+    host: str
+
+class Settings(BaseSettings, env_nested_delimiter="_"):
+    redis: Redis
+    queue: Queue
+    api: str
+    plain: str
+"""
+
+
+def test_what_is_held_by_another_variable_is_not_asked_for(tmp_path: Path) -> None:
+    known = {"REDIS": "{}", "QUEUE_NAME": "x", "API_KEY": "x", "PLAIN__X": "x"}
+    assert found(tmp_path, {"settings.py": UNDERSCORED}, **known).required == ("API", "PLAIN")
+
+
+def test_a_part_is_found_in_a_module_without_settings(tmp_path: Path) -> None:
+    settings = PARTED.format(field="a").partition("class Settings")
+    files = {"parts.py": settings[0], "settings.py": "".join(settings[1:])}
+    assert found(tmp_path, files).required == ("A_PART__A",)
+    assert found(tmp_path, files, A_PART__A="x").required == ()
+
+
 def test_the_example_that_lies_beside_the_modules_goes_before_that_of_the_project(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/.env.template").write_text("MODE=inner")

@@ -1,7 +1,7 @@
 """The variables without a default that pydantic's settings classes read, by their syntax; nothing is imported."""
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -9,10 +9,26 @@ from engine.making.python_sources.modules import parsed
 
 _SETTINGS = "BaseSettings"
 _MODELS = (_SETTINGS, "BaseModel")
+_PLAIN = ("str", "int", "float", "bool")
+"""What these annotate has no parts."""
 _DEEPEST = 4
 _MOST = 1_000
 _LONGEST = 128
 """No variable of a tool has a longer name: what is longer is no part of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """`wholes` are the variables that may hold it in their JSON. With `between` after its name begin those that hold parts of it."""
+
+    name: str
+    between: str
+    wholes: tuple[str, ...] = ()
+
+    def is_in(self, known: Collection[str]) -> bool:
+        """As pydantic looks for it, in any case; `known` are in upper case."""
+        names, beginning = {one.upper() for one in (self.name, *self.wholes)}, f"{self.name}{self.between}".upper()
+        return any(one in names or (self.between and one.startswith(beginning)) for one in known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +50,17 @@ class _Model:
     beside: Mapping[str, "_Model"]
 
 
-def required_variables(texts: Iterable[str]) -> tuple[str, ...]:
+def required_variables(texts: Callable[[], Iterable[str]]) -> tuple[Needed, ...]:
     """Of modules' texts, at most so many. A class that is only a part of another one is read from variables with the name of the field
     before its own.
     """
-    models = [pair for text in texts if _SETTINGS in text for pair in _models(text)]
+    if not any(_SETTINGS in text for text in texts()):
+        return ()
+    models = [pair for text in texts() if any(name in text for name in _MODELS) for pair in _models(text)]
     elsewhere, settings = dict(models), [model for _, model in models if model.is_settings]
     parts = {part for model in settings if model.between for _, _, part in _fields(model, elsewhere) if part is not None}
-    found = (name for model in settings if model not in parts for name in _required(model, elsewhere))
-    return tuple(dict.fromkeys(islice(found, _MOST)))
+    found = (one for model in settings if model not in parts for one in _required(model, elsewhere))
+    return tuple({one.name: one for one in islice(found, _MOST)}.values())
 
 
 def _models(text: str) -> list[tuple[str, _Model]]:
@@ -67,21 +85,25 @@ def _fields(model: _Model, elsewhere: Mapping[str, _Model]) -> Iterator[tuple[st
         yield name, one, model.beside.get(one.kind) or elsewhere.get(one.kind)
 
 
-def _required(model: _Model, elsewhere: Mapping[str, _Model]) -> Iterator[str]:
+def _required(model: _Model, elsewhere: Mapping[str, _Model]) -> Iterator[Needed]:
     for name, one, part in _fields(model, elsewhere):
-        whole = one.alias or f"{model.prefix}{name}".upper()
-        yield from _nested((part,), whole, model.between, elsewhere) if part is not None and model.between else (whole,)
+        whole = Needed(one.alias or f"{model.prefix}{name}".upper(), _between(model.between, one))
+        yield from _nested((part,), whole, elsewhere) if part is not None and model.between else (whole,)
 
 
-def _nested(path: tuple[_Model, ...], name: str, between: str, elsewhere: Mapping[str, _Model]) -> Iterator[str]:
+def _nested(path: tuple[_Model, ...], whole: Needed, elsewhere: Mapping[str, _Model]) -> Iterator[Needed]:
     """The whole of it where none of its fields is needed, where it lies too deep, and where it is a part of itself."""
     model = path[-1]
     if not model.needed or len(path) > _DEEPEST or model in path[:-1]:
-        yield name
+        yield whole
         return
-    for field, _, part in _fields(model, elsewhere):
-        inner = f"{name}{between}{field}".upper()
-        yield from _nested((*path, part), inner, between, elsewhere) if part is not None else (inner,)
+    for name, one, part in _fields(model, elsewhere):
+        inner = Needed(f"{whole.name}{whole.between}{name}".upper(), _between(whole.between, one), (*whole.wholes, whole.name))
+        yield from _nested((*path, part), inner, elsewhere) if part is not None else (inner,)
+
+
+def _between(between: str, one: _Field) -> str:
+    return "" if one.kind in _PLAIN else between
 
 
 def _needed(node: ast.ClassDef) -> Iterator[tuple[str, _Field]]:

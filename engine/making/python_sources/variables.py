@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import PurePosixPath
 
 from engine.making.python_sources.settings_classes import required_variables
@@ -58,7 +59,7 @@ def variables_for(
 
     Blocks.
     """
-    offers = is_python and any(_TAKES_ANY.search(tree.text(path) or "") for path in _sources(tree, folder))
+    offers = is_python and any(_TAKES_ANY.search(text) for text in _texts(tree, folder))
     values: dict[str, str] = {}
     served: dict[str, str] = {}
     missing: list[str] = []
@@ -75,8 +76,8 @@ def variables_for(
             values[name] = value
         else:
             missing.append(name)
-    texts = (tree.text(path) or "" for path in _sources(tree, folder))
-    needed = [name for name in required_variables(texts) if not _is_known(name, (*given, *values))]
+    known = {name.upper() for name in (*given, *values)}
+    needed = [one.name for one in required_variables(lambda: _texts(tree, folder)) if not one.is_in(known)]
     asked = dict.fromkeys((name for name in needed if _DATABASE.search(name)), "") | _databases(tree, folder, {*given, *values})
     for name, default in asked.items() if offers else ():
         if _is_ours(name) or not _NAME.fullmatch(name):
@@ -99,11 +100,6 @@ def with_environment(candidate: Candidate, values: Mapping[str, str]) -> Candida
 def _given(source: ToolSource, values: Mapping[str, str]) -> ToolSource:
     own: Mapping[str, str] | None = getattr(source, "environment", None)
     return source if own is None else source.model_copy(update={"environment": {**values, **own}})
-
-
-def _is_known(name: str, known: Collection[str]) -> bool:
-    """As pydantic looks for it: in any case, or as a part of an object that is there as JSON."""
-    return any(name.upper() == one.upper() or name.upper().startswith(f"{one.upper()}__") for one in known)
 
 
 def _of_examples(tree: Tree, places: Iterable[PurePosixPath]) -> Iterator[tuple[str, str]]:
@@ -141,11 +137,10 @@ def _sqlite(name: str, asked: str, served: dict[str, str]) -> str:
 
 def _databases(tree: Tree, folder: PurePosixPath, known: Collection[str]) -> dict[str, str]:
     """Variables that the code reads the address of a database from, and that it takes one of a server for without them."""
-    texts = (tree.text(path) or "" for path in _sources(tree, folder))
-    asked = (pair for text in texts for pair in _ASKED.findall(text))
+    asked = (pair for text in _texts(tree, folder) for pair in _ASKED.findall(text))
     return {name: default for name, default in asked if name not in known and _DATABASE.search(name) and _SERVED.match(default)}
 
 
-def _sources(tree: Tree, folder: PurePosixPath) -> list[PurePosixPath]:
-    found = [path for path in tree.files if path.suffix == ".py" and path.is_relative_to(folder) and not is_aside(path.as_posix())]
-    return found[:_MOST_READ]
+def _texts(tree: Tree, folder: PurePosixPath) -> Iterator[str]:
+    found = (path for path in tree.files if path.suffix == ".py" and path.is_relative_to(folder) and not is_aside(path.as_posix()))
+    yield from (tree.text(path) or "" for path in islice(found, _MOST_READ))

@@ -125,13 +125,16 @@ def _is_ours(name: str) -> bool:
 def _sqlite(name: str, asked: str, served: dict[str, str]) -> str:
     """A file for each variable: two of them may be two databases, also where examples give both one address.
 
-    One address for a driver that is asynchronous and for one that is not is one database. `served` has the files by address.
+    One address for a driver that is asynchronous and for one that is not is one database. `served` has the first file by driver and
+    address, until it is joined.
     """
     is_async = _ASYNC.search(asked) is not None
     _, _, address = asked.partition("://")
-    file = served.get(f"{not is_async} {address}") or (_SQLITE if name == _USUAL else f"{name}.db")
-    if address:
-        served[f"{is_async} {address}"] = file
+    file = served.pop(f"{not is_async} {address}", "")
+    if not file:
+        file = _SQLITE if name == _USUAL else f"{name}.db"
+        if address:
+            served.setdefault(f"{is_async} {address}", file)
     return f"sqlite{'+aiosqlite' if is_async else ''}:////home/tool/{file}"
 
 

@@ -177,11 +177,12 @@ def test_a_part_is_found_in_a_module_without_settings(tmp_path: Path) -> None:
 
 def test_the_example_that_lies_beside_the_modules_goes_before_that_of_the_project(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
-    (tmp_path / "src/.env.template").write_text("MODE=inner")
-    (tmp_path / ".env.template").write_text("MODE=outer")
+    (tmp_path / "src/.env.template").write_text("MODE=inner\nKEY=\nURL=")
+    (tmp_path / ".env.template").write_text("MODE=outer\nKEY=\nURL=http://localhost\nLEVEL=3")
     tree = Tree.read(tmp_path)
-    read = (variables_for(tree, PurePosixPath(), {}, beside=place).values for place in (PurePosixPath("src"), None))
-    assert [*read] == [{"MODE": "inner"}, {"MODE": "outer"}]
+    inner, outer = (variables_for(tree, PurePosixPath(), {}, beside=place) for place in (PurePosixPath("src"), None))
+    assert (inner.values, inner.missing) == ({"MODE": "inner", "URL": "http://localhost", "LEVEL": "3"}, ("KEY",))
+    assert (outer.values, outer.missing) == ({"MODE": "outer", "URL": "http://localhost", "LEVEL": "3"}, ("KEY",))
 
 
 @pytest.mark.parametrize("env", [{"PATH": "/x"}, {"LD_PRELOAD": "/x"}, {"TOOL_AGENT_X": "1"}, {"API_KEY": "literal"}])
@@ -235,6 +236,14 @@ def test_one_address_for_two_drivers_is_one_file(tmp_path: Path) -> None:
         "SYNC_DATABASE_URL": "sqlite:////home/tool/app.db",
         "LOG_DB_URL": "sqlite:////home/tool/LOG_DB_URL.db",
     }
+
+
+def test_a_file_is_joined_by_one_driver_besides_that_of_what_opened_it(tmp_path: Path) -> None:
+    names = ("DATABASE_URL", "TEST_DATABASE_URL", "ASYNC_DATABASE_URL", "ASYNC_TEST_DATABASE_URL", "ASYNC_LOG_DATABASE_URL")
+    lines = (f"{name}=postgresql{'+asyncpg' if 'ASYNC' in name else ''}://u:p@db/app\n" for name in names)
+    files = [one.rpartition("/")[2] for one in found(tmp_path, {**ORM, ".env.example": "".join(lines)}).values.values()]
+    assert files[:3] == ["app.db", "TEST_DATABASE_URL.db", "app.db"]
+    assert len({*files}) == 4
 
 
 def test_a_database_is_given_to_names_that_a_tool_may_have_and_these_are_not_missing(tmp_path: Path) -> None:

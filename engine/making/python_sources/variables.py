@@ -53,7 +53,7 @@ class Variables:
 def variables_for(
     tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *, beside: PurePosixPath | None = None, is_python: bool = True
 ) -> Variables:
-    """`given` go before all others; defaults of examples are taken, of that `beside` the modules first.
+    """`given` go before all others; defaults of examples are taken, first of that `beside` the modules.
 
     SQLite is offered as SQLAlchemy writes it, to Python that can use it.
 
@@ -85,8 +85,8 @@ def variables_for(
         values[name] = _sqlite(name, default, served)
         notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
     required = tuple(name for name in needed if name not in values)
-    left = tuple(name for name in missing if name not in required and name not in values)
-    return Variables({**values, **given}, required, left, tuple(notes))
+    left = tuple(name for name in dict.fromkeys(missing) if name not in required and name not in values)
+    return Variables({**values, **given}, required, left, tuple(dict.fromkeys(notes)))
 
 
 def with_environment(candidate: Candidate, values: Mapping[str, str]) -> Candidate:
@@ -103,12 +103,14 @@ def _given(source: ToolSource, values: Mapping[str, str]) -> ToolSource:
 
 
 def _of_examples(tree: Tree, places: Iterable[PurePosixPath]) -> Iterator[tuple[str, str]]:
-    found = next((place / name for place in dict.fromkeys(places) for name in _EXAMPLES if tree.has(place / name)), None)
-    lines = (tree.text(found) or "").splitlines() if found is not None else []
-    short = (line.strip() for line in lines if len(line) <= _LONGEST)
-    pairs = (line for line in map(_LINE.fullmatch, short) if line is not None)
-    for line, _ in zip((line for line in pairs if not _is_ours(line[1])), range(_MOST), strict=False):
-        yield line[1], _plain(line[2])[:_LONGEST]
+    """Of one file in each place."""
+    for place in dict.fromkeys(places):
+        found = next((place / name for name in _EXAMPLES if tree.has(place / name)), None)
+        lines = (tree.text(found) or "").splitlines() if found is not None else []
+        short = (line.strip() for line in lines if len(line) <= _LONGEST)
+        pairs = (line for line in map(_LINE.fullmatch, short) if line is not None and not _is_ours(line[1]))
+        for line in islice(pairs, _MOST):
+            yield line[1], _plain(line[2])[:_LONGEST]
 
 
 def _plain(text: str) -> str:

@@ -129,13 +129,60 @@ def test_settings_of_several_classes_are_asked_for_by_the_names_that_are_read(tm
     assert found(tmp_path, files, APP__SESSION='{"secret_key": "x"}', app__redis__address__host="x").required == ()
 
 
+KEYED = "class Settings(BaseSettings):\n    api_key: str\n"
+FREE = "class Settings(BaseSettings):\n    api_key: str = ''\n"
+
+
+def test_settings_of_one_name_in_two_modules_are_both_read(tmp_path: Path) -> None:
+    assert found(tmp_path, {"a.py": KEYED, "b.py": FREE}).required == ("API_KEY",)
+
+
+PARTED = """
+class Part(BaseModel):
+    {field}: str
+
+class Settings(BaseSettings, env_prefix="{field}_", env_nested_delimiter="__"):
+    part: Part
+"""
+
+
+def test_a_part_is_looked_for_in_its_own_module_first(tmp_path: Path) -> None:
+    files = {f"{field}.py": PARTED.format(field=field) for field in ("a", "b")}
+    assert found(tmp_path, files).required == ("A_PART__A", "B_PART__B")
+
+
+UNDERSCORED = """
+class Redis(BaseModel):
+    host: str
+
+class Settings(BaseSettings, env_nested_delimiter="_"):
+    redis: Redis
+    queue: Queue
+    api: str
+    plain: str
+"""
+
+
+def test_what_is_held_by_another_variable_is_not_asked_for(tmp_path: Path) -> None:
+    known = {"REDIS": "{}", "QUEUE_NAME": "x", "API_KEY": "x", "PLAIN__X": "x"}
+    assert found(tmp_path, {"settings.py": UNDERSCORED}, **known).required == ("API", "PLAIN")
+
+
+def test_a_part_is_found_in_a_module_without_settings(tmp_path: Path) -> None:
+    settings = PARTED.format(field="a").partition("class Settings")
+    files = {"parts.py": settings[0], "settings.py": "".join(settings[1:])}
+    assert found(tmp_path, files).required == ("A_PART__A",)
+    assert found(tmp_path, files, A_PART__A="x").required == ()
+
+
 def test_the_example_that_lies_beside_the_modules_goes_before_that_of_the_project(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
-    (tmp_path / "src/.env.template").write_text("MODE=inner")
-    (tmp_path / ".env.template").write_text("MODE=outer")
+    (tmp_path / "src/.env.template").write_text("MODE=inner\nKEY=\nURL=")
+    (tmp_path / ".env.template").write_text("MODE=outer\nKEY=\nURL=http://localhost\nLEVEL=3")
     tree = Tree.read(tmp_path)
-    read = (variables_for(tree, PurePosixPath(), {}, beside=place).values for place in (PurePosixPath("src"), None))
-    assert [*read] == [{"MODE": "inner"}, {"MODE": "outer"}]
+    inner, outer = (variables_for(tree, PurePosixPath(), {}, beside=place) for place in (PurePosixPath("src"), None))
+    assert (inner.values, inner.missing) == ({"MODE": "inner", "URL": "http://localhost", "LEVEL": "3"}, ("KEY",))
+    assert (outer.values, outer.missing) == ({"MODE": "outer", "URL": "http://localhost", "LEVEL": "3"}, ("KEY",))
 
 
 @pytest.mark.parametrize("env", [{"PATH": "/x"}, {"LD_PRELOAD": "/x"}, {"TOOL_AGENT_X": "1"}, {"API_KEY": "literal"}])
@@ -189,6 +236,14 @@ def test_one_address_for_two_drivers_is_one_file(tmp_path: Path) -> None:
         "SYNC_DATABASE_URL": "sqlite:////home/tool/app.db",
         "LOG_DB_URL": "sqlite:////home/tool/LOG_DB_URL.db",
     }
+
+
+def test_a_file_is_joined_by_one_driver_besides_that_of_what_opened_it(tmp_path: Path) -> None:
+    names = ("DATABASE_URL", "TEST_DATABASE_URL", "ASYNC_DATABASE_URL", "ASYNC_TEST_DATABASE_URL", "ASYNC_LOG_DATABASE_URL")
+    lines = (f"{name}=postgresql{'+asyncpg' if 'ASYNC' in name else ''}://u:p@db/app\n" for name in names)
+    files = [one.rpartition("/")[2] for one in found(tmp_path, {**ORM, ".env.example": "".join(lines)}).values.values()]
+    assert files[:3] == ["app.db", "TEST_DATABASE_URL.db", "app.db"]
+    assert len({*files}) == 4
 
 
 def test_a_database_is_given_to_names_that_a_tool_may_have_and_these_are_not_missing(tmp_path: Path) -> None:

@@ -98,8 +98,15 @@ class OnTrial(Protocol):
 
     def account(self) -> Account: ...
 
-    async def raised(self, tool_id: str) -> str:
-        """The last exception that it wrote; empty where there is none. Only before something is withheld: it could quote that."""
+    async def log_size(self, tool_id: str) -> int:
+        """Of what its process has written so far, for all tools that share it."""
+        ...
+
+    async def raised(self, tool_id: str, since: int) -> str:
+        """The last exception that it wrote after its log was so large; empty where there is none.
+
+        Only before something is withheld: it could quote that.
+        """
         ...
 
     def tell(self, progress: str) -> None:

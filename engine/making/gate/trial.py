@@ -13,7 +13,7 @@ import psutil
 from engine.calling.exchange import ask, folder_for, outputs_of
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.disk.leftovers import discard
-from engine.making.gate.last_words import raised_in
+from engine.making.gate.last_words import log_size, raised_in
 from engine.making.gate.replies import answered, failed, misfitting, of_status
 from engine.making.gate.sightings import Sightings
 from engine.making.gate.subject import Account, Came, Params, Reply, is_of_others
@@ -146,12 +146,17 @@ class Trial:
     def account(self) -> Account:
         return self._sightings.account()
 
-    async def raised(self, tool_id: str) -> str:
-        place = place_of(tool_id, self._entries[tool_id].sources[0])
-        return await asyncio.to_thread(raised_in, self._state / _TOOLS / place)
+    async def log_size(self, tool_id: str) -> int:
+        return await asyncio.to_thread(log_size, self._logs(tool_id))
+
+    async def raised(self, tool_id: str, since: int) -> str:
+        return await asyncio.to_thread(raised_in, self._logs(tool_id), since)
 
     def tell(self, progress: str) -> None:
         self._progress(progress)
+
+    def _logs(self, tool_id: str) -> Path:
+        return self._state / _TOOLS / place_of(tool_id, self._entries[tool_id].sources[0])
 
     async def _asked(self, entry: ToolEntry, content: Params | bytes, progress: Progress) -> Reply:
         """In a process that is busy with nothing else: what took too long, or was given up, must not keep others from their answers."""

@@ -18,12 +18,13 @@ Step: TypeAlias = Callable[[SpecifierSet], SpecifierSet]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """`name` is what the evidence says of it. `is_guess`: nobody says that it runs with these."""
+    """`name` is what the evidence says of it. `is_lock`: it says each version; `is_guess`: nobody says that it runs with these."""
 
     name: str
     wanted: Wanted
     is_loose: bool = False
     is_guess: bool = False
+    is_lock: bool = False
 
 
 def levels_of(tree: Tree, folder: PurePosixPath, required: Sequence[str] | None = None) -> tuple[Level, ...]:
@@ -44,7 +45,7 @@ def levels_of(tree: Tree, folder: PurePosixPath, required: Sequence[str] | None 
 
 def _of_lock(locked: Locked) -> Iterator[Level]:
     """One whose versions are too old to be built here still says for which major versions the project was written."""
-    yield Level(f"versions of {locked.name}", locked.wanted)
+    yield Level(f"versions of {locked.name}", locked.wanted, is_lock=True)
     if not (locked.wanted.is_lock or locked.wanted.uv_lock):
         lines, pins = (loosened(one, _to_major) for one in (locked.wanted.lines, locked.wanted.pins))
         yield Level(f"major versions of {locked.name}", replace(locked.wanted, lines=lines, pins=pins), is_guess=True)

@@ -82,8 +82,9 @@ class PythonProjects:
         self._guessed: tuple[Order, str] | None = None
         self._held: tuple[str, ...] = ()
         self._older_than: str | None = None
-        self._failed: dict[tuple[Order, str], LockFailed | ScriptFailure] = {}
-        """What could not be installed cannot be with one more bound either."""
+        self._failed: dict[tuple[Order, str, tuple[str, ...]], LockFailed | ScriptFailure] = {}
+        """By what was held: with one more bound an older version may be found that can be installed. A lock leaves no choice."""
+        self._refuted: dict[tuple[Order, str], LockFailed] = {}
 
     def begin(self) -> None:
         """Nothing has been prepared yet."""
@@ -94,7 +95,7 @@ class PythonProjects:
         if self._last is None:
             return ""
         if self._guessed is not None:
-            self._failed[self._guessed] = LockFailed("It was installed, and did not run.")
+            self._refuted[self._guessed] = LockFailed("It was installed, and did not run.")
             return f"something else than the {self._guessed[1].partition(', ')[2]}"
         minor, lock = self._last
         if (line := older_package(told, lock)) and line not in self._held:
@@ -166,8 +167,8 @@ class PythonProjects:
     async def _tried(
         self, order: Order, python: Interpreter, level: Level, installed: Installed | None, attempts: _Attempts, progress: Progress
     ) -> Prepared | None:
-        what = _what(python, level)
-        if failed := self._failed.get((order, what)):
+        what, held = _what(python, level), () if level.is_lock else self._held
+        if failed := self._refuted.get((order, what)) or self._failed.get((order, what, held)):
             attempts.add(what, failed)
             return None
         progress(f"installing what the project depends on ({what})")
@@ -182,7 +183,7 @@ class PythonProjects:
             environment = await self._environments.ensure(dependencies, order.tool_name, progress)
         except (LockFailed, ScriptFailure) as failure:
             attempts.add(what, failure)
-            self._failed[order, what] = failure
+            self._failed[order, what, held] = failure
             return None
         return Prepared(files, environment, installed, _notes(attempts.told, python, level))
 

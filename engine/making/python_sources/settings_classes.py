@@ -1,61 +1,118 @@
 """The variables without a default that pydantic's settings classes read, by their syntax; nothing is imported."""
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 
 from engine.making.python_sources.modules import parsed
 
 _SETTINGS = "BaseSettings"
 _MODELS = (_SETTINGS, "BaseModel")
+_PLAIN = ("str", "int", "float", "bool")
+"""What these annotate has no parts."""
 _DEEPEST = 4
+_MOST = 1_000
+_LONGEST = 128
+"""No variable of a tool has a longer name: what is longer is no part of one."""
 
 
-def required_variables(texts: Iterable[str]) -> tuple[str, ...]:
-    """Of modules' texts. A class that is only a part of another one is read from variables with the name of the field before its own."""
-    classes = {node.name: node for text in texts if _SETTINGS in text for node in _models(text)}
-    settings = [node for node in classes.values() if any(_name(base).endswith(_SETTINGS) for base in node.bases)]
-    parts = {part.name for node in settings if _configured(node, "env_nested_delimiter") for part in _parts(node, classes)}
-    found = (name for node in settings if node.name not in parts for name in _required(node, classes))
-    return tuple(dict.fromkeys(found))
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """`wholes` are the variables that may hold it in their JSON. With `between` after its name begin those that hold parts of it."""
+
+    name: str
+    between: str
+    wholes: tuple[str, ...] = ()
+
+    def is_in(self, known: Collection[str]) -> bool:
+        """As pydantic looks for it, in any case; `known` are in upper case."""
+        names, beginning = {one.upper() for one in (self.name, *self.wholes)}, f"{self.name}{self.between}".upper()
+        return any(one in names or (self.between and one.startswith(beginning)) for one in known)
 
 
-def _models(text: str) -> Iterator[ast.ClassDef]:
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """`kind` is the name that its annotation ends with, `alias` the variable that it names itself."""
+
+    kind: str
+    alias: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Model:
+    """`needed` are its fields without a default, `beside` the models of its module."""
+
+    is_settings: bool
+    prefix: str
+    between: str
+    needed: Mapping[str, _Field]
+    beside: Mapping[str, "_Model"]
+
+
+def required_variables(texts: Callable[[], Iterable[str]]) -> tuple[Needed, ...]:
+    """Of modules' texts, at most so many. A class that is only a part of another one is read from variables with the name of the field
+    before its own.
+    """
+    if not any(_SETTINGS in text for text in texts()):
+        return ()
+    models = [pair for text in texts() if any(name in text for name in _MODELS) for pair in _models(text)]
+    elsewhere, settings = dict(models), [model for _, model in models if model.is_settings]
+    parts = {part for model in settings if model.between for _, _, part in _fields(model, elsewhere) if part is not None}
+    found = (one for model in settings if model not in parts for one in _required(model, elsewhere))
+    return tuple({one.name: one for one in islice(found, _MOST)}.values())
+
+
+def _models(text: str) -> list[tuple[str, _Model]]:
+    """With their names."""
     syntax = parsed(text)
+    found: list[tuple[str, _Model]] = []
+    beside: dict[str, _Model] = {}
     for node in ast.walk(syntax) if syntax is not None else ():
-        if isinstance(node, ast.ClassDef) and any(_name(base).endswith(_MODELS) for base in node.bases):
-            yield node
+        bases = [_name(base) for base in node.bases] if isinstance(node, ast.ClassDef) else []
+        if isinstance(node, ast.ClassDef) and any(base.endswith(_MODELS) for base in bases):
+            is_settings = any(base.endswith(_SETTINGS) for base in bases)
+            prefix, between = _configured(node, "env_prefix"), _configured(node, "env_nested_delimiter")
+            model = _Model(is_settings, prefix, between, dict(_needed(node)), beside)
+            beside[node.name] = model
+            found.append((node.name, model))
+    return found
 
 
-def _parts(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> Iterator[ast.ClassDef]:
-    found = (classes.get(_name(annotation)) for _, annotation, _ in _needed(node))
-    yield from (one for one in found if one is not None)
+def _fields(model: _Model, elsewhere: Mapping[str, _Model]) -> Iterator[tuple[str, _Field, _Model | None]]:
+    """With the class of each that is a part: that of its own module first."""
+    for name, one in model.needed.items():
+        yield name, one, model.beside.get(one.kind) or elsewhere.get(one.kind)
 
 
-def _required(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> Iterator[str]:
-    prefix, between = _configured(node, "env_prefix"), _configured(node, "env_nested_delimiter")
-    for name, annotation, value in _needed(node):
-        whole = _alias(value) or f"{prefix}{name}".upper()
-        part = classes.get(_name(annotation)) if between else None
-        yield from _nested(part, whole, between, classes, _DEEPEST) if part is not None else (whole,)
+def _required(model: _Model, elsewhere: Mapping[str, _Model]) -> Iterator[Needed]:
+    for name, one, part in _fields(model, elsewhere):
+        whole = Needed(one.alias or f"{model.prefix}{name}".upper(), _between(model.between, one))
+        yield from _nested((part,), whole, elsewhere) if part is not None and model.between else (whole,)
 
 
-def _nested(node: ast.ClassDef, name: str, between: str, classes: Mapping[str, ast.ClassDef], deeper: int) -> Iterator[str]:
-    """The whole of it where none of its fields is needed, or where it lies too deep."""
-    needed = [*_needed(node)] if deeper else []
-    if not needed:
-        yield name
-    for field, annotation, _ in needed:
-        inner, part = f"{name}{between}{field}".upper(), classes.get(_name(annotation))
-        yield from _nested(part, inner, between, classes, deeper - 1) if part is not None else (inner,)
+def _nested(path: tuple[_Model, ...], whole: Needed, elsewhere: Mapping[str, _Model]) -> Iterator[Needed]:
+    """The whole of it where none of its fields is needed, where it lies too deep, and where it is a part of itself."""
+    model = path[-1]
+    if not model.needed or len(path) > _DEEPEST or model in path[:-1]:
+        yield whole
+        return
+    for name, one, part in _fields(model, elsewhere):
+        inner = Needed(f"{whole.name}{whole.between}{name}".upper(), _between(whole.between, one), (*whole.wholes, whole.name))
+        yield from _nested((*path, part), inner, elsewhere) if part is not None else (inner,)
 
 
-def _needed(node: ast.ClassDef) -> Iterator[tuple[str, ast.expr, ast.expr | None]]:
+def _between(between: str, one: _Field) -> str:
+    return "" if one.kind in _PLAIN else between
+
+
+def _needed(node: ast.ClassDef) -> Iterator[tuple[str, _Field]]:
     """Fields that have no default."""
     for one in node.body:
         match one:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value) if not name.startswith(("_", "model_config")):
-                if _is_needed(value) and not _is_optional(annotation):
-                    yield name, annotation, value
+                if len(name) <= _LONGEST and _is_needed(value) and not _is_optional(annotation):
+                    yield name, _Field(_name(annotation), _alias(value))
             case _:
                 pass
 
@@ -76,7 +133,8 @@ def _alias(value: ast.expr | None) -> str:
     if not isinstance(value, ast.Call):
         return ""
     found = (one.value for one in value.keywords if one.arg in ("alias", "validation_alias", "env"))
-    return next((one.value for one in found if isinstance(one, ast.Constant) and isinstance(one.value, str)), "")
+    texts = (one.value for one in found if isinstance(one, ast.Constant) and isinstance(one.value, str))
+    return next((text for text in texts if len(text) <= _LONGEST), "")
 
 
 def _is_optional(annotation: ast.expr) -> bool:
@@ -85,7 +143,7 @@ def _is_optional(annotation: ast.expr) -> bool:
 
 
 def _configured(node: ast.ClassDef, option: str) -> str:
-    return next(_values(node, option), "")
+    return next((text for text in _values(node, option) if len(text) <= _LONGEST), "")
 
 
 def _values(node: ast.ClassDef, option: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import PurePosixPath
 
 from engine.making.python_sources.settings_classes import required_variables
@@ -52,13 +53,13 @@ class Variables:
 def variables_for(
     tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *, beside: PurePosixPath | None = None, is_python: bool = True
 ) -> Variables:
-    """`given` go before all others; defaults of examples are taken, of that `beside` the modules first.
+    """`given` go before all others; defaults of examples are taken, first of that `beside` the modules.
 
     SQLite is offered as SQLAlchemy writes it, to Python that can use it.
 
     Blocks.
     """
-    offers = is_python and any(_TAKES_ANY.search(tree.text(path) or "") for path in _sources(tree, folder))
+    offers = is_python and any(_TAKES_ANY.search(text) for text in _texts(tree, folder))
     values: dict[str, str] = {}
     served: dict[str, str] = {}
     missing: list[str] = []
@@ -75,8 +76,8 @@ def variables_for(
             values[name] = value
         else:
             missing.append(name)
-    texts = (tree.text(path) or "" for path in _sources(tree, folder))
-    needed = [name for name in required_variables(texts) if not _is_known(name, (*given, *values))]
+    known = {name.upper() for name in (*given, *values)}
+    needed = [one.name for one in required_variables(lambda: _texts(tree, folder)) if not one.is_in(known)]
     asked = dict.fromkeys((name for name in needed if _DATABASE.search(name)), "") | _databases(tree, folder, {*given, *values})
     for name, default in asked.items() if offers else ():
         if _is_ours(name) or not _NAME.fullmatch(name):
@@ -84,8 +85,8 @@ def variables_for(
         values[name] = _sqlite(name, default, served)
         notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
     required = tuple(name for name in needed if name not in values)
-    left = tuple(name for name in missing if name not in required and name not in values)
-    return Variables({**values, **given}, required, left, tuple(notes))
+    left = tuple(name for name in dict.fromkeys(missing) if name not in required and name not in values)
+    return Variables({**values, **given}, required, left, tuple(dict.fromkeys(notes)))
 
 
 def with_environment(candidate: Candidate, values: Mapping[str, str]) -> Candidate:
@@ -101,18 +102,15 @@ def _given(source: ToolSource, values: Mapping[str, str]) -> ToolSource:
     return source if own is None else source.model_copy(update={"environment": {**values, **own}})
 
 
-def _is_known(name: str, known: Collection[str]) -> bool:
-    """As pydantic looks for it: in any case, or as a part of an object that is there as JSON."""
-    return any(name.upper() == one.upper() or name.upper().startswith(f"{one.upper()}__") for one in known)
-
-
 def _of_examples(tree: Tree, places: Iterable[PurePosixPath]) -> Iterator[tuple[str, str]]:
-    found = next((place / name for place in dict.fromkeys(places) for name in _EXAMPLES if tree.has(place / name)), None)
-    lines = (tree.text(found) or "").splitlines() if found is not None else []
-    short = (line.strip() for line in lines if len(line) <= _LONGEST)
-    pairs = (line for line in map(_LINE.fullmatch, short) if line is not None)
-    for line, _ in zip((line for line in pairs if not _is_ours(line[1])), range(_MOST), strict=False):
-        yield line[1], _plain(line[2])[:_LONGEST]
+    """Of one file in each place."""
+    for place in dict.fromkeys(places):
+        found = next((place / name for name in _EXAMPLES if tree.has(place / name)), None)
+        lines = (tree.text(found) or "").splitlines() if found is not None else []
+        short = (line.strip() for line in lines if len(line) <= _LONGEST)
+        pairs = (line for line in map(_LINE.fullmatch, short) if line is not None and not _is_ours(line[1]))
+        for line in islice(pairs, _MOST):
+            yield line[1], _plain(line[2])[:_LONGEST]
 
 
 def _plain(text: str) -> str:
@@ -129,23 +127,25 @@ def _is_ours(name: str) -> bool:
 def _sqlite(name: str, asked: str, served: dict[str, str]) -> str:
     """A file for each variable: two of them may be two databases, also where examples give both one address.
 
-    One address for a driver that is asynchronous and for one that is not is one database. `served` has the files by address.
+    One address for a driver that is asynchronous and for one that is not is one database. `served` has the first file by driver and
+    address, until it is joined.
     """
     is_async = _ASYNC.search(asked) is not None
     _, _, address = asked.partition("://")
-    file = served.get(f"{not is_async} {address}") or (_SQLITE if name == _USUAL else f"{name}.db")
-    if address:
-        served[f"{is_async} {address}"] = file
+    file = served.pop(f"{not is_async} {address}", "")
+    if not file:
+        file = _SQLITE if name == _USUAL else f"{name}.db"
+        if address:
+            served.setdefault(f"{is_async} {address}", file)
     return f"sqlite{'+aiosqlite' if is_async else ''}:////home/tool/{file}"
 
 
 def _databases(tree: Tree, folder: PurePosixPath, known: Collection[str]) -> dict[str, str]:
     """Variables that the code reads the address of a database from, and that it takes one of a server for without them."""
-    texts = (tree.text(path) or "" for path in _sources(tree, folder))
-    asked = (pair for text in texts for pair in _ASKED.findall(text))
+    asked = (pair for text in _texts(tree, folder) for pair in _ASKED.findall(text))
     return {name: default for name, default in asked if name not in known and _DATABASE.search(name) and _SERVED.match(default)}
 
 
-def _sources(tree: Tree, folder: PurePosixPath) -> list[PurePosixPath]:
-    found = [path for path in tree.files if path.suffix == ".py" and path.is_relative_to(folder) and not is_aside(path.as_posix())]
-    return found[:_MOST_READ]
+def _texts(tree: Tree, folder: PurePosixPath) -> Iterator[str]:
+    found = (path for path in tree.files if path.suffix == ".py" and path.is_relative_to(folder) and not is_aside(path.as_posix()))
+    yield from (tree.text(path) or "" for path in islice(found, _MOST_READ))

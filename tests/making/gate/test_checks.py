@@ -67,8 +67,11 @@ class Candidate:
     def tell(self, progress: str) -> None:
         self.told.append(progress)
 
-    async def raised(self, tool_id: str) -> str:  # noqa: ARG002 - the protocol's
-        return await asyncio.sleep(0, self.wrote)
+    async def log_size(self, tool_id: str) -> int:  # noqa: ARG002 - the protocol's
+        return await asyncio.sleep(0, len(self.sent))
+
+    async def raised(self, tool_id: str, since: int) -> str:  # noqa: ARG002 - the protocol's
+        return await asyncio.sleep(0, self.wrote if not since else "")
 
     def account(self) -> Account:
         return self.seen
@@ -188,8 +191,9 @@ async def test_of_withheld_examples_only_counts_are_told(subject: Make) -> None:
 
 async def test_why_an_answer_is_a_failure_is_told_first(subject: Make) -> None:
     candidate = Candidate(lambda _tool, _content: Reply(Came.ERROR, message="status 500"), wrote="ConnectionError: no Redis")
-    result = await derived_cases.check(subject(candidate))
+    result = await derived_cases.check(subject(candidate, entry(), entry(tool_id="later")))
     assert result.faults["tool"].startswith("Its log ends with ConnectionError: no Redis\n- It failed: status 500")
+    assert result.faults["later"].startswith("- It failed: status 500")
 
 
 async def test_what_is_hanging_is_seen_after_three_cases(subject: Make) -> None:
@@ -208,7 +212,7 @@ async def test_a_process_that_ends_after_its_answer_is_seen(subject: Make) -> No
 
     candidate.replies = die
     result = await derived_cases.check(subject(candidate))
-    assert "It answered: Its process ended. Its input, which its schema allows: {" in result.details.replace("  ", " ")
+    assert "It answered. Its process ended. Its input, which its schema allows: {" in result.details
 
 
 async def test_what_cannot_be_killed_need_not_come_back(subject: Make) -> None:

@@ -122,9 +122,10 @@ async def test_what_it_raised_is_read_of_its_log(court: Court, spoilt: Spoilt) -
         "print('ConnectionError: no Redis', file=__import__('sys').stderr, flush=True); total = sum(numbers)",
     )
     async with court.subject(spoilt(raising)) as subject:
-        assert await subject.trial.raised("reckoner") == ""
+        assert await subject.trial.raised("reckoner", await subject.trial.log_size("reckoner")) == ""
         assert (await subject.trial.call("reckoner", SUM)).came is Came.ANSWER
-        said = await _first(lambda: subject.trial.raised("reckoner"))
+        said = await _first(lambda: subject.trial.raised("reckoner", 0))
+        assert await subject.trial.raised("reckoner", await subject.trial.log_size("reckoner")) == ""
     assert said == "ConnectionError: no Redis"
 
 

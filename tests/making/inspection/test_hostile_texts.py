@@ -9,6 +9,7 @@ from engine.making.inspection import inspect
 from engine.making.python_sources.asgi_apps import FRAMEWORKS, apps_in
 from engine.making.python_sources.modules import parsed
 from engine.making.python_sources.projects import pyproject_of
+from engine.making.python_sources.variables import variables_for
 from engine.making.repositories.trees import Tree
 
 FILES = (
@@ -67,4 +68,31 @@ def test_very_many_statements_are_looked_through_in_seconds() -> None:
     assert syntax is not None
     begun = time.process_time()
     assert not [*apps_in(syntax, FRAMEWORKS)]
+    assert time.process_time() - begun < 10
+
+
+def classes(*fields: str, delimiter: str = "__") -> str:
+    """Each class has these fields, of the next class; the last is a part of itself."""
+    lines = [f"class A0(BaseSettings, env_nested_delimiter={delimiter!r}):", *(f"    {field}: A1" for field in fields)]
+    for number in range(1, 5):
+        lines += [f"class A{number}(BaseModel):", *(f"    {field}: A{min(number + 1, 4)}" for field in fields)]
+    return "\n".join(lines)
+
+
+SETTINGS = {
+    "parts of parts": classes(*(f"field{number}" for number in range(1_000))),
+    "parts of itself": "class S(BaseSettings, env_nested_delimiter='_'):\n    a: A\nclass A(BaseModel):\n"
+    + "".join(f"    a{number}: A\n" for number in range(60)),
+    "parts of one name": classes(*("x" for _ in range(1_000))),
+    "names that are one": classes(*("_".join("x" * number) for number in range(1, 60)), delimiter="_"),
+    "names that are long": classes(*(f"{name}" + "x" * 8_000 for name in "abcdefg"), delimiter="_" * 1_000),
+    "parts that want little": classes(*"abcdefg") + "".join(f"\n    c{number}: ClassVar[int]" for number in range(20_000)),
+}
+
+
+@pytest.mark.parametrize("text", SETTINGS.values(), ids=SETTINGS)
+def test_settings_are_read_in_seconds(tmp_path: Path, text: str) -> None:
+    (tmp_path / "settings.py").write_text(text)
+    begun = time.process_time()
+    assert len(variables_for(Tree.read(tmp_path), PurePosixPath(), {}).required) <= 1_000
     assert time.process_time() - begun < 10

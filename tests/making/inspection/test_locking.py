@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +17,7 @@ from engine.making.uv.runs import UvRuns
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.network import through
+from engine.runtimes.environments.programs import Program
 from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.egress import Egress
@@ -250,3 +251,47 @@ async def test_major_versions_of_a_lock_give_way_where_it_does_not_run_with_them
         said.append((await projects.prepare(order, silent)).notes[-1].rpartition(" and ")[2])
         assert projects.older_for("TypeError: it has no argument 'hidden'") == instead
     assert said == ["major versions of Pipfile.lock.", "what the project declares."]
+
+
+@pytest.mark.parametrize(
+    ("files", "again"),
+    [
+        ({"requirements.txt": "colorama==0.4.5\n"}, ["colorama==0.4.5"]),
+        (
+            {"Pipfile": '[packages]\ncolorama = "*"\n', "Pipfile.lock": '{"default": {"colorama": {"version": "==0.4.5"}}}'},
+            ["colorama"],
+        ),
+    ],
+    ids=("declared", "locked"),
+)
+async def test_what_could_not_be_installed_is_tried_again_once_something_is_held_unless_a_lock_says_all_of_it(
+    tmp_path: Path, projects: PythonProjects, monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str], again: list[str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    said, own = list[str](), ProjectLocks.lock
+
+    async def lock(
+        self: ProjectLocks,
+        wanted: Wanted,
+        besides: Sequence[str],
+        into: Path,
+        not_after: datetime | None = None,
+        python: Program | None = None,
+    ) -> str:
+        said.append(wanted.lines[0])
+        if "==" in wanted.lines[0] and not besides:
+            raise LockFailed("It cannot be built.")
+        return await own(self, wanted, (), into, not_after, python)
+
+    monkeypatch.setattr(ProjectLocks, "lock", lock)
+    order = Order(tmp_path, "", tmp_path / "work", "notes", needs_package=False)
+    is_held = False
+    while not is_held:
+        projects.begin()
+        await projects.prepare(order, silent)
+        is_held = projects.older_for("No module named 'pkg_resources'").startswith("setuptools")
+    said.clear()
+    projects.begin()
+    await projects.prepare(order, silent)
+    assert said == again

@@ -41,13 +41,14 @@ async def check(subject: Subject) -> CheckResult:
                 continue
             said.append(no or f"none could be derived from the input schema of {name!r}")
             continue
+        before = await subject.trial.log_size(name)
         tried = await _tried(subject, entry, cases)
         asked += tried.done
         said += tried.said
         # A server of others is asked little: what it says to very few requests is only told.
         is_shown = not is_of_others(entry) or tried.done >= min(_FEW, whole)
         if tried.faults and (subject.written_by_us or tried.died or (not tried.fine and is_shown)):
-            raised = await subject.trial.raised(name)
+            raised = await subject.trial.raised(name, before)
             faults[name] = f"{f'Its log ends with {raised}{chr(10)}' if raised else ''}{listed(tried.faults, subject.limits.told)}"
         else:
             doubts += tried.faults
@@ -163,9 +164,10 @@ async def _try(subject: Subject, tool_id: str, cases: tuple[Params, ...], tried:
         if reply.came is Came.REFUSAL:
             tried.refused, tried.why = tried.refused + 1, reply.message
         if reply.came not in _FINE or died:
-            ended = " Its process ended." if died else ""
+            came = f"It {reply.came}: {reply.message}" if reply.message else f"It {reply.came}."
+            ended = ("Its process ended.",) if died else ()
             # What came of it first: a long input is cut where only the beginning is shown.
-            tried.faults.append(f"It {reply.came}: {reply.message}{ended} Its input, which its schema allows: {quoted(case)}")
+            tried.faults.append(" ".join((came, *ended, f"Its input, which its schema allows: {quoted(case)}")))
         if _is_enough(subject, tried):
             return
 

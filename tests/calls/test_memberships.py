@@ -1,9 +1,9 @@
 """Calls that somebody makes alone: which of them belong to a session, and which session that is."""
 
 import asyncio
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -216,8 +216,13 @@ async def test_a_session_that_is_named_between_two_looks_is_found(front: Front, 
     class Meanwhile(SessionTable):
         """The session says what it has launched right after the first look."""
 
-        async def _in_states(self, *asked: Any) -> tuple[SessionView, ...]:
-            found = await super()._in_states(*asked)
+        async def named(self, marks: Sequence[Collection[str]], states: Collection[SessionState]) -> tuple[SessionView, ...]:
+            return await self._then_noted(await super().named(marks, states))
+
+        async def unnamed(self, group_id: str, states: Collection[SessionState]) -> tuple[SessionView, ...]:
+            return await self._then_noted(await super().unnamed(group_id, states))
+
+        async def _then_noted(self, found: tuple[SessionView, ...]) -> tuple[SessionView, ...]:
             view = await self.get("session-12345678")
             assert view is not None
             await self.note(view.model_copy(update={"state": SessionState.READY, "launched": {"server_id": "1"}}), group_of("first"))

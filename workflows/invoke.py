@@ -140,12 +140,16 @@ async def carried_out(request: AdmitRequest, decision: Decision) -> ToolResult:
 
 
 async def _decided(request: AdmitRequest) -> Decision:
-    is_cancelled, pause = False, options.JOIN_PAUSE
+    is_cancelled, pause, before = False, options.JOIN_PAUSE, None
     while True:
         admission, was_heard = await _admit(request)
         is_cancelled = is_cancelled or was_heard
         if not isinstance(admission, Held):
             return Decision(admission, is_cancelled)
+        known = admission.door, is_cancelled
+        if known != before:
+            # Another door may answer, and one that answers is told of a cancellation.
+            pause, before = options.JOIN_PAUSE, known
         join = JoinRequest(call_id=request.call_id, tool_id=request.call.tool_id, is_cancelled=is_cancelled)
         pause = await _joined(join, admission.door, pause)
         is_cancelled = is_cancelled or workflow.cancellation_reason() is not None

@@ -15,8 +15,9 @@ from toolagent_service.contracts.steps import CallPlan
 HOST_PATIENCE = timedelta(seconds=30)
 """How long a host's queue may leave a call waiting before we ask whether the host is still there; doubled each time."""
 
-JOIN_PAUSE, LONGEST_JOIN_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
-"""Before it is asked again who has a call whose door did not answer; doubled each time. A door may beat for days whose queue is dead."""
+JOIN_PAUSE, LONGEST_JOIN_PAUSE = timedelta(seconds=1), timedelta(minutes=10)
+"""Before it is asked again who has a call whose door did not answer; doubled each time. A door may beat for weeks whose queue is dead: at
+one round in a minute a history is full after some days."""
 
 _DOOR_PATIENCE = timedelta(seconds=3)
 

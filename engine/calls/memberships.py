@@ -69,10 +69,9 @@ class Memberships:
     async def _named(self, part: Part, params: Mapping[str, JsonValue]) -> SessionView | None:
         group, step = part
         states = _TO_STOP if step.role is GroupRole.STOP else _USED
-        for view in await self._sessions.named(marks_in(group, step, params), states):
-            if names_session(step, view.launched, params):
-                return view
-        for view in await self._sessions.unnamed(group.group_id, states):
+        # In this order: a session that gets its marks between the two is found by them.
+        unnamed = await self._sessions.unnamed(group.group_id, states)
+        for view in (*await self._sessions.named(marks_in(group, step, params), states), *unnamed):
             if names_session(step, await self._launched(view), params):
                 return view
         return None

@@ -1,9 +1,9 @@
 """Deletes old calls, tasks, chats and sessions of groups, with their logs, conversations and ledgers. Evidence stays with its versions."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from sqlalchemy import Column, Select, and_, delete, func, select
+from sqlalchemy import Column, Select, and_, delete, func, select, tuple_
 
 from engine.store.call_messages import call_messages
 from engine.store.chat_tables import chats
@@ -13,7 +13,9 @@ from engine.store.database import Database
 from engine.store.file_references import holder_of_call, holder_of_candidates, holder_of_conversation, release_files
 from engine.store.session_names import forget_names, session_names
 from engine.store.tables import calls, events, group_sessions, tasks
+from toolagent.contracts.contract import Contract
 from toolagent.core.chats import CONVERSATION_PREFIX
+from toolagent_service.groups.sessions import launch_ids_of
 
 _PAGE, _CALLS = 50, 500
 _KEY = len(CONVERSATION_PREFIX) + 1, 32
@@ -21,19 +23,36 @@ _KEY = len(CONVERSATION_PREFIX) + 1, 32
 _OF_A_TASK = (*OF_A_CONVERSATION, tasks.c.task_id)
 
 
+class _Adopted(Contract):
+    call_id: str
+
+
+class _Request(Contract):
+    """Of an `OpenSession` what names its launch: versions that cannot read each other's have this in common."""
+
+    adopts: _Adopted | None = None
+
+
 async def forget_calls(database: Database, retention: timedelta) -> int:
     """Forget the records of calls that ended longer ago than the retention, what happened to them, and that they hold files; how many.
+
+    The launches of sessions that are kept stay: by them it is known whose that is which a provider runs.
 
     Page by page, so that calls go on meanwhile; several hosts may do this. Raises StoreUnavailableError.
     """
     forgotten, tool_id = 0, ""
     before = timestamp(now() - retention)
+    # By the clock of another host they may have begun later than their launches ended.
+    kept = await _launches(database, timestamp(now() - retention + timedelta(days=1)))
     # By tool, which there is an index for: one of the time alone would cost each call something.
     while (tool_id := await database.scalar(select(func.min(calls.c.tool_id)).where(calls.c.tool_id > tool_id)) or "") != "":
         old = and_(calls.c.tool_id == tool_id, calls.c.created_at < before, calls.c.settled_at < before)
-        while page := await database.scalars(select(calls.c.call_id).where(old).limit(_CALLS)):
-            await _forget_calls(database, page)
-            forgotten += len(page)
+        at = ("", "")
+        while page := await database.rows(_after(at).where(old)):
+            at = page[-1][0], page[-1][1]
+            gone = [call_id for _, call_id in page if call_id not in kept]
+            await _forget_calls(database, gone)
+            forgotten += len(gone)
     return forgotten
 
 
@@ -77,6 +96,22 @@ async def forget_sessions(database: Database, retention: timedelta) -> int:
         # A host of a version before they had names may have ended them.
         await forget_names(connection, session_names.c.session_id.in_(select(group_sessions.c.session_id).where(over)))
         return (await connection.execute(delete(group_sessions).where(over))).rowcount
+
+
+def _after(at: tuple[str, str]) -> Select[str, str]:
+    by = calls.c.created_at, calls.c.call_id
+    return select(*by).where(tuple_(*by) > at).order_by(*by).limit(_CALLS)
+
+
+async def _launches(database: Database, before: str) -> Collection[str]:
+    """Of the sessions that were opened before, by what their rows say of it, whatever else stands there."""
+    found, at, named = set[str](), "", group_sessions.c.session_id
+    query = select(named, group_sessions.c.request).where(group_sessions.c.opened_at < before).order_by(named).limit(_CALLS)
+    while page := await database.rows(query.where(named > at)):
+        for at, request in page:
+            adopts = _Request.model_validate_json(request).adopts
+            found.update(launch_ids_of(at, adopts.call_id if adopts is not None else None))
+    return found
 
 
 def _left_over(named: Column[str]) -> Select[str]:

@@ -1,7 +1,6 @@
 """The table `group_sessions`: what was launched, and whether it was stopped."""
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Sequence
 
 import structlog
 from pydantic import ValidationError
@@ -16,9 +15,15 @@ from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
 from toolagent_service.groups.roles import marks_of
 
-T = TypeVar("T")
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class SessionUnreadableError(Exception):
+    """Another version of us has written it. Nobody can say what it needs."""
+
+    def __init__(self, session_id: str, group_id: str) -> None:
+        super().__init__(f"This version of the service cannot read session {session_id} of group {group_id!r}.")
+        self.session_id = session_id
 
 
 class SessionTable:
@@ -118,27 +123,34 @@ class SessionTable:
         query = select(group_sessions.c.group_id, group_sessions.c.session_id).where(_LIVES).order_by(group_sessions.c.opened_at)
         return tuple((group_id, session_id) for group_id, session_id in await self._database.rows(query))
 
-    async def living(self) -> tuple[tuple[OpenSession, SessionView], ...]:
-        """Of all groups, the oldest first, with what each was started with."""
-        columns = group_sessions.c.session_id, group_sessions.c.request, group_sessions.c.document
-        rows = await self._database.rows(select(*columns).where(_LIVES).order_by(group_sessions.c.opened_at))
-        read = (_readable(session_id, lambda request=request, view=view: _whole(request, view)) for session_id, request, view in rows)
-        return tuple(found for found in read if found is not None)
+    async def living(self, *, all_of: bool = True) -> tuple[tuple[OpenSession, SessionView], ...]:
+        """Of all groups, the oldest first, with what each was started with. With `all_of` no row is left out: raises
+        SessionUnreadableError."""
+        columns = group_sessions.c.session_id, group_sessions.c.group_id, group_sessions.c.request, group_sessions.c.document
+        found = list[tuple[OpenSession, SessionView]]()
+        for session_id, group_id, *texts in await self._database.rows(select(*columns).where(_LIVES).order_by(group_sessions.c.opened_at)):
+            try:
+                found.append(_whole(*texts))
+            except ValidationError as error:
+                if all_of:
+                    raise SessionUnreadableError(session_id, group_id) from error
+                _tell_unread(session_id, error)
+        return tuple(found)
 
 
 def _views(rows: Sequence[Row[str, str]]) -> tuple[SessionView, ...]:
-    read = (_readable(session_id, lambda view=view: SessionView.model_validate_json(view)) for session_id, view in rows)
-    return tuple(found for found in read if found is not None)
+    found = list[SessionView]()
+    for session_id, view in rows:
+        try:
+            found.append(SessionView.model_validate_json(view))
+        except ValidationError as error:
+            _tell_unread(session_id, error)
+    return tuple(found)
 
 
-def _readable(session_id: str, read: Callable[[], T]) -> T | None:
-    try:
-        return read()
-    except ValidationError as error:
-        _log.warning(
-            "session_not_read", session_id=session_id, wrong=error.errors(include_input=False, include_url=False), then="it is left out"
-        )
-        return None
+def _tell_unread(session_id: str, error: ValidationError) -> None:
+    wrong = error.errors(include_input=False, include_url=False)
+    _log.warning("session_not_read", session_id=session_id, wrong=wrong, then="it is left out")
 
 
 def _whole(request: str, view: str) -> tuple[OpenSession, SessionView]:

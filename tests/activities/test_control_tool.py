@@ -21,6 +21,7 @@ from engine.store.database import Database
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
 from engine.store.tools import ToolTable
+from tests.store.test_sessions import not_to_be_read, opened
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.groups import ToolGroup, VerifyProbe
@@ -168,3 +169,14 @@ async def test_the_folder_of_a_process_stays_that_comes_while_another_tool_goes(
     monkeypatch.setattr(host.tools, "_registry", Registering(ToolTable(database), RouteTable(database)))
     await host.obey(ControlAction.DESTROY)
     assert [folder.name for folder in host.folders.iterdir()] == ["n.shared"]
+
+
+async def test_while_a_session_cannot_be_read_no_tool_is_removed(host: Host, database: Database) -> None:
+    """A newer version has written it, and its stop may need any of them."""
+    assert await SessionTable(database).open(*opened(1), None)
+    await not_to_be_read(database, "session-00000001")
+    with pytest.raises(ApplicationError, match="session-00000001") as refused:
+        await host.obey(ControlAction.DESTROY)
+    assert (refused.value.type, refused.value.non_retryable) == (ErrorType.PERMISSION_DENIED, True)
+    assert await host.registry.list_ids() == ("t",)
+    await host.obey(ControlAction.STOP)

@@ -1,6 +1,7 @@
 """Calls that somebody makes alone: which of them belong to a session, and which session that is."""
 
 import asyncio
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,6 +11,7 @@ from pydantic import JsonValue
 from sqlalchemy import insert
 from structlog.testing import capture_logs
 
+from engine.calls.checks.asked import Asked
 from engine.calls.memberships import Memberships
 from engine.store.claims import ClaimTable
 from engine.store.database import Database
@@ -183,6 +185,13 @@ def test_marks_of_equal_values_are_equal(launched: JsonValue, given: JsonValue, 
     assert not marks_of(group_of("others"), {"server_id": launched}) & marks_in(group, step, params)[0]
 
 
+def test_a_call_has_a_bounded_number_of_marks_and_none_of_a_value_that_is_too_long() -> None:
+    group = group_of("servers")
+    step = group.steps[1].model_copy(update={"bindings": {f"absent_{number}": f"$.place_{number}" for number in range(33)}})
+    assert sum(map(len, marks_in(group, step, {str(number): number for number in range(2_000)}))) in range(900, 1_001)
+    assert marks_in(group, group.steps[1], {"long": "x" * 2_000, "short": "y"}) == marks_in(group, group.steps[1], {"short": "y"})
+
+
 async def test_a_call_finds_its_session_among_a_thousand_that_live_and_reads_no_other(front: Front, database: Database) -> None:
     await front.session("first", "session-of-long-ago", launched={"server_id": "1"})
     row = {"group_id": "first", "state": "ready", "document": "{}", "request": "{}", "opened_at": "9", "updated_at": "9", "unnamed": None}
@@ -201,6 +210,31 @@ async def test_a_session_that_a_host_of_the_version_before_wrote_is_found(front:
     assert view is not None
     await front.sessions.note(view.model_copy(update={"state": SessionState.READY, "launched": {"server_id": "1"}}))
     assert isinstance(await front.admit("run", {"server_id": "1"}, call_id="call-87654321"), Grouped)
+
+
+async def test_a_session_that_is_named_between_two_looks_is_found(front: Front, database: Database) -> None:
+    class Meanwhile(SessionTable):
+        """The session says what it has launched right after the first look."""
+
+        async def named(self, marks: Sequence[Collection[str]], states: Collection[SessionState]) -> tuple[SessionView, ...]:
+            return await self._then_noted(await super().named(marks, states))
+
+        async def unnamed(self, group_id: str, states: Collection[SessionState]) -> tuple[SessionView, ...]:
+            return await self._then_noted(await super().unnamed(group_id, states))
+
+        async def _then_noted(self, found: tuple[SessionView, ...]) -> tuple[SessionView, ...]:
+            view = await self.get("session-12345678")
+            assert view is not None
+            await self.note(view.model_copy(update={"state": SessionState.READY, "launched": {"server_id": "1"}}), group_of("first"))
+            return found
+
+    await front.admit("launch", alone=False, instead=Finished(output={"server_id": "1"}))
+    await front.session("first", "session-12345678", SessionState.LAUNCHING, launch_call_id=_ID)
+    entry = await front.desk.registry.entry("stop")
+    asked = Asked("call-87654321", ToolCall(tool_id="stop", params={"server_id": "1"}), "f", {}, entry)
+    part = await Memberships(front.groups, Meanwhile(database), front.desk.calls).of(asked, 1.0)
+    assert part is not None
+    assert part.session_id == "session-12345678"
 
 
 async def test_a_session_that_stops_takes_stops_and_no_runs(front: Front) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from pydantic import JsonValue
+from structlog.testing import capture_logs
 
 from engine.calling.intake import Intake
 from engine.runtimes.local.runtime import LocalRuntime
@@ -30,6 +31,7 @@ from engine.upkeep.tools.maintenance import HostMaintenance, HostParts
 from engine.upkeep.tools.scheduling import EVICTION, KeepingLimits, Modes, tools_of_sessions
 from tests.parts import tool_registry
 from tests.runtimes.conftest import Routes, entry_of, eventually, is_gone, local_source, request_of, silent
+from tests.store.test_sessions import not_to_be_read, opened
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.groups import GroupStep, ToolGroup
 from toolagent.contracts.manifest import SchedulingMode
@@ -164,6 +166,15 @@ async def test_a_tool_of_a_living_session_on_this_host_is_not_stopped(host: Host
     assert (await host.round(SOON)).stopped == stopped
     await SessionTable(host.database).note(view.model_copy(update={"state": SessionState.STOPPED, "ended_at": opened}))
     assert (await host.round(SOON)).stopped == (() if stopped else ("launch",))
+
+
+async def test_while_a_session_cannot_be_read_nothing_is_stopped_and_all_is_looked_after(host: Host) -> None:
+    assert await SessionTable(host.database).open(*opened(1), None)
+    await not_to_be_read(host.database, "session-00000001")
+    await host.up(tool("launch"))
+    with capture_logs() as logged:
+        assert await host.round(SOON) == HostRound(host="here", checked=1)
+    assert [line["session_id"] for line in logged if line["event"] == "tools_kept_up"] == ["session-00000001"]
 
 
 async def test_what_a_call_of_this_round_may_have_opened_a_session_in_is_not_stopped(host: Host) -> None:

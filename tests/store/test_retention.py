@@ -24,11 +24,14 @@ from engine.store.tool_outcomes import ToolOutcomeTable
 from tests.store.making import put_evidence, task
 from tests.store.test_calls import RECORD, RESULT, STARTED
 from tests.store.test_files import chunks
-from tests.store.test_sessions import opened
+from tests.store.test_sessions import not_to_be_read, opened
+from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.making import Evidence, TaskNoteKind
+from toolagent.contracts.sessions import AdoptedCall, SessionState, SessionView
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.agents.coding_log import NewNote
 from toolagent_service.contracts.model import Message, Text, ToolOutcome
+from toolagent_service.groups.sessions import launch_ids
 
 OF_TASKS = (tables.tasks, tables.task_notes, tables.messages, tables.tool_outcomes, tables.model_turns)
 RETENTION = timedelta(days=4)
@@ -93,6 +96,32 @@ async def test_records_of_calls_that_ended_long_ago_are_removed_with_all_that_is
         ended = {f"call-{tool_id}-young" for tool_id in ("adder", "echo")}
         assert found == (ended if kept.table is tables.events else ended | {f"call-{tool_id}-unended" for tool_id in ("adder", "echo")})
     assert await forget_calls(database, RETENTION) == 0
+
+
+async def test_the_record_of_a_launch_is_kept_as_long_as_its_session(database: Database) -> None:
+    """What a provider runs is known to be of the session by it, and not launched a second time."""
+    table, sessions, long_ago = CallTable(database), SessionTable(database), now() - timedelta(days=5)
+    adopted = AdoptedCall(call=ToolCall(tool_id="adder"), call_id="call-of-its-caller", workflow_id="w", run_id="r")
+    kept, views = {adopted.call_id}, list[SessionView]()
+    for number, adopts in ((1, None), (2, adopted), (3, None)):
+        request, view = opened(number)
+        request = request.model_copy(update={"adopts": adopts})
+        assert await sessions.open(request, view, None)
+        kept |= {*launch_ids(request)}
+        views.append(view)
+    await not_to_be_read(database, views[2].session_id)
+    async with database.write() as connection:
+        unknown = update(tables.group_sessions).where(tables.group_sessions.c.session_id == views[2].session_id)
+        await connection.execute(unknown.values(request='{"group": "of a later version"}'))
+    for call_id in (*kept, *(f"call-number-{number}" for number in range(9))):
+        await table.settle(RECORD.model_copy(update={"call_id": call_id}), RESULT, ())
+    async with database.write() as connection:
+        await connection.execute(update(tables.calls).values(settled_at=timestamp(long_ago), created_at=timestamp(long_ago)))
+    assert await forget_calls(database, RETENTION) == 9
+    assert {*await database.scalars(select(tables.calls.c.call_id))} == kept
+    await sessions.note(views[1].model_copy(update={"state": SessionState.STOPPED, "ended_at": long_ago}))
+    assert (await forget_sessions(database, RETENTION), await forget_calls(database, RETENTION)) == (1, 1)
+    assert {*await database.scalars(select(tables.calls.c.call_id))} == kept - {adopted.call_id}
 
 
 async def test_sessions_that_ended_long_ago_are_deleted_and_those_that_may_have_to_be_stopped_are_not(database: Database) -> None:

@@ -17,6 +17,7 @@ from engine.upkeep.hosts import draining
 from engine.upkeep.hosts.draining import Hosts, OwnDrain
 from engine.upkeep.hosts.residents import Residents
 from tests.parts import tool_registry
+from tests.store.test_sessions import not_to_be_read
 from toolagent.contracts.groups import GroupStep, ToolGroup
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.routes import RunState, ToolRoute
@@ -44,6 +45,7 @@ class _House:
     """The host `a`, and what is on it."""
 
     def __init__(self, database: Database) -> None:
+        self.sessions_in = database
         self.hosts, self.routes = HostTable(database, 3600), RouteTable(database, 3600)
         self.sessions, self.registry = SessionTable(database), tool_registry(database)
         self.residents = Residents(self.sessions, self.registry)
@@ -135,6 +137,17 @@ async def test_tools_of_sessions_that_live_on_it_stay_up_until_these_end(house: 
     told = await house.all.progress("a")
     assert told is not None
     assert (told.is_drained, told.tools, told.sessions) == (True, 0, 0)
+
+
+async def test_while_a_session_cannot_be_read_all_tools_stay_and_hosts_are_listed(house: _House) -> None:
+    await house.session(1, LocalSource(host_dir="x"))
+    await not_to_be_read(house.sessions_in, "session-00000001", "ready")
+    tools, own = await house.up("pen", "launch")
+    await house.all.drain("a")
+    await house.beat()
+    await own.look()
+    assert (tools.up, house.intake.drained_of) == (["pen", "launch"], None)
+    assert [one.host for one in (await house.all.listing()).hosts] == ["a", "b"]
 
 
 async def test_a_tool_that_has_just_launched_stays_until_its_session_can_have_been_noted(

@@ -134,6 +134,20 @@ async def test_who_launches_and_cancels_stops_what_was_launched(temporal: Client
     assert (view.end, caller.provider.launched, caller.provider.stopped) == (SessionEnd.CANCELLED, ["server-0"], ["server-0"])
 
 
+async def test_who_launches_and_cancels_looks_at_the_record_soon_again(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session may be terminated by then, and tell nobody."""
+    monkeypatch.setattr("workflows.groups.adoption._PAUSE", timedelta(seconds=0.5))
+    async with alone(temporal, Provider()) as caller:
+        launch = await caller.begin("launch", waits=True)
+        for number in (3, 4):
+            while len(found := pauses_in(await launch.fetch_history())) < number:  # noqa: ASYNC110 - it happens on the server
+                await asyncio.sleep(0.05)
+            await launch.cancel()
+        caller.provider.may_work.set()
+        await result_of(launch)
+    assert found[:4] == [0.5, 1.0, 2.0, 1.0]
+
+
 async def test_a_stop_that_is_cancelled_goes_on(temporal: Client) -> None:
     async with alone(temporal, Provider(stops=[BUSY])) as caller:
         launch = await caller.begin("launch")

@@ -133,11 +133,14 @@ class AtSilentDoor(Steps):
 
     admissions: int = 6
     admitted: int = 0
+    moves_at: int = 0
+    """From this admission on another door has it."""
 
     @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
         self.admitted += 1
-        return Held(door=self.queue) if self.admitted < self.admissions else await super().admit(request)
+        door = f"{self.queue}-b" if 0 < self.moves_at <= self.admitted else self.queue
+        return Held(door=door) if self.admitted < self.admissions else await super().admit(request)
 
 
 @pytest.fixture
@@ -157,6 +160,15 @@ async def test_a_door_that_does_not_answer_is_asked_ever_more_rarely(temporal: C
 
 
 @pytest.mark.usefixtures("short_pauses")
+async def test_a_door_that_has_just_got_the_call_is_asked_soon(temporal: Client) -> None:
+    steps = AtSilentDoor(queue=f"q-{uuid.uuid4().hex[:8]}", moves_at=4)
+    async with running(temporal, steps, steps.queue) as own:
+        handle = await start(temporal, own)
+        assert (await handle.result()).status == "success"
+    assert pauses_in(await handle.fetch_history()) == [0.1, 0.2, 0.4, 0.1, 0.2]
+
+
+@pytest.mark.usefixtures("short_pauses")
 async def test_a_call_that_is_cancelled_in_a_long_pause_does_not_wait_for_its_end(
     temporal: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,7 +179,7 @@ async def test_a_call_that_is_cancelled_in_a_long_pause_does_not_wait_for_its_en
         handle = await start(temporal, own)
         while len(pauses_in(await handle.fetch_history())) < 2:  # noqa: ASYNC110 - it happens on the server
             await asyncio.sleep(0.05)
-        steps.admissions = 0
+        steps.admissions = steps.admitted + 2
         await handle.cancel()
         result = await handle.result()
-    assert (result.error_type, steps.calls, pauses_in(await handle.fetch_history())) == (ErrorType.CANCELLED, [], [2, 4])
+    assert (result.error_type, steps.calls, pauses_in(await handle.fetch_history())) == (ErrorType.CANCELLED, [], [2, 4, 2])

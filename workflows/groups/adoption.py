@@ -22,11 +22,11 @@ from workflows.cancelling import surely
 from workflows.groups.tool_group import ToolGroup
 from workflows.invoke import CANCELLED_BEFORE, Decision, carried_out, decided, request_of
 
-_PAUSE, _LONGEST_PAUSE = timedelta(seconds=15), timedelta(minutes=5)
+_PAUSE, _LONGEST_PAUSE = timedelta(seconds=15), timedelta(minutes=10)
 """Before the record is looked at though no session has said anything; doubled each time."""
 
-_AGAIN, _LONGEST_AGAIN = timedelta(seconds=2), timedelta(minutes=1)
-"""Before a session that is not there is asked for again; doubled each time. Its row may live for days without its workflow."""
+_AGAIN, _LONGEST_AGAIN = timedelta(seconds=2), timedelta(minutes=10)
+"""Before a session that is not there is asked for again; doubled each time. Its row may live for weeks without its workflow."""
 
 
 async def invoke_alone(call: ToolCall, call_id: str, *, is_new: bool, told: Callable[[], int]) -> ToolResult:
@@ -68,7 +68,7 @@ async def _made_by_session(request: AdmitRequest, decision: Decision, told: Call
             await _wait(lambda heard=heard: told() != heard, pause if is_there else again)
         if launches and not gives_up and _is_cancelled():
             # Also where it is launched by then: nobody wants it. A stop goes on.
-            gives_up = True
+            gives_up, pause = True, _PAUSE
             await _cancel(part)
         pause, again, heard = min(2 * pause, _LONGEST_PAUSE), _AGAIN if is_there else min(2 * again, _LONGEST_AGAIN), told()
         decision = await decided(request)

@@ -10,6 +10,7 @@ from engine.calling.intake import Intake
 from engine.calls.placements import FRESH_S
 from engine.store.hosts import HostTable
 from engine.store.routes import RouteTable
+from engine.store.sessions import SessionUnreadableError
 from engine.store.tasks import TaskTable
 from engine.upkeep.hosts.residents import Residents
 from engine.upkeep.rounds import repeated
@@ -43,7 +44,12 @@ class OwnDrain:
         """Stop what is needed no longer; note when nothing is left. Raises StoreUnavailableError."""
         if self._intake.is_open or self._intake.closed_s < _SETTLED_S:
             return
-        kept = await self._residents.tools_on(self._host)
+        try:
+            kept = await self._residents.tools_on(self._host)
+        except SessionUnreadableError as error:
+            _log.warning("tools_kept_up", session_id=error.session_id, reason=str(error))
+            self._intake.drained_of = None
+            return
         for tool_id in self._tools.tool_ids():
             # Looked at last: it may have been called while another one was stopped.
             if tool_id not in kept and self._intake.unused_s(tool_id) > _NOTED_S and not self._intake.is_open:

@@ -14,12 +14,12 @@ class Residents:
         self._sessions, self._registry = sessions, registry
 
     async def by_host(self) -> Mapping[str, Collection[str]]:
-        """The ids of living sessions."""
-        return {host: [session_id for session_id, _ in found] for host, found in (await self._found()).items()}
+        """The ids of living sessions, but for those that cannot be read."""
+        return {host: [session_id for session_id, _ in found] for host, found in (await self._found(all_of=False)).items()}
 
     async def tools_on(self, host: str) -> Collection[str]:
-        """The tools of the groups of its sessions."""
-        return {tool_id for _, tools in (await self._found()).get(host, ()) for tool_id in tools}
+        """The tools of the groups of its sessions. Raises SessionUnreadableError."""
+        return {tool_id for _, tools in (await self._found(all_of=True)).get(host, ()) for tool_id in tools}
 
     async def lives_on_host(self, tool_id: str) -> bool:
         """Whether it is a process, or a container, of ours."""
@@ -31,10 +31,10 @@ class Residents:
         entry = await self._registry.entry(tool_id)
         return entry is not None and any(source.traits.on_host and source.traits.stays_up for source in entry.sources)
 
-    async def _found(self) -> Mapping[str, list[tuple[str, Collection[str]]]]:
+    async def _found(self, *, all_of: bool) -> Mapping[str, list[tuple[str, Collection[str]]]]:
         found = defaultdict[str, list[tuple[str, Collection[str]]]](list)
         known: dict[str, bool] = {}
-        for request, view in await self._sessions.living():
+        for request, view in await self._sessions.living(all_of=all_of):
             tools = request.group.all_tool_ids
             known |= {tool_id: await self.lives_on_host(tool_id) for tool_id in tools - known.keys()}
             if view.host is not None and any(known[tool_id] for tool_id in tools):

@@ -12,6 +12,7 @@ import structlog
 from engine.runtimes.running.keeping import Keeping, Kept
 from engine.runtimes.runtime import Vitals
 from engine.store.hosts import HostTable
+from engine.store.sessions import SessionUnreadableError
 from engine.upkeep.tools.hot_tools import HotTools
 from engine.upkeep.tools.scheduling import KeepingLimits, Modes, idle_s_of
 from toolagent.contracts.manifest import SchedulingMode
@@ -72,11 +73,12 @@ class HostMaintenance:
         async with self._turn:
             parts, done = self._parts, _Done()
             await parts.modes.renew()
-            held = await parts.tools_of_sessions()
+            held = await self._held()
             found = parts.keeping.all()
             vitals = await self._checked(found, done)
-            await self._end_unused(found, vitals, held, done)
-            await self._evict(vitals, held, done)
+            if held is not None:
+                await self._end_unused(found, vitals, held, done)
+                await self._evict(vitals, held, done)
             running = {tool_id for kept in parts.keeping.all() for tool_id in kept.tool_ids}
             room = parts.limits.most_hot - len(self._hot())
             started = await parts.hot.start(parts.modes.hot, running, room, parts.modes.number)
@@ -93,6 +95,14 @@ class HostMaintenance:
 
     async def close(self) -> None:
         await self._parts.hot.close()
+
+    async def _held(self) -> frozenset[str] | None:
+        """None where a session may hold any tool: nothing is ended for want of use then."""
+        try:
+            return await self._parts.tools_of_sessions()
+        except SessionUnreadableError as error:
+            _log.warning("tools_kept_up", session_id=error.session_id, reason=str(error))
+            return None
 
     async def _checked(self, found: Iterable[Kept], done: _Done) -> dict[Kept, Vitals]:
         """How those are that answered; those that are not well are ended."""

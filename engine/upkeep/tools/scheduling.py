@@ -69,7 +69,7 @@ def tools_of_sessions(sessions: SessionTable, host: str) -> Callable[[], Awaitab
     """The tools of groups that have living sessions here, or that may be launched here yet."""
 
     async def found() -> frozenset[str]:
-        """Raises StoreUnavailableError."""
+        """Raises StoreUnavailableError, SessionUnreadableError."""
         living = await sessions.living()
         groups = [request.group for request, view in living if view.host in {None, host}]
         return frozenset(tool_id for group in groups for tool_id in group.all_tool_ids)

@@ -13,7 +13,11 @@ from toolagent.contracts.sessions import AdoptedCall
 from toolagent.core.catalog.lifecycles import lifecycle_fault
 from toolagent_service.groups.sessions import NoSuchFieldError, field_of, the_step
 
-_MOST_VALUES = 1_000
+_MOST_MARKS = 1_000
+"""Of one call. Each is a parameter of a query."""
+
+_LONGEST = 2_000
+"""The text of a value, in characters, that a param has by another name than that which a session would bind."""
 
 Part = tuple[ToolGroup, GroupStep]
 """A tool's role in a group."""
@@ -67,15 +71,18 @@ def marks_of(group: ToolGroup, launched: JsonValue) -> frozenset[str]:
     for path in {path for step in group.steps for path in step.bindings.values()}:
         with suppress(NoSuchFieldError):
             places[path] = field_of(launched, path)
-    return frozenset(_mark(group, path, value) for path, value in places.items())
+    return frozenset(_mark(group, path, _text(value)) for path, value in places.items())
 
 
 def marks_in(group: ToolGroup, step: GroupStep, params: Mapping[str, JsonValue]) -> tuple[frozenset[str], ...]:
     """What `names_session` asks of a session, as marks: it has one of each. For each param that it would bind those of the values that
-    this may have; of params by other names only the first thousand."""
-    others = [*islice(params.values(), _MOST_VALUES)]
-    values = ((path, [params[name]] if params.get(name) is not None else others) for name, path in step.bindings.items())
-    return tuple(frozenset(_mark(group, path, one) for one in each) for path, each in values)
+    this may have; of params by other names only the first that are not long, as many as all marks of a call may be."""
+    given = {name: _text(params[name]) for name in step.bindings if params.get(name) is not None}
+    absent = len(step.bindings) - len(given)
+    short = (text for text in map(_text, params.values()) if len(text) <= _LONGEST)
+    others = [*islice(short, max(0, _MOST_MARKS - len(given)) // absent)] if absent else []
+    values = ((path, [given[name]] if name in given else others) for name, path in step.bindings.items())
+    return tuple(frozenset(_mark(group, path, text) for text in each) for path, each in values)
 
 
 def first_stop(group: ToolGroup, launched: JsonValue, stops: Iterable[AdoptedCall]) -> AdoptedCall | None:
@@ -85,9 +92,13 @@ def first_stop(group: ToolGroup, launched: JsonValue, stops: Iterable[AdoptedCal
     return next(named, None)
 
 
-def _mark(group: ToolGroup, path: str, value: JsonValue) -> str:
-    told = json.dumps([group.group_id, path, _alike(value)], sort_keys=True)
+def _mark(group: ToolGroup, path: str, text: str) -> str:
+    told = f"{json.dumps([group.group_id, path])[:-1]}, {text}]"
     return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+def _text(value: JsonValue) -> str:
+    return json.dumps(_alike(value), sort_keys=True)
 
 
 def _alike(value: JsonValue) -> JsonValue:

@@ -288,9 +288,14 @@ def over_by(group: ToolGroup, result: ToolResult) -> SessionEnd | None:
 
 def launch_ids(session: OpenSession) -> tuple[str, ...]:
     """Of its launches, one after the other: each is tried only when the one before it certainly was not. Somebody's call is made once."""
-    if session.adopts is not None:
-        return (session.adopts.call_id,)
-    return tuple(call_id_in(session.session_id, f"launch {number}") for number in range(1, _LAUNCHES + 1))
+    return launch_ids_of(session.session_id, session.adopts.call_id if session.adopts is not None else None)
+
+
+def launch_ids_of(session_id: str, adopts: str | None) -> tuple[str, ...]:
+    """As `launch_ids`, by the call that the session adopts."""
+    if adopts is not None:
+        return (adopts,)
+    return tuple(call_id_in(session_id, f"launch {number}") for number in range(1, _LAUNCHES + 1))
 
 
 def is_alert(attempts: int) -> bool:

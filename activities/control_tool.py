@@ -7,8 +7,6 @@ from activities.heartbeats import beating
 from engine.calling.host_tools import HostTools, OrderRefused
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.runtime import Progress
-from engine.store.sessions import SessionUnreadableError
-from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
 from toolagent_service import step_names
 
@@ -31,9 +29,6 @@ class ControlTool:
                         return await self._tools.destroy(control.tool_id)
             except OrderRefused as refusal:
                 raise ApplicationError(str(refusal), type=refusal.error_type.value, non_retryable=True) from refusal
-            except SessionUnreadableError as unreadable:
-                message = f"{unreadable} Its stop may need tool {control.tool_id!r}: update this host, or wait until the session has ended."
-                raise ApplicationError(message, type=ErrorType.PERMISSION_DENIED.value, non_retryable=True) from unreadable
 
     async def _start(self, tool_id: str, say: Progress) -> ToolRoute:
         try:

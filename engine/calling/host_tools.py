@@ -9,7 +9,7 @@ from engine.registry.registry import ToolRegistry
 from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Progress
 from engine.store.routes import RouteTable
-from engine.store.sessions import SessionTable
+from engine.store.sessions import SessionTable, SessionUnreadableError
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.routes import ToolRoute
 from toolagent_service.calls.shared_processes import place_of, place_of_process, place_of_volumes
@@ -87,7 +87,12 @@ class HostTools:
         if entry is not None and any(source.traits.handler is not None for source in entry.sources):
             raise OrderRefused(ErrorType.PERMISSION_DENIED, f"Tool {tool_id!r} is part of the engine and cannot be removed.")
         # Where a host has the order already, the tool is out of the registry.
-        for request, view in await self._sessions.living() if entry is not None else ():
+        try:
+            living = await self._sessions.living() if entry is not None else ()
+        except SessionUnreadableError as unreadable:
+            message = f"{unreadable} Its stop may need tool {tool_id!r}: update this host, or wait until the session has ended."
+            raise OrderRefused(ErrorType.PERMISSION_DENIED, message) from unreadable
+        for request, view in living:
             if tool_id in request.group.needed_tool_ids:
                 where = f"/groups/{view.group_id}/sessions/{view.session_id}"
                 message = (

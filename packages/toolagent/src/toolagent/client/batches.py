@@ -22,7 +22,7 @@ from toolagent.client import names
 from toolagent.client.child import found_by, memo_of
 from toolagent.client.failures import AnswerPendingError, BrokenOffError, CallRefusedError
 from toolagent.client.handles import FollowedCalls
-from toolagent.client.patience import SilenceError, described, is_away, patiently, reached
+from toolagent.client.patience import SilenceError, described, is_away, patiently, queried, reached
 from toolagent.client.task_views import view_of
 from toolagent.contracts.batches import BatchedCall, BatchedState, BatchEnd, BatchResult, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
@@ -111,7 +111,7 @@ class Batches:
     async def _calls_of(self, batch_id: str) -> tuple[BatchedCall, ...]:
         """Empty while no worker can say."""
         try:
-            return await self._handle(batch_id).query(names.PROGRESS, result_type=tuple[BatchedCall, ...], rpc_timeout=_QUERY_TIMEOUT)
+            return await queried(self._handle(batch_id), names.PROGRESS, tuple[BatchedCall, ...], _QUERY_TIMEOUT)
         except (RPCError, WorkflowQueryFailedError, WorkflowQueryRejectedError):
             return ()
 

@@ -11,7 +11,7 @@ from temporalio.client import WithStartWorkflowOperation, WorkflowExecutionDescr
 from temporalio.service import RPCError, RPCStatusCode
 from tenacity import AsyncRetrying, RetryCallState, RetryError, retry_if_exception, wait_exponential
 
-__all__ = ["SilenceError", "described", "if_known", "is_away", "patiently", "reached", "starting"]
+__all__ = ["SilenceError", "described", "if_known", "is_away", "patiently", "queried", "reached", "starting"]
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -101,6 +101,16 @@ async def described(handle: WorkflowHandle[Any, Any]) -> WorkflowExecutionDescri
     with if_known():
         return await handle.describe(rpc_timeout=_DESCRIBE_TIMEOUT)
     return None
+
+
+async def queried(handle: WorkflowHandle[Any, Any], query: str, result_type: type[T] | None, within: timedelta) -> T:
+    """What a workflow answers to a query. Raises RPCError, `within` that time: the SDK's bound is of one attempt, and it makes several."""
+    try:
+        async with asyncio.timeout(within.total_seconds()):
+            answer: T = await handle.query(query, result_type=result_type, rpc_timeout=within)
+            return answer
+    except TimeoutError as error:
+        raise RPCError("the query was not answered in time", RPCStatusCode.DEADLINE_EXCEEDED, b"") from error
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from toolagent.client.failures import SessionRefusedError, SessionUnreachableError
-from toolagent.client.patience import if_known, reached, starting
+from toolagent.client.patience import if_known, queried, reached, starting
 from toolagent.client.updates import attended
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.contract import Contract
@@ -76,7 +76,7 @@ class Sessions:
     async def view(self, group_id: str, session_id: str) -> SessionView | None:
         """The session as it is; None when Temporal does not know it."""
         with _reached(), if_known():
-            return await self._handle(group_id, session_id).query(names.SESSION, result_type=SessionView, rpc_timeout=_LOOK)
+            return await queried(self._handle(group_id, session_id), names.SESSION, SessionView, _LOOK)
         return None
 
     async def _renewed(self, request: OpenSession, is_gone: Asked | None) -> None:

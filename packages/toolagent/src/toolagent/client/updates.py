@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 from temporalio.client import WorkflowHandle, WorkflowQueryFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
+from toolagent.client.patience import queried
+
 __all__ = ["attended"]
 
 T = TypeVar("T")
@@ -52,7 +54,7 @@ async def _end_when_deserted(bound: asyncio.Timeout, workflow: WorkflowHandle[An
 async def _is_attended(workflow: WorkflowHandle[Any, Any], query: str) -> bool:
     """Whether a worker answers for the workflow, or the update itself will tell that there is none any more."""
     try:
-        await workflow.query(query, rpc_timeout=timedelta(seconds=LOOK_S / 2))
+        await queried(workflow, query, None, timedelta(seconds=LOOK_S / 2))
     except WorkflowQueryFailedError:
         return True
     except RPCError as error:

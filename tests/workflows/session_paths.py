@@ -107,18 +107,22 @@ class Provider:
     @activity.defn(name=step_names.CALL)
     async def call_tool(self, request: CallRequest) -> Finished:
         """A run that lasts until it is cancelled; one that holds, and a launch, which has launched, until it may work, too."""
-        server = f"server-{len(self.launched)}" if request.plan.tool_id == "launch" else ""
+        is_launch = request.plan.tool_id == "launch"
+        error = self.launches.pop(0) if is_launch and self.launches else None
+        server = f"server-{len(self.launched)}" if is_launch and error is None else ""
         if server:
             self.launched.append(server)
             self.running[server] = request.plan.call_id
         self.works.set()
         try:
-            while not (self.may_work.is_set() and (server or request.plan.params.get("holds"))):
+            while not (self.may_work.is_set() and (is_launch or request.plan.params.get("holds"))):
                 activity.heartbeat()
                 await asyncio.sleep(0.05)
         except asyncio.CancelledError:
             return cancelled_call()
-        if not server:
+        if error is not None:
+            return Finished(error=error)
+        if not is_launch:
             self.worked.append(str(request.plan.params["server_id"]))
         return Finished(output={"server_id": server})
 

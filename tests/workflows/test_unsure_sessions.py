@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -244,6 +245,24 @@ async def test_a_key_that_is_asked_for_twice_at_once_is_one_call(temporal: Clien
     assert provider.worked == ["server-0"]
 
 
+@pytest.mark.parametrize(("parallel", "bound_s"), [(False, 1.0), (True, BOUND_S)])
+async def test_runs_of_a_session_overlap_only_where_its_group_says_so(temporal: Client, parallel: bool, bound_s: float) -> None:
+    provider = Provider()
+    async with session(temporal, provider, group_of(parallel=parallel)) as live:
+        first = asyncio.create_task(live.run(params={"holds": True}))
+        await provider.works.wait()
+        provider.works.clear()
+        second = asyncio.create_task(live.run(params={"holds": True}))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(bound_s):
+                await provider.works.wait()
+        overlap = provider.works.is_set()
+        provider.may_work.set()
+        results = await asyncio.gather(first, second)
+        await live.handle.execute_update(names.STOP_SESSION)
+    assert ([result.status for result in results], overlap) == (["success"] * 2, parallel)
+
+
 async def test_a_call_that_is_cancelled_before_it_begins_has_an_answer() -> None:
     task = asyncio.create_task(asyncio.sleep(0, "made"))
     task.cancel()
@@ -251,13 +270,14 @@ async def test_a_call_that_is_cancelled_before_it_begins_has_an_answer() -> None
 
 
 @pytest.mark.parametrize(
-    ("use", "said"),
+    ("use", "kind", "said"),
     [
-        (GroupUse(group_id="servers", runs=(SessionRun(), SessionRun(tool_id="other"))), "'other' does not run in it"),
-        (GroupUse(group_id="servers", params={"launched_by": "call-12345678"}), "params.launched_by"),
+        (GroupUse(group_id="others"), "tool_not_found", "no group 'others'"),
+        (GroupUse(group_id="servers", runs=(SessionRun(), SessionRun(tool_id="other"))), "validation_error", "'other' does not run in it"),
+        (GroupUse(group_id="servers", params={"launched_by": "call-12345678"}), "validation_error", "params.launched_by"),
     ],
 )
-async def test_what_cannot_be_a_session_of_the_group_launches_nothing(temporal: Client, use: GroupUse, said: str) -> None:
+async def test_what_cannot_be_a_session_of_the_group_launches_nothing(temporal: Client, use: GroupUse, kind: str, said: str) -> None:
     group = group_of().model_copy(update={"verify": VerifyProbe(tool_id="launch", asks="launched_by")})
     stage, provider = Stage(temporal, f"script-{uuid.uuid4().hex[:8]}"), Provider(group=group)
     async with stage.workers(provider.steps):
@@ -266,4 +286,4 @@ async def test_what_cannot_be_a_session_of_the_group_launches_nothing(temporal: 
             await handle.result()
     cause = failure.value.cause
     assert isinstance(cause, ApplicationError)
-    assert (cause.type, said in cause.message, provider.launched) == ("validation_error", True, [])
+    assert (cause.type, said in cause.message, provider.launched) == (kind, True, [])

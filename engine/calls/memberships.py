@@ -69,12 +69,19 @@ class Memberships:
     async def _named(self, part: Part, params: Mapping[str, JsonValue]) -> SessionView | None:
         group, step = part
         states = _TO_STOP if step.role is GroupRole.STOP else _USED
+        if not step.bindings:
+            return await self._newest(group) if step.role is GroupRole.STOP else None
         # In this order: a session that gets its marks between the two is found by them.
         unnamed = await self._sessions.unnamed(group.group_id, states)
         for view in (*await self._sessions.named(marks_in(group, step, params), states), *unnamed):
             if names_session(step, await self._launched(view), params):
                 return view
         return None
+
+    async def _newest(self, group: ToolGroup) -> SessionView | None:
+        """What a stop that names nothing stops."""
+        living = await self._sessions.of_group(group.group_id, living=True)
+        return next((view for view in living if view.state is not SessionState.LAUNCHING), None)
 
     async def _launched(self, view: SessionView) -> JsonValue:
         """What the session has launched. A caller may know it from the record before the session has noted it."""

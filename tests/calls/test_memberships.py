@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import pytest_asyncio
@@ -24,10 +24,10 @@ from tests.parts import tool_registry
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError
 from toolagent.contracts.groups import GroupRole, ToolGroup
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
+from toolagent.contracts.sessions import AdoptedCall, OpenSession, SessionState, SessionView
 from toolagent.contracts.sources import LocalSource
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Finished, Grouped, OfSession
-from toolagent_service.groups.roles import marks_in, marks_of, names_session, session_for
+from toolagent_service.groups.roles import first_stop, marks_in, marks_of, names_session, session_for
 
 _AT = datetime(2026, 3, 26, tzinfo=UTC)
 _ID = "call-12345678"
@@ -235,6 +235,23 @@ async def test_a_session_that_is_named_between_two_looks_is_found(front: Front, 
     part = await Memberships(front.groups, Meanwhile(database), front.desk.calls).of(asked, 1.0)
     assert part is not None
     assert part.session_id == "session-12345678"
+
+
+async def test_a_stop_that_takes_nothing_of_the_launch_is_that_of_the_newest_session(front: Front) -> None:
+    """Made beside the session it would be made again by that. A run which takes nothing may be anybody's, and keeps no session."""
+    group = group_of("first", steps=[{"tool_id": tool_id, "role": tool_id} for tool_id in ("launch", "run", "stop")])
+    await front.groups.replace([group])
+    assert isinstance(await front.admit("stop", call_id="call-before-all"), Admitted)
+    for number, state, ended_at in ((1, "ready", None), (2, "stopping", None), (3, "launching", None), (4, "stopped", _AT)):
+        at = _AT + timedelta(seconds=number)
+        await front.session("first", f"session-0000000{number}", SessionState(state), opened_at=at, ended_at=ended_at)
+    part = await front.admit("stop")
+    assert (isinstance(part, Grouped) and part.session_id, isinstance(await front.admit("run", call_id="call-87654321"), Admitted)) == (
+        "session-00000002",
+        True,
+    )
+    asked = AdoptedCall(call=ToolCall(tool_id="stop"), call_id=_ID, workflow_id="w", run_id="r")
+    assert first_stop(group, None, [asked]) == asked
 
 
 async def test_a_session_that_stops_takes_stops_and_no_runs(front: Front) -> None:

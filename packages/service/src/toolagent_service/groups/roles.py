@@ -57,12 +57,15 @@ def look_in(group: ToolGroup, params: Mapping[str, JsonValue]) -> str | None:
 
 
 def names_session(step: GroupStep, launched: JsonValue, params: Mapping[str, JsonValue]) -> bool:
-    """Whether the call is of what was launched: each param that a session would bind has its value, under whatever name."""
+    """Whether the call is of what was launched: each param that a session would bind has its value, under whatever name.
+
+    A stop that binds none is of whatever its group has launched.
+    """
     try:
         bound = {name: field_of(launched, path) for name, path in step.bindings.items()}
     except NoSuchFieldError:
         return False
-    return bool(bound) and all(_named(name, value, params) for name, value in bound.items())
+    return (bool(bound) or step.role is GroupRole.STOP) and all(_named(name, value, params) for name, value in bound.items())
 
 
 def marks_of(group: ToolGroup, launched: JsonValue) -> frozenset[str]:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import JsonValue
 from temporalio import activity, workflow
-from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateStage
+from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError, WorkflowUpdateStage
 from temporalio.exceptions import ApplicationError
 
 from tests.workflows.session_paths import BUSY, LOST, REFUSED, Provider, group_of, life_of, opened
@@ -243,6 +243,22 @@ async def test_a_key_that_is_asked_for_twice_at_once_is_one_call(temporal: Clien
         await live.handle.execute_update(names.STOP_SESSION)
     assert results[0] == results[1]
     assert provider.worked == ["server-0"]
+
+
+async def test_a_full_run_takes_no_more_calls_so_that_it_ends(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workflows.groups.limited._MOST_RUNS", 1)
+    provider = Provider()
+    async with session(temporal, provider, group_of(parallel=True)) as live:
+        held = asyncio.create_task(live.run(params={"holds": True}))
+        await provider.works.wait()
+        await live.run()
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await live.run(key="one")
+        provider.may_work.set()
+        results = [await held, await Sessions(temporal).run("servers", live.handle.id.rpartition("/")[2], SessionRun(key="one"))]
+        await live.handle.execute_update(names.STOP_SESSION)
+    assert isinstance(refused.value.cause, ApplicationError)
+    assert (refused.value.cause.type, [result.status for result in results]) == (names.SESSION_DRAINS, ["success"] * 2)
 
 
 @pytest.mark.parametrize(("parallel", "bound_s"), [(False, 1.0), (True, BOUND_S)])

@@ -34,11 +34,12 @@ from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredF
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
 from toolagent.contracts.system import ImStatus
+from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.contracts.usage import ToolUsage
 from toolagent.contracts.versions import ToolVersions
 from toolagent_service.calls.lanes import Elsewhere
-from toolagent_service.contracts.concierge import Reply
+from toolagent_service.contracts.concierge import Language, Reply
 from toolagent_service.contracts.mcp import McpSession
 from toolagent_service.contracts.mcp_logins import LoginEnd
 
@@ -64,6 +65,7 @@ class Concierge(Protocol):
     """`engine.concierge.concierge.Concierge` is one."""
 
     async def answer(self, message: str, context: Mapping[str, JsonValue] | None = None) -> Reply: ...
+    async def usual_time(self, task: TaskSpec, language: Language) -> str | None: ...
 
 
 class Making(Protocol):

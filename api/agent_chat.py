@@ -14,7 +14,7 @@ from toolagent.contracts.agent_chat import AgentAnswer
 from toolagent.contracts.making import MakeRequest
 from toolagent.core.chats import message_id_for
 from toolagent.core.task_requests import request_key
-from toolagent_service.contracts.concierge import Language
+from toolagent_service.contracts.concierge import Intent, Language, Reply
 
 _MENTIONED: dict[Language, str] = {"en": "The answer names it.", "zh": "回答中提到了它。"}
 _GO_ON: dict[Language, str] = {
@@ -51,15 +51,19 @@ async def _conversed(dependencies: Dependencies, said: AgentChatBody, key: str |
     message = _whole(dependencies, said)
     reply = await chats.answered(dependencies, ChatBody(message=message, chat_id=chat_id), key)
     tools = [tool for tool_id in reply.tools if (tool := await dependencies.registry.get(tool_id)) is not None]
-    task_id = next(iter(reply.task_ids), None)
-    return AgentAnswer(
+    answer = Reply(
         reply=reply.response,
         tools=tuple(suggested(tool, _MENTIONED[language]) for tool in tools),
-        task_id=task_id,
-        tracking=f"GET /tasks/{task_id}" if task_id else None,
         next_steps=(_GO_ON[language].format(chat_id=chat_id),),
         answered_by=reply.answered_by.value,
+        intent=Intent.UNDECIDED,
+        language=language,
     )
+    task = await dependencies.tasks.get(reply.task_ids[0]) if reply.task_ids else None
+    if task is not None:
+        took = await dependencies.concierge.usual_time(task.spec, language)
+        answer = answer.about_task(task.task_id, task.status).model_copy(update={"estimated_time": took})
+    return answer.answer()
 
 
 def _whole(dependencies: Dependencies, said: AgentChatBody) -> str:

@@ -19,6 +19,7 @@ from toolagent.client import names
 from toolagent.client.failures import ChatRefusedError, ChatUnreachableError
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.chats import ChatEvent, ChatEventKind, ChatListing, ChatMessage, ChatReply, ChatRole, ChatView, ListedChat
+from toolagent.contracts.im import ImFunctionListing
 from toolagent.core.chats import message_id_for
 from toolagent.core.failures import StoreUnavailableError
 
@@ -91,6 +92,17 @@ async def followed(dependencies: Dependencies, chat_id: str, last: str | None, s
         message = f"The chat has no event {position}, its last is {newest}: leave the header out to begin with the first that is kept."
         raise bad_field(LAST_EVENT_ID, message)
     return streams.response(_happening(dependencies, chat_id, position, streams))
+
+
+def im_functions(dependencies: Dependencies) -> ImFunctionListing:
+    return ImFunctionListing(functions=dependencies.im_functions.offers if dependencies.im_functions else ())
+
+
+async def used_im_function(dependencies: Dependencies, name: str, given: dict[str, JsonValue], key: str | None) -> dict[str, JsonValue]:
+    """Once for each key. Raises Refusal where there are no windows, ImUseRefusedError."""
+    if dependencies.im_functions is None:
+        raise Refusal(ErrorType.UNAVAILABLE, "This process has no connection to an IM server: set TOOL_AGENT_IM_URL.")
+    return await dependencies.im_functions.run(name, given, key if key is not None else uuid.uuid4().hex)
 
 
 async def _said(dependencies: Dependencies, message: ChatMessage, *, is_named: bool) -> ChatReply:

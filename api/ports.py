@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from starlette.requests import Request
 
 from api.catalog_ports import Registry, Search
+from api.im_ports import Im, ImFunctions
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
@@ -33,12 +34,12 @@ from toolagent.contracts.quarantine import QuarantinedInput
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
-from toolagent.contracts.system import ImStatus
+from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.contracts.usage import ToolUsage
 from toolagent.contracts.versions import ToolVersions
 from toolagent_service.calls.lanes import Elsewhere
-from toolagent_service.contracts.concierge import Reply
+from toolagent_service.contracts.concierge import Language, Reply
 from toolagent_service.contracts.mcp import McpSession
 from toolagent_service.contracts.mcp_logins import LoginEnd
 
@@ -64,6 +65,7 @@ class Concierge(Protocol):
     """`engine.concierge.concierge.Concierge` is one."""
 
     async def answer(self, message: str, context: Mapping[str, JsonValue] | None = None) -> Reply: ...
+    async def usual_time(self, task: TaskSpec, language: Language) -> str | None: ...
 
 
 class Making(Protocol):
@@ -321,13 +323,6 @@ class McpParts:
     """Where it answers instead of at the address of the API; None: at that of the API."""
 
 
-class Im(Protocol):
-    """The IM client of this process."""
-
-    def status(self) -> ImStatus: ...
-    def chat_ids(self) -> tuple[str, ...]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Sizes in bytes, and how many values a body may hold."""
@@ -381,6 +376,7 @@ class Dependencies:
     longest_pause: Callable[[], LoopPause | None] = lambda: None
     lane_figures: Callable[[], LaneCounts | None] = lambda: None
     im: Im | None = None
+    im_functions: ImFunctions | None = None
     public_url: str | None = None
     api_key: str | None = None
     allowed_hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")

@@ -12,7 +12,7 @@ from activities.group_sessions import GroupSessions
 from activities.maintain import Maintain
 from activities.settle import Settle
 from activities.sync_knowhub import SyncKnowHub
-from api.ports import Calls, Check, Dependencies, Im, KnowHub, Limits, McpParts
+from api.ports import Calls, Check, Dependencies, KnowHub, Limits, McpParts
 from engine.callbacks.deliveries import Deliveries
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calling.dialogues import Dialogues, Sampling
@@ -36,6 +36,8 @@ from engine.external.fetching import TableFetch
 from engine.external.reading import TableReader
 from engine.external.tables import Tables
 from engine.groups.account import SessionAccounts
+from engine.im.client import ImClient
+from engine.im.tools import ImFunctions
 from engine.knowhub.client import KnowHubClient
 from engine.knowhub.sync import KnowHubSyncing
 from engine.mcp_servers.logins import McpLogins
@@ -243,7 +245,7 @@ def doors_of(
     watch: LoopWatch,
     lane: Callable[[], LaneCounts | None],
     servers: McpSide,
-    im: Im | None = None,
+    im: ImClient | None = None,
 ) -> Dependencies:
     """What the front door stands before."""
     front, sizes = settings.front, settings.limits
@@ -294,6 +296,7 @@ def doors_of(
         longest_pause=watch.longest,
         lane_figures=lane,
         im=im,
+        im_functions=ImFunctions(im) if im else None,
         public_url=front.public_url,
         api_key=front.api_key.get_secret_value() if front.api_key else None,
         allowed_hosts=front.allowed_hosts,

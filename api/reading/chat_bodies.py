@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from api.forms import SOMETHING
 from api.reading.bodies import strict
@@ -21,3 +21,11 @@ class ChatBody(Contract):
     message: Annotated[str, Field(min_length=1, pattern=SOMETHING)]
     chat_id: Annotated[ChatId, Field(description="Chosen by the client: 1 to 200 characters, no control characters.")]
     stream: bool = False
+
+
+class ImUseBody(Contract):
+    """The arguments that a model gives to a function."""
+
+    model_config = strict({"arguments": {"chat_id": "user_A_window_1", "content": "The tool is there."}})
+
+    arguments: dict[str, JsonValue] = {}

@@ -27,7 +27,7 @@ from toolagent.contracts.tasks import TaskState
 from toolagent.core.suggestions import nearest
 from toolagent.core.task_requests import SpecError, prose_spec, read_spec, tool_name_from
 from toolagent.validation.tool_names import tool_name_for
-from toolagent_service.contracts.concierge import Earlier, Intent, Reply
+from toolagent_service.contracts.concierge import Earlier, Intent, Language, Reply
 from toolagent_service.making.mendable import unmendable
 
 _SHOWN = 10
@@ -89,6 +89,14 @@ class Concierge:
                 return await self._repair(wish, answers, message)
             case Intent.DISCOVER | Intent.UNDECIDED:
                 return await self._discover(wish, answers, message, more)
+
+    async def usual_time(self, task: TaskSpec, language: Language) -> str | None:
+        """How long such a task takes; None where only a model could do it, and none is set. Many repositories need none."""
+        if not (self._has_model or isinstance(task, GithubDeploy)):
+            return None
+        # One that ended while it was looked into, a build or a repair, has made nothing, and does not say how long that takes.
+        earlier = await self._tasks.page(status=TaskState.COMPLETED, spec_type=task.type, not_at=Stage.INSPECT, limit=_TIMED)
+        return Answers(Intent.MAKE, language).time(earlier)
 
     async def _state(self, wish: Wish, answers: Answers) -> Reply:
         """What there is at the moment."""
@@ -219,7 +227,7 @@ class Concierge:
             return answers.not_clear()
         need = " ".join(telling(wish.about))
         near = [tool for tool in await self._found(need) if len(words_in_common(need, tool)) == len(need.split())] if need else []
-        return answers.to_submit(task, description, await self._time(task, answers), near[:_OTHERS])
+        return answers.to_submit(task, description, await self.usual_time(task, answers.language), near[:_OTHERS])
 
     async def _repair(self, wish: Wish, answers: Answers, message: str) -> Reply:
         tool = await self._named(wish.about[:_LONGEST], ids=_ids_in(wish.about))
@@ -232,14 +240,7 @@ class Concierge:
         except SpecError as error:
             return answers.refused(str(error))
         why_not = unmendable(entry)
-        return answers.refused(why_not) if why_not else answers.to_submit(task, message, await self._time(task, answers))
-
-    async def _time(self, task: TaskSpec, answers: Answers) -> str | None:
-        """None where only a model could do it, and none is set. Many repositories need none."""
-        if not (self._has_model or isinstance(task, GithubDeploy)):
-            return None
-        # One that ended while it was looked into, a build or a repair, has made nothing, and does not say how long that takes.
-        return answers.time(await self._tasks.page(status=TaskState.COMPLETED, spec_type=task.type, not_at=Stage.INSPECT, limit=_TIMED))
+        return answers.refused(why_not) if why_not else answers.to_submit(task, message, await self.usual_time(task, answers.language))
 
     async def _named(self, name: str, ids: Sequence[str]) -> ToolManifest | None:
         """The tool of that name, or the first of these ids that is one."""

@@ -7,14 +7,12 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from engine.im.client import ImClient
+from toolagent.contracts.im import ImFunctionOffer
+from toolagent.core.failures import ImUseRefusedError
 
 _MOST_READ = 50
 
 A = TypeVar("A", bound="Arguments")
-
-
-class NotDone(Exception):
-    """What the agent got wrong, in words for it."""
 
 
 class Arguments(BaseModel):
@@ -43,12 +41,12 @@ class ImFunction(Generic[A]):
     do: Callable[[ImClient, A, str], Awaitable[dict[str, JsonValue]]]
 
     async def run(self, client: ImClient, given: dict[str, JsonValue], use: str) -> dict[str, JsonValue]:
-        """`use` names this use: repeated, it is done once. Raises NotDone."""
+        """`use` names this use: repeated, it is done once. Raises ImUseRefusedError."""
         try:
             arguments = self.arguments.model_validate(given)
         except ValidationError as error:
             faults = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False, include_input=False))
-            raise NotDone(f"{self.name} was not called: {'; '.join(faults)}") from error
+            raise ImUseRefusedError(f"{self.name} was not called: {'; '.join(faults)}") from error
         return await self.do(client, arguments, use)
 
 
@@ -64,13 +62,34 @@ async def _read(client: ImClient, asked: ReadMessages, _: str) -> dict[str, Json
 
 async def _send(client: ImClient, asked: SendMessage, use: str) -> dict[str, JsonValue]:
     if not await client.windows.last(asked.chat_id, 1):
-        raise NotDone(f"There is no window {asked.chat_id!r}: no message has come in for it. list_windows lists the windows.")
+        raise ImUseRefusedError(f"There is no window {asked.chat_id!r}: no message has come in for it. list_windows lists the windows.")
     is_new = await client.say(asked.chat_id, use, asked.content)
     return {"status": "sent" if is_new else "sent before"}
 
 
-IM_FUNCTIONS: tuple[ImFunction[Any], ...] = (
+_FUNCTIONS: tuple[ImFunction[Any], ...] = (
     ImFunction("list_windows", "The chats that have messages over IM, and how many messages wait in each.", ListWindows, _list),
     ImFunction("read_messages", "What was said last in a window, the oldest of it first.", ReadMessages, _read),
     ImFunction("send_message", "Say something in a window without being asked.", SendMessage, _send),
 )
+
+
+class ImFunctions:
+    """Those above, for the windows of one client."""
+
+    def __init__(self, client: ImClient) -> None:
+        self._client = client
+
+    @property
+    def offers(self) -> tuple[ImFunctionOffer, ...]:
+        return tuple(
+            ImFunctionOffer(name=one.name, description=one.description, input_schema=one.arguments.model_json_schema())
+            for one in _FUNCTIONS
+        )
+
+    async def run(self, name: str, given: dict[str, JsonValue], use: str) -> dict[str, JsonValue]:
+        """`use` names this use: repeated, it is done once. Raises ImUseRefusedError, OSError."""
+        function = next((one for one in _FUNCTIONS if one.name == name), None)
+        if function is None:
+            raise ImUseRefusedError(f"There is no function {name[:80]!r}; there are: {', '.join(one.name for one in _FUNCTIONS)}.")
+        return await function.run(self._client, given, use)

@@ -223,6 +223,15 @@ async def test_a_model_is_asked_for_what_rules_do_not_decide_and_for_nothing_els
     assert answers[2]["reply"].startswith("There are")
 
 
+async def test_a_task_that_the_model_has_begun_is_told_as_one_of_the_rules_is(shop: House) -> None:
+    begun = await said(shop, WANTED)
+    shop.client.chats.task_ids = (begun.task_id or "",)
+    async with browse(with_doors(shop, has_model=True)) as http:
+        answer = AgentAnswer.model_validate_json((await http.post("/agent/chat", json={"message": "天空是蓝色的。"})).content)
+    assert (answer.answered_by, answer.task_id, answer.status) == ("rules", begun.task_id, TaskState.PENDING)
+    assert (answer.tracking, answer.estimated_time) == (begun.tracking, begun.estimated_time)
+
+
 @pytest.mark.parametrize(("message", "task", "named"), [("x" * 100, "y" * 100, "context"), ("x" * 200, "", "message")])
 async def test_what_is_too_large_for_a_model_names_what_makes_it_so(shop: House, message: str, task: str, named: str) -> None:
     doors = with_doors(shop, has_model=True)

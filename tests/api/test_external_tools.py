@@ -1,6 +1,7 @@
 """External tool tables at the front door: taken in, found, fetched again, taken out, and what lies or leads elsewhere."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -193,7 +194,7 @@ BAD: dict[str, JsonValue | Callable[[], Response]] = {
     "not-found": None,
     "not-json": lambda: Response("<html>", media_type="text/html"),
     "no-table": {"hello": "you"},
-    "huge": lambda: Response(b" " * 300_000),
+    "huge": lambda: Response(json.dumps(KNOWHUB).encode() + b" " * 300_000),
     "broken": lambda: Response("oops", 500),
     "turns": lambda: RedirectResponse("/turns"),
     "many": [{"id": f"tools/a/t{number}"} for number in range(2_001)],

@@ -80,6 +80,9 @@ async def test_what_a_server_does_to_a_delivery_costs_no_message_and_no_second_a
         for number in range(4):
             await alice.send(str(number), "w1", message_id=str(number))
         assert await alice.replies(4) == [f"w1: {number}" for number in range(4)]
+        for number in (3, 4):  # the first of them again, now that it is answered
+            await alice.send(str(number), "w1", message_id=str(number))
+        assert await alice.replies(1) == ["w1: 4"]
     assert set(chats.asked.values()) == {1}
 
 

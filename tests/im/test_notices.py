@@ -1,10 +1,7 @@
-"""What chats say by themselves, and what an agent has said."""
+"""What chats say by themselves."""
 
 from pathlib import Path
 
-import pytest
-
-from engine.im.tools import IM_FUNCTIONS, NotDone
 from tests.im.people import Chats, Person, Sayings, person, running_client
 from toolagent.contracts.im import ImType
 from toolagent.testing.servers.im_server import ImServer
@@ -40,25 +37,3 @@ async def test_what_was_said_while_nothing_ran_is_delivered_then_and_once(
     (tmp_path / "notices_position").write_text("0", "utf-8")
     async with running_client(server, tmp_path, chats, sayings):
         assert (await alice.next(ImType.NOTICE)).content == "two"
-
-
-async def test_an_agent_lists_reads_and_sends(server: ImServer, alice: Person, chats: Chats, tmp_path: Path) -> None:
-    functions = {function.name: function for function in IM_FUNCTIONS}
-    async with running_client(server, tmp_path, chats) as client:
-        await alice.send("hello", "w1", message_id="1")
-        await alice.next(ImType.REPLY)
-        assert await functions["list_windows"].run(client, {}, "use-1") == {
-            "connected": True,
-            "windows": [{"chat_id": "w1", "waiting": 0}],
-        }
-        given = {"chat_id": "w1", "content": "one more thing"}
-        assert [await functions["send_message"].run(client, {**given}, "use-2") for _ in range(2)] == [
-            {"status": "sent"},
-            {"status": "sent before"},
-        ]
-        assert (await alice.next(ImType.NOTICE)).content == "one more thing"
-        read = await functions["read_messages"].run(client, {"chat_id": "w1", "limit": 2}, "use-3")
-        assert [message["content"] for message in read["messages"]] == ["w1: hello", "one more thing"]  # pyright: ignore
-        for wrong in ({"chat_id": "nowhere", "content": "x"}, {"chat_id": "w1"}):
-            with pytest.raises(NotDone):
-                await functions["send_message"].run(client, {**wrong}, "use-4")

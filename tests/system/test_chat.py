@@ -1,26 +1,35 @@
-"""Conversations over HTTP and IM at a running service, with a scripted model: what is said is answered once, in order, whatever happens."""
+"""Conversations over HTTP and IM at a running service with a scripted model, and the KnowHub that hears of what they have made.
+
+What is said is answered once, in order, whatever happens.
+"""
 
 import asyncio
 import json
+import signal
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from urllib.parse import quote
 
 import httpx
 import pytest
 from httpx_sse import EventSource
 from pydantic import JsonValue
+from typer.testing import CliRunner
 
 from tests.im.people import person
 from tests.system.catalog import make_catalog
+from tests.system.loaded import start_workers
 from tests.system.making_tasks import conversation, ended, rows, serving, word_counter
-from tests.system.service_process import ServiceProcess, run_tool
+from tests.system.service_process import ServiceProcess, child_environment, run_tool
 from tests.system.waiting import wait_until
+from toolagent.cli.app import app
 from toolagent.contracts.chats import ChatReply, ChatRole, ChatView
 from toolagent.contracts.im import ImType
 from toolagent.contracts.tasks import TaskState
 from toolagent.testing.servers.im_server import ImServer
+from toolagent.testing.servers.knowhub_server import KnowHubServer
 from toolagent.testing.servers.model_server import ModelServer
 from toolagent.testing.servers.scenario import Conversation, Scenario, Turn
 
@@ -39,6 +48,7 @@ PARROT: JsonValue = {
 """`echo` does that, which is found out by calling it: nothing is built."""
 WISH_OVER_IM = "I need a parrot, please make one."
 A_FUNCTION = "SELECT 1 FROM tool_outcomes JOIN chats ON conversation_id LIKE 'chat:' || chats.key || ':%' WHERE chat_id = ?"
+TALLIED, ECHOED = "tools/text/tally", "tools/test/echo"
 TEXT = "There is echo: it gives back what it gets."
 
 
@@ -84,10 +94,24 @@ def im() -> Generator[ImServer]:
 
 
 @pytest.fixture(scope="module")
-def talking(im: ImServer, tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[ServiceProcess, ModelServer]]:
+def knowhub() -> Generator[KnowHubServer]:
+    with KnowHubServer(resources=[{"id": resource, "metadata": {"status": "未接入"}} for resource in (TALLIED, ECHOED)]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def talking(
+    im: ImServer, knowhub: KnowHubServer, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[tuple[ServiceProcess, ModelServer]]:
     data = make_catalog(tmp_path_factory.mktemp("chat"))
-    with serving(tmp_path_factory.mktemp("talking"), data, SCENARIO, IM_URL=im.im_url) as both:
+    with serving(tmp_path_factory.mktemp("talking"), data, SCENARIO, IM_URL=im.im_url, KNOWHUB_URL=knowhub.url) as both:
         yield both
+
+
+def lit_up(knowhub: KnowHubServer, resource: str) -> bool:
+    metadata = knowhub.resource(resource)["metadata"]
+    assert isinstance(metadata, dict)
+    return metadata["status"] == "已接入"
 
 
 def say(service: ServiceProcess, chat_id: str, message: str, key: str | None = None) -> ChatReply:
@@ -109,7 +133,7 @@ def events_of(answer: httpx.Response) -> Generator[tuple[str, str, dict[str, Jso
 
 @pytest.mark.promise("chat-once")
 def test_a_tool_is_asked_for_and_the_chat_says_that_it_is_there_though_the_service_is_killed(
-    talking: tuple[ServiceProcess, ModelServer],
+    talking: tuple[ServiceProcess, ModelServer], knowhub: KnowHubServer
 ) -> None:
     service, model = talking
     with ThreadPoolExecutor(1) as pool:
@@ -134,6 +158,7 @@ def test_a_tool_is_asked_for_and_the_chat_says_that_it_is_there_though_the_servi
     ]
     assert "`tally` can be called now" in view.turns[-1].text
     assert run_tool(service.http, "tally", {"text": "b a b c"})[1].result == {"words": 4, "most_common": "b"}
+    wait_until(lambda: lit_up(knowhub, TALLIED), "KnowHub knows of it")
     # The same key, in another life of the service, has the same body.
     assert say(service, "wish", WISH, "wish-1") == reply
     assert chat(service, "wish").turn_count == 3
@@ -166,6 +191,38 @@ async def test_a_wish_over_im_is_answered_once_and_its_window_is_told_of_the_end
     assert (status["im_connected"], status["im"]["waiting"]) == (True, 0)
     assert {"chat_id": window, "sdk_session_id": f"chat/{window}", "has_im_window": True} in status["windows"]
     assert len({message.id for message in im.messages_to("alice") if message.type == ImType.NOTICE}) == 1
+
+
+async def test_a_process_that_does_nothing_but_im_has_the_chats_of_the_hosts(
+    talking: tuple[ServiceProcess, ModelServer], tmp_path: Path
+) -> None:
+    service, beside = talking[0], {"TEMPORAL_ADDRESS": talking[0].temporal_address}
+    database = f"sqlite+aiosqlite:///{service.state / 'tool-agent.db'}"
+    with ImServer() as server, (tmp_path / "im.log").open("wb") as log:
+        settings = child_environment(tmp_path / "im", tmp_path, {"IM_URL": server.im_url, "DATABASE_URL": database, **beside})
+        alone = await asyncio.to_thread(start_workers, ["im"], tmp_path, settings, log, log)
+        try:
+            async with person(server) as alice:
+                await alice.send("Are you there?", "beside", message_id="1")
+                assert await alice.replies(1) == ["Yes."]
+        finally:
+            alone.send_signal(signal.SIGINT)
+            code = await asyncio.to_thread(alone.wait, 60)
+    assert (code, chat(service, "beside").turn_count) == (0, 2)
+
+
+def test_knowhub_is_told_of_what_it_lacks_and_a_dry_run_prints_that(
+    talking: tuple[ServiceProcess, ModelServer], knowhub: KnowHubServer
+) -> None:
+    words = ["knowhub", "sync", "--url", talking[0].api_url]
+    wait_until(lambda: lit_up(knowhub, ECHOED), "KnowHub knows of the tools that were there from the start")
+    as_before: JsonValue = {"metadata": {"status": "未接入", "toolhub_items": []}}
+    httpx.patch(f"{knowhub.url}/api/resource/{ECHOED}", json=as_before, trust_env=False).raise_for_status()
+    planned = CliRunner().invoke(app, [*words, "--dry-run"])
+    assert (planned.exit_code, lit_up(knowhub, ECHOED)) == (0, False)
+    assert f"there  {ECHOED}: toolhub_items + echo; status 已接入" in planned.output.splitlines()
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, lit_up(knowhub, ECHOED)) == (0, True)
 
 
 def test_what_the_model_writes_is_streamed_and_can_be_gone_on_with(talking: tuple[ServiceProcess, ModelServer]) -> None:

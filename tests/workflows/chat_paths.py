@@ -57,6 +57,8 @@ class Archive:
     following: tuple[str, ...] = ()
     said: dict[str, ChatReply] = field(default_factory=dict[str, ChatReply])
     order: list[str] = field(default_factory=list[str])
+    done: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """What was begun for the model, and ended, with the id of the message."""
     announced: list[str] = field(default_factory=list[str])
     rested: int = 0
     recalled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -85,11 +87,13 @@ class Archive:
         number = 2 * len(self.order) - 1
         if "model" in said.message:
             conversation = f"{said.message}:{number}"
+            self.done.append(("begun", said.message_id))
             return AskedTurn(number=number, request=AgentRequest(conversation_id=conversation, prompt="service", role=SERVICE))
         return AnsweredTurn(number=number, reply=self._reply(said, "By rules."))
 
     @activity.defn(name=step_names.END_TURN)
     async def end_turn(self, step: TurnEnded) -> ChatReply:
+        self.done.append(("ended", step.said.message_id))
         return self._reply(step.said, step.error or f"At {step.position}.", step)
 
     @activity.defn(name=step_names.ANNOUNCE_TASK)

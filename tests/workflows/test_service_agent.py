@@ -60,6 +60,23 @@ async def test_no_message_is_lost_repeated_or_overtaken_though_each_few_go_to_an
     assert (state.runs > 2, state.turn_count, archive.rested) == (True, 2 * _MESSAGES, 1)
 
 
+async def test_a_message_is_begun_when_the_one_before_it_is_answered(temporal: Client) -> None:
+    stage, archive = stage_of(temporal), Archive()
+    archive.may_answer.clear()
+    async with stage.workers(archive.steps), served(temporal):
+        handle = await begun(stage, life_of(stage))
+        both = [
+            await handle.start_update(names.SAY, message(stage, "model", key), wait_for_stage=WorkflowUpdateStage.ACCEPTED)
+            for key in ("msg-1", "msg-2")
+        ]
+        archive.may_answer.set()
+        for one in both:
+            await one.result()
+        await handle.cancel()
+        await handle.result()
+    assert archive.done == [(what, key) for key in ("msg-1", "msg-2") for what in ("begun", "ended")]
+
+
 async def test_more_messages_than_may_wait_are_refused_and_may_come_again(temporal: Client) -> None:
     stage, archive = stage_of(temporal), Archive()
     archive.may_answer.clear()

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from toolagent.contracts.contract import Contract
+from toolagent.contracts.contract import Contract, JsonSchema
 
-__all__ = ["ImMessage", "ImType"]
+__all__ = ["ImFunctionListing", "ImFunctionOffer", "ImMessage", "ImType"]
 
 
 class ImType(StrEnum):
@@ -44,3 +44,15 @@ class ImMessage(Contract):
     receiver_chat_id: str | None = None
     """The receiver's chat; without one a `chat` is for all chats of the receiver."""
     timestamp: datetime | None = None
+
+
+class ImFunctionOffer(Contract):
+    """What an agent may do with the windows, as it is shown to a model."""
+
+    name: str
+    description: str
+    input_schema: JsonSchema
+
+
+class ImFunctionListing(Contract):
+    functions: tuple[ImFunctionOffer, ...]

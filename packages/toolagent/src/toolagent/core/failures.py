@@ -5,6 +5,7 @@ __all__ = [
     "ContentMissingError",
     "ContentUnavailableError",
     "FileTooLargeError",
+    "ImUseRefusedError",
     "McpLoginRequiredError",
     "McpServerExistsError",
     "McpServerNotReachedError",
@@ -32,6 +33,10 @@ class FileTooLargeError(ValueError):
     def __init__(self, limit: int) -> None:
         super().__init__(f"A file may have at most {limit} bytes (TOOL_AGENT_MAX_FILE_BYTES).")
         self.limit = limit
+
+
+class ImUseRefusedError(ValueError):
+    """What an agent got wrong that wanted something done with the IM windows, in words for it."""
 
 
 class StoreUnavailableError(RuntimeError):

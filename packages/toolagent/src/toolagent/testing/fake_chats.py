@@ -9,18 +9,24 @@ __all__ = ["FakeChats"]
 
 @dataclass
 class FakeChats:
-    """`said` are the messages, each once, `closed` the chats that were to end; `failure` is raised instead of an answer."""
+    """`said` are the messages, each once, `closed` the chats that were to end; `failure` is raised instead of an answer. Answers have
+    `task_ids`."""
 
     said: dict[str, ChatMessage] = field(default_factory=dict[str, ChatMessage])
     closed: list[str] = field(default_factory=list[str])
     failure: Exception | None = None
+    task_ids: tuple[str, ...] = ()
 
     async def say(self, message: ChatMessage) -> ChatReply:
         if self.failure is not None:
             raise self.failure
         said = self.said.setdefault(message.message_id, message)
         return ChatReply(
-            response=f"You said: {said.message}", chat_id=said.chat_id, message_id=said.message_id, answered_by=AnsweredBy.RULES
+            response=f"You said: {said.message}",
+            chat_id=said.chat_id,
+            message_id=said.message_id,
+            task_ids=self.task_ids,
+            answered_by=AnsweredBy.RULES,
         )
 
     async def close(self, chat_id: str) -> None:

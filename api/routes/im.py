@@ -1,0 +1,31 @@
+"""The windows of the IM client, for agents that speak in them without being asked."""
+
+from fastapi import APIRouter
+from pydantic import JsonValue
+
+from api.chats import im_functions, used_im_function
+from api.documentation import JSON_BODY, problem_responses
+from api.making import Key
+from api.ports import Injected
+from api.reading.chat_bodies import ImUseBody
+from api.reading.strict_json import StrictRoute
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.im import ImFunctionListing
+
+router = APIRouter(tags=["chats"], route_class=StrictRoute)
+
+
+@router.get("/im/functions", summary="What an agent may do with the IM windows", responses=problem_responses())
+async def list_im_functions(dependencies: Injected) -> ImFunctionListing:
+    """With the schemas of their arguments, to show to a model. None where this process has no connection to an IM server."""
+    return im_functions(dependencies)
+
+
+@router.post(
+    "/im/functions/{name}",
+    summary="List IM windows, read one, or say something in one",
+    responses=problem_responses(*JSON_BODY, ErrorType.UNAVAILABLE),
+)
+async def use_im_function(name: str, body: ImUseBody, dependencies: Injected, idempotency_key: Key = None) -> dict[str, JsonValue]:
+    """What the function answers. Whatever is wrong with its name or its arguments is a 422 that says so, in words for a model."""
+    return await used_im_function(dependencies, name, body.arguments, idempotency_key)

@@ -1,16 +1,15 @@
 """BM25 over the words of tools: an index of Tantivy in memory."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import filterfalse
 
 import tantivy
 
-from engine.registry.matching.texts import CutText
-from engine.registry.matching.words import HAN, WORDS_KNOWN, words_in
+from engine.registry.matching.texts import CutTexts
+from engine.registry.matching.words import HAN, words_of
 
-_WRITER_BYTES = 15_000_000
+_WRITER_BYTES = 60_000_000
+"""It takes as much of it as it needs. What ten thousand tools need fits, so that there are no parts to be merged."""
 _TOOL, _WORDS, _GLOSSES, _SIGNS = "tool", "words", "glosses", "signs"
 _AT_SPACES = "whitespace"
 _SHORTEST = 4
@@ -36,21 +35,19 @@ class WordIndex:
             builder.add_text_field(field, tokenizer_name=_AT_SPACES, index_option="freq")
         self._schema = builder.build()
         self._index = tantivy.Index(self._schema)
-        # The index would look for the stem of each word of each text: here it is looked for once.
         plain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
         self._analyzer = plain.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.stemmer("english")).build()
-        self._stems_of = lru_cache(maxsize=WORDS_KNOWN)(self._stems_in)
         self._searcher = self._index.searcher()
         self._found: dict[tuple[int, int], str] = {}
         """The ids of what was found, by where it stands: reading a document costs more than finding it."""
 
-    def change(self, gone: Iterable[str], new: Iterable[tuple[CutText, Iterable[str]]]) -> None:
-        """Forget tools, and take in texts with what a dictionary says of their Chinese words."""
+    def change(self, gone: Iterable[str], new: CutTexts, gloss: Callable[[str], str] | None = None) -> None:
+        """Forget tools, and take in texts; `gloss` is what a dictionary says of a Chinese word."""
         writer = self._index.writer(_WRITER_BYTES, 1)
         for tool_id in gone:
             writer.delete_documents_by_term(_TOOL, tool_id)
-        for text, glosses in new:
-            writer.add_document(self._document(text, glosses))
+        for document in self._documents(new, gloss):
+            writer.add_document(document)
         writer.commit()
         writer.wait_merging_threads()
         self._index.reload()
@@ -98,16 +95,23 @@ class WordIndex:
         term = tantivy.Query.term_query(self._schema, field, stem, "freq")
         return (tantivy.Occur.Should, term if weight == 1.0 else tantivy.Query.boost_query(term, weight))
 
-    def _document(self, text: CutText, glosses: Iterable[str]) -> tantivy.Document:
-        # One field in which the places that matter stand more than once: with a field for each, a word that is rare in one of them
-        # would count far too much.
-        name, labels, others = self._line(text.name), self._line(text.labels), self._line((*text.description, *text.params))
-        signs = " ".join("".join(filterfalse(str.isascii, text.summary)))
-        lines = {_WORDS: " ".join((name, name, name, labels, labels, others)), _GLOSSES: self._line(glosses), _SIGNS: signs}
-        return tantivy.Document(tool=text.tool_id, **lines)
+    def _documents(self, texts: CutTexts, gloss: Callable[[str], str] | None) -> Iterator[tantivy.Document]:
+        # The index would look for the stem of each word of each text: here it is looked for once.
+        stems = [*map(self._stems_in, texts.pieces)]
+        signs = ["" if piece.isascii() else " ".join(piece) for piece in texts.pieces]
+        glosses = [self._stems_in(gloss(piece)) if gloss and sign else "" for piece, sign in zip(texts.pieces, signs, strict=True)]
+        for tool_id, (begin, name, labels, summary, params) in zip(texts.ids, texts.ends, strict=True):
+            # One field in which the places that matter stand more than once: with a field for each, a word that is rare in one of
+            # them would count far too much. Where in the field they stand does not count.
+            numbers = texts.numbers[begin:params]
+            words = [*map(stems.__getitem__, numbers)]
+            others = [*filter(signs.__getitem__, numbers[: summary - begin])]
+            lines = {
+                _WORDS: " ".join((*words, *words[: labels - begin], *words[: name - begin])),
+                _GLOSSES: " ".join(map(glosses.__getitem__, others)),
+                _SIGNS: " ".join(map(signs.__getitem__, others)),
+            }
+            yield tantivy.Document(tool=tool_id, **lines)
 
-    def _line(self, pieces: Iterable[str]) -> str:
-        return " ".join(map(self._stems_of, pieces))
-
-    def _stems_in(self, piece: str) -> str:
-        return " ".join(self._analyzer.analyze(" ".join(words_in(piece))))
+    def _stems_in(self, text: str) -> str:
+        return " ".join(self._analyzer.analyze(" ".join(words_of(text))))

@@ -19,7 +19,8 @@ _BY_SIGNS = (
     (re.compile(r"\.NET(?![A-Za-z])|(?<![A-Za-z0-9.])\.[Nn]et(?![A-Za-z])"), " dotnet "),
 )
 """`C++`, `F#`, `ASP.NET`: signs that are read as letters, as they are in names of files. `example.net` is an address."""
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?:[a-z]{2}|[a-z][A-Z]))")
+"""`LoadImage`, `NASATool`, `HTMLToPDF`; `PDFs` is one word."""
 _ADDRESS = re.compile(r"https?://[^\s\u3000-\u9fff\uff00-\uffef\"'<>]+", re.IGNORECASE)
 _SUM = re.compile(r"\d\s*[*×÷+^]\s*\d")
 _COUNTED = re.compile(r"\d+|[这那每哪]?[一二两三四五六七八九十几]?[个张段份篇封句家款条页首幅本]话?")

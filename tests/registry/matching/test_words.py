@@ -29,6 +29,10 @@ def test_a_cut_text_has_chinese_words_whole_and_the_others_as_they_are_written()
     assert cut("把LoadImage的许可证导出为PDF, now") == ["把", "LoadImage", "的", "许可证", "导出", "为", "PDF", "now"]
 
 
+def test_a_word_after_an_acronym_is_one_of_its_own() -> None:
+    assert words_of("NASATool HTMLToPDF loadImage APIs") == ["nasa", "tool", "html", "to", "pdf", "load", "image", "apis"]
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [

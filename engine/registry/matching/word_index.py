@@ -10,7 +10,7 @@ from engine.registry.matching.words import HAN, words_of
 
 _WRITER_BYTES = 60_000_000
 """It takes as much of it as it needs. What ten thousand tools need fits, so that there are no parts to be merged."""
-_TOOL, _WORDS, _GLOSSES, _SIGNS = "tool", "words", "glosses", "signs"
+_TOOL, _WORDS, _GLOSSES = "tool", "words", "glosses"
 _AT_SPACES = "whitespace"
 _SHORTEST = 4
 _OF_A_GLOSS = 0.6
@@ -31,13 +31,16 @@ class WordIndex:
     def __init__(self) -> None:
         builder = tantivy.SchemaBuilder()
         builder.add_text_field(_TOOL, stored=True, tokenizer_name="raw")
-        for field in (_WORDS, _GLOSSES, _SIGNS):
+        for field in (_WORDS, _GLOSSES):
             builder.add_text_field(field, tokenizer_name=_AT_SPACES, index_option="freq")
         self._schema = builder.build()
         self._index = tantivy.Index(self._schema)
         plain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
         self._analyzer = plain.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.stemmer("english")).build()
         self._searcher = self._index.searcher()
+        self._signs: dict[str, str] = {}
+        """What summaries say in Chinese. It is read when no word of a need was found, which takes a millisecond; most of a tool's terms
+        would be these."""
         self._found: dict[tuple[int, int], str] = {}
         """The ids of what was found, by where it stands: reading a document costs more than finding it."""
 
@@ -46,6 +49,7 @@ class WordIndex:
         writer = self._index.writer(_WRITER_BYTES, 1)
         for tool_id in gone:
             writer.delete_documents_by_term(_TOOL, tool_id)
+            self._signs.pop(tool_id, None)
         for document in self._documents(new, gloss):
             writer.add_document(document)
         writer.commit()
@@ -56,7 +60,10 @@ class WordIndex:
     def search(self, wanted: Wanted, limit: int) -> list[str]:
         """The ids of tools with at least one of the words, the best first. Where none has, those with a similar one."""
         found = self._ask([*self._exactly(wanted)], limit)
-        return found or self._ask([*self._nearly(wanted.words)], limit)
+        if found:
+            return found
+        signs = {sign for word in wanted.words for sign in HAN.findall(word)}
+        return self._with_signs(signs)[:limit] if signs else self._ask([*self._nearly(wanted.words)], limit)
 
     def _ask(self, clauses: Collection[tuple[tantivy.Occur, tantivy.Query]], limit: int) -> list[str]:
         if not clauses:
@@ -81,12 +88,17 @@ class WordIndex:
             yield self._term(_GLOSSES, stem, _OF_A_GLOSS / 2)
 
     def _nearly(self, words: Sequence[str]) -> Iterator[tuple[tantivy.Occur, tantivy.Query]]:
-        """Beginnings of words, words with a letter that is wrong, single Chinese signs."""
-        for stem in self._stems(word for word in words if len(word) >= _SHORTEST and not HAN.match(word)):
+        """Beginnings of words, words with a letter that is wrong."""
+        for stem in self._stems(word for word in words if len(word) >= _SHORTEST):
             similar = tantivy.Query.fuzzy_term_query(self._schema, _WORDS, stem, distance=1, prefix=True)
             yield (tantivy.Occur.Should, similar)
-        for sign in dict.fromkeys(sign for word in words for sign in HAN.findall(word)):
-            yield (tantivy.Occur.Must, tantivy.Query.term_query(self._schema, _SIGNS, sign, "freq"))
+
+    def _with_signs(self, signs: Collection[str]) -> list[str]:
+        """The ids of tools with all of these Chinese signs, first where they are most of what is said."""
+        shares = {
+            tool_id: sum(map(text.count, signs)) / len(text) for tool_id, text in self._signs.items() if all(sign in text for sign in signs)
+        }
+        return sorted(shares, key=shares.__getitem__, reverse=True)
 
     def _stems(self, words: Iterable[str]) -> Iterable[str]:
         return dict.fromkeys(stem for word in words for stem in self._analyzer.analyze(word))
@@ -97,20 +109,19 @@ class WordIndex:
 
     def _documents(self, texts: CutTexts, gloss: Callable[[str], str] | None) -> Iterator[tantivy.Document]:
         # The index would look for the stem of each word of each text: here it is looked for once.
-        stems = [*map(self._stems_in, texts.pieces)]
-        signs = ["" if piece.isascii() else " ".join(piece) for piece in texts.pieces]
-        glosses = [self._stems_in(gloss(piece)) if gloss and sign else "" for piece, sign in zip(texts.pieces, signs, strict=True)]
+        pieces = [*texts.pieces]
+        stems = [*map(self._stems_in, pieces)]
+        chinese = [not piece.isascii() for piece in pieces]
+        glosses = [self._stems_in(gloss(piece)) if gloss and other else "" for piece, other in zip(pieces, chinese, strict=True)]
         for tool_id, (begin, name, labels, summary, params) in zip(texts.ids, texts.ends, strict=True):
             # One field in which the places that matter stand more than once: with a field for each, a word that is rare in one of
             # them would count far too much. Where in the field they stand does not count.
             numbers = texts.numbers[begin:params]
             words = [*map(stems.__getitem__, numbers)]
-            others = [*filter(signs.__getitem__, numbers[: summary - begin])]
-            lines = {
-                _WORDS: " ".join((*words, *words[: labels - begin], *words[: name - begin])),
-                _GLOSSES: " ".join(map(glosses.__getitem__, others)),
-                _SIGNS: " ".join(map(signs.__getitem__, others)),
-            }
+            lines = {_WORDS: " ".join((*words, *words[: labels - begin], *words[: name - begin]))}
+            if others := [*filter(chinese.__getitem__, numbers[: summary - begin])]:
+                self._signs[tool_id] = "".join(map(pieces.__getitem__, others))
+                lines[_GLOSSES] = " ".join(map(glosses.__getitem__, others))
             yield tantivy.Document(tool=tool_id, **lines)
 
     def _stems_in(self, text: str) -> str:

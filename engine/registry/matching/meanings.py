@@ -3,38 +3,21 @@
 import importlib
 import importlib.util
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Protocol
 
+from engine.registry.matching.texts import CutTexts
+
 _NEEDS = ("lindera", "numpy", "safetensors", "threadpoolctl", "tokenizers", "wordllama")
-
-
-@dataclass(frozen=True, slots=True)
-class Summaries:
-    """The units of what tools do, all in one list: for ten thousand lists the garbage collector would go through all memory."""
-
-    ids: list[str] = field(default_factory=list[str])
-    units: list[str] = field(default_factory=list[str])
-    ends: list[int] = field(default_factory=list[int])
-
-    def add(self, tool_id: str, units: Iterable[str]) -> None:
-        self.ids.append(tool_id)
-        self.units.extend(units)
-        self.ends.append(len(self.units))
 
 
 class Meanings(Protocol):
     """Vectors of tools, and a dictionary for Chinese. Not for several threads at once while it is changed."""
 
-    def glosses(self, cut: Iterable[str]) -> Iterable[str]:
-        """English words for each Chinese one of a cut text."""
+    def gloss(self, piece: str) -> str:
+        """English words for a Chinese one; empty for others."""
         ...
 
-    def units(self, cut: Iterable[str]) -> Iterable[str]:
-        """What a vector is made of: words in small letters, and for Chinese ones their glosses."""
-        ...
-
-    def change(self, gone: Iterable[str], new: Summaries) -> None:
+    def change(self, gone: Iterable[str], new: CutTexts) -> None:
         """Forget tools, and take in others."""
         ...
 

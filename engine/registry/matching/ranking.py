@@ -1,11 +1,11 @@
 """What the words and the meanings of a need find, in one order."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.registry.matching.meanings import Meanings, Summaries
-from engine.registry.matching.texts import CutText, Filters, Traits, cut_text_of, traits_of
+from engine.registry.matching.meanings import Meanings
+from engine.registry.matching.texts import Filters, Traits, cut_texts_of, traits_of
 from engine.registry.matching.word_index import Wanted, WordIndex
 from engine.registry.matching.words import cut, telling_words
 from toolagent.contracts.backend_runtimes import BackendRuntime
@@ -41,10 +41,10 @@ class Ranking:
     def change(self, gone: Iterable[str], new: Sequence[ToolManifest]) -> None:
         """Forget tools; take in others, or the same anew."""
         leaving = {*gone, *(tool.tool_id for tool in new if tool.tool_id in self._known)}
-        summaries = Summaries()
-        self._words.change(leaving, self._read(new, summaries))
+        texts = cut_texts_of(new)
+        self._words.change(leaving, texts, self._meanings.gloss if self._meanings else None)
         if self._meanings:
-            self._meanings.change(leaving, summaries)
+            self._meanings.change(leaving, texts)
         for tool_id in leaving & self._known.keys():
             self._forget(self._known.pop(tool_id))
         for tool in new:
@@ -56,13 +56,6 @@ class Ranking:
             self._named[tool.called] = left
         else:
             del self._named[tool.called]
-
-    def _read(self, tools: Iterable[ToolManifest], summaries: Summaries) -> Iterator[tuple[CutText, Iterable[str]]]:
-        """One after the other: the words of ten thousand texts would lie there until the last is indexed."""
-        for text in map(cut_text_of, tools):
-            if self._meanings:
-                summaries.add(text.tool_id, self._meanings.units(text.summary))
-            yield text, self._meanings.glosses(text.summary) if self._meanings else ()
 
     def named(self, query: str) -> list[str]:
         """The ids of tools with exactly this id or name, capital letters or not; the id counts more."""
@@ -79,7 +72,7 @@ class Ranking:
         deep = max(len(self._known), 1) if filters else MOST_FOUND
         words = telling_words(query)
         meanings = self._meanings
-        glosses = [*meanings.glosses(cut(query))] if meanings else ()
+        glosses = [*filter(None, map(meanings.gloss, cut(query)))] if meanings else ()
         by_words = self._words.search(Wanted(words, glosses), deep)
         alike = meanings.search(query, deep if filters else _MOST_ALIKE) if meanings else []
         found = dict.fromkeys((*self.named(query), *_fused(by_words, alike)))

@@ -8,7 +8,6 @@ import importlib.util
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import filterfalse
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
@@ -18,8 +17,8 @@ import threadpoolctl
 from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType] - paths of any kind, and the result is checked
 from tokenizers import Tokenizer, normalizers
 
-from engine.registry.matching.meanings import Summaries
-from engine.registry.matching.words import HAN, WORDS_KNOWN, cut, is_empty, plain, telling_words
+from engine.registry.matching.texts import CutTexts
+from engine.registry.matching.words import BREAK, HAN, WORDS_KNOWN, cut, is_empty, plain, telling_words
 
 Rows: TypeAlias = npt.NDArray[np.float32]
 
@@ -59,52 +58,51 @@ class Vectors:
         weights: npt.NDArray[np.float16] = load_file(folder / "weights/l2_supercat_256.safetensors")["embedding.weight"]
         self._weights = weights
         self._dictionary = _dictionary()
-        self._gloss = lru_cache(maxsize=WORDS_KNOWN)(self._explained)
-        self._unit = lru_cache(maxsize=WORDS_KNOWN)(self._meant)
+        self.gloss = lru_cache(maxsize=WORDS_KNOWN)(self._explained)
         self._ids: list[str] = []
         self._rows: Rows = np.empty((0, self._weights.shape[1]), np.float32)
         self._signs = _signs(self._rows)
 
-    def glosses(self, cut: Iterable[str]) -> Iterable[str]:
-        return filter(None, map(self._gloss, filterfalse(str.isascii, cut)))
-
-    def units(self, cut: Iterable[str]) -> Iterable[str]:
-        return filter(None, map(self._unit, cut))
-
-    def change(self, gone: Iterable[str], new: Summaries) -> None:
+    def change(self, gone: Iterable[str], new: CutTexts) -> None:
         left = {*gone, *new.ids}
         kept = [at for at, tool_id in enumerate(self._ids) if tool_id not in left]
-        rows = self._embedded(new.units, new.ends)
+        rows = self._embedded(new)
         self._ids = [*(self._ids[at] for at in kept), *new.ids]
         self._rows = np.concatenate((self._rows[kept], rows)) if kept else rows
         self._signs = _signs(self._rows)
 
     def search(self, text: str, limit: int) -> list[str]:
-        words = [*telling_words(text), *self.glosses(cut(text))]
+        words = [*telling_words(text), *filter(None, map(self.gloss, cut(text)))]
+        if not words:
+            return []
         # In one unit: cut into many it takes five times as long.
-        (asked,) = self._embedded([" ".join(words)], [len(words[:1])])
+        (asked,) = _of_length_one(self._sums([" ".join(words)]))
         differing = np.bitwise_count(self._signs ^ _signs(asked[None, :])).sum(axis=0, dtype=np.uint16)
         near = np.flatnonzero(differing <= _nth(differing, _LOOKED_AT))
         alike = self._rows.take(near, axis=0) @ asked
         best = np.argsort(-alike)[:limit]
         return [self._ids[at] for at in near[best[alike[best] >= _FAR]].tolist()]
 
-    def _embedded(self, units: Sequence[str], ends: Sequence[int]) -> Rows:
-        """Of texts that end with these units: means of the rows of their tokens, of length 1; zeros for an empty text."""
-        # Ten thousand texts have a quarter of a million units, but few are different.
-        numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
-        encoded = self._tokenizer.encode_batch_fast([f" {unit}" for unit in numbers], add_special_tokens=False)
-        of_units = np.array([self._weights.take(unit.ids, axis=0).sum(axis=0, dtype=np.float32) for unit in encoded])
-        numbered = np.fromiter(map(numbers.__getitem__, units), np.intp, len(units))
-        rows = np.zeros((len(ends), self._weights.shape[1]), np.float32)
-        for row, begin, end in zip(rows, (0, *ends), ends, strict=False):
-            if begin < end:
-                np.add.reduce(of_units.take(numbered[begin:end], axis=0), axis=0, out=row)
-        rows /= np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), 1e-9)[:, None]
-        return rows
+    def _embedded(self, texts: CutTexts) -> Rows:
+        """Of the summaries: means of the rows of their tokens, of length 1; zeros for an empty one."""
+        of_pieces = self._sums([*map(self._meant, texts.pieces)])
+        of_pieces[texts.pieces[BREAK]] = 0
+        numbers = np.array(texts.numbers, np.intp)
+        rows = np.zeros((len(texts.ids), self._weights.shape[1]), np.float32)
+        ones = np.ones(max((ends.summary - ends.begin for ends in texts.ends), default=0), np.float32)
+        for row, ends in zip(rows, texts.ends, strict=True):
+            if size := ends.summary - ends.begin:
+                np.dot(ones[:size], of_pieces.take(numbers[ends.begin : ends.summary], axis=0), out=row)
+        return _of_length_one(rows)
+
+    def _sums(self, units: Sequence[str]) -> Rows:
+        """Of the rows of the tokens of each."""
+        # One after the other: for few and short ones threads cost more than they save.
+        encoded = [self._tokenizer.encode(f" {unit}", add_special_tokens=False).ids for unit in units]
+        return np.array([self._weights.take(ids, axis=0).sum(axis=0, dtype=np.float32) for ids in encoded])
 
     def _meant(self, piece: str) -> str:
-        return f"{self._gloss(piece)} {piece}".strip() if HAN.match(piece) else plain(piece)
+        return f"{self.gloss(piece)} {piece}".strip() if HAN.match(piece) else plain(piece)
 
     def _explained(self, word: str) -> str:
         found: list[str] = []
@@ -114,6 +112,11 @@ class Vectors:
                 if "variant of" not in sense:
                     found += [one for one in _LATIN.findall(sense) if one not in _GRAMMAR and not is_empty(one)][:_OF_SENSE]
         return " ".join(dict.fromkeys(found))
+
+
+def _of_length_one(rows: Rows) -> Rows:
+    rows /= np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), 1e-9)[:, None]
+    return rows
 
 
 def _signs(rows: Rows) -> npt.NDArray[np.uint64]:

@@ -1,17 +1,16 @@
 """BM25 over the words of tools: an index of Tantivy in memory."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import filterfalse
 
 import tantivy
 
-from engine.registry.matching.texts import CutText
-from engine.registry.matching.words import HAN, WORDS_KNOWN, words_in
+from engine.registry.matching.texts import CutTexts
+from engine.registry.matching.words import HAN, words_of
 
-_WRITER_BYTES = 15_000_000
-_TOOL, _WORDS, _GLOSSES, _SIGNS = "tool", "words", "glosses", "signs"
+_WRITER_BYTES = 60_000_000
+"""It takes as much of it as it needs. What ten thousand tools need fits, so that there are no parts to be merged."""
+_TOOL, _WORDS, _GLOSSES = "tool", "words", "glosses"
 _AT_SPACES = "whitespace"
 _SHORTEST = 4
 _OF_A_GLOSS = 0.6
@@ -32,25 +31,27 @@ class WordIndex:
     def __init__(self) -> None:
         builder = tantivy.SchemaBuilder()
         builder.add_text_field(_TOOL, stored=True, tokenizer_name="raw")
-        for field in (_WORDS, _GLOSSES, _SIGNS):
+        for field in (_WORDS, _GLOSSES):
             builder.add_text_field(field, tokenizer_name=_AT_SPACES, index_option="freq")
         self._schema = builder.build()
         self._index = tantivy.Index(self._schema)
-        # The index would look for the stem of each word of each text: here it is looked for once.
         plain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
         self._analyzer = plain.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.stemmer("english")).build()
-        self._stems_of = lru_cache(maxsize=WORDS_KNOWN)(self._stems_in)
         self._searcher = self._index.searcher()
+        self._signs: dict[str, str] = {}
+        """What summaries say in Chinese. It is read when no word of a need was found, which takes a millisecond; most of a tool's terms
+        would be these."""
         self._found: dict[tuple[int, int], str] = {}
         """The ids of what was found, by where it stands: reading a document costs more than finding it."""
 
-    def change(self, gone: Iterable[str], new: Iterable[tuple[CutText, Iterable[str]]]) -> None:
-        """Forget tools, and take in texts with what a dictionary says of their Chinese words."""
+    def change(self, gone: Iterable[str], new: CutTexts, gloss: Callable[[str], str] | None = None) -> None:
+        """Forget tools, and take in texts; `gloss` is what a dictionary says of a Chinese word."""
         writer = self._index.writer(_WRITER_BYTES, 1)
         for tool_id in gone:
             writer.delete_documents_by_term(_TOOL, tool_id)
-        for text, glosses in new:
-            writer.add_document(self._document(text, glosses))
+            self._signs.pop(tool_id, None)
+        for document in self._documents(new, gloss):
+            writer.add_document(document)
         writer.commit()
         writer.wait_merging_threads()
         self._index.reload()
@@ -59,7 +60,10 @@ class WordIndex:
     def search(self, wanted: Wanted, limit: int) -> list[str]:
         """The ids of tools with at least one of the words, the best first. Where none has, those with a similar one."""
         found = self._ask([*self._exactly(wanted)], limit)
-        return found or self._ask([*self._nearly(wanted.words)], limit)
+        if found:
+            return found
+        signs = {sign for word in wanted.words for sign in HAN.findall(word)}
+        return self._with_signs(signs)[:limit] if signs else self._ask([*self._nearly(wanted.words)], limit)
 
     def _ask(self, clauses: Collection[tuple[tantivy.Occur, tantivy.Query]], limit: int) -> list[str]:
         if not clauses:
@@ -84,12 +88,17 @@ class WordIndex:
             yield self._term(_GLOSSES, stem, _OF_A_GLOSS / 2)
 
     def _nearly(self, words: Sequence[str]) -> Iterator[tuple[tantivy.Occur, tantivy.Query]]:
-        """Beginnings of words, words with a letter that is wrong, single Chinese signs."""
-        for stem in self._stems(word for word in words if len(word) >= _SHORTEST and not HAN.match(word)):
+        """Beginnings of words, words with a letter that is wrong."""
+        for stem in self._stems(word for word in words if len(word) >= _SHORTEST):
             similar = tantivy.Query.fuzzy_term_query(self._schema, _WORDS, stem, distance=1, prefix=True)
             yield (tantivy.Occur.Should, similar)
-        for sign in dict.fromkeys(sign for word in words for sign in HAN.findall(word)):
-            yield (tantivy.Occur.Must, tantivy.Query.term_query(self._schema, _SIGNS, sign, "freq"))
+
+    def _with_signs(self, signs: Collection[str]) -> list[str]:
+        """The ids of tools with all of these Chinese signs, first where they are most of what is said."""
+        shares = {
+            tool_id: sum(map(text.count, signs)) / len(text) for tool_id, text in self._signs.items() if all(sign in text for sign in signs)
+        }
+        return sorted(shares, key=shares.__getitem__, reverse=True)
 
     def _stems(self, words: Iterable[str]) -> Iterable[str]:
         return dict.fromkeys(stem for word in words for stem in self._analyzer.analyze(word))
@@ -98,16 +107,22 @@ class WordIndex:
         term = tantivy.Query.term_query(self._schema, field, stem, "freq")
         return (tantivy.Occur.Should, term if weight == 1.0 else tantivy.Query.boost_query(term, weight))
 
-    def _document(self, text: CutText, glosses: Iterable[str]) -> tantivy.Document:
-        # One field in which the places that matter stand more than once: with a field for each, a word that is rare in one of them
-        # would count far too much.
-        name, labels, others = self._line(text.name), self._line(text.labels), self._line((*text.description, *text.params))
-        signs = " ".join("".join(filterfalse(str.isascii, text.summary)))
-        lines = {_WORDS: " ".join((name, name, name, labels, labels, others)), _GLOSSES: self._line(glosses), _SIGNS: signs}
-        return tantivy.Document(tool=text.tool_id, **lines)
+    def _documents(self, texts: CutTexts, gloss: Callable[[str], str] | None) -> Iterator[tantivy.Document]:
+        # The index would look for the stem of each word of each text: here it is looked for once.
+        pieces = [*texts.pieces]
+        stems = [*map(self._stems_in, pieces)]
+        chinese = [not piece.isascii() for piece in pieces]
+        glosses = [self._stems_in(gloss(piece)) if gloss and other else "" for piece, other in zip(pieces, chinese, strict=True)]
+        for tool_id, (begin, name, labels, summary, params) in zip(texts.ids, texts.ends, strict=True):
+            # One field in which the places that matter stand more than once: with a field for each, a word that is rare in one of
+            # them would count far too much. Where in the field they stand does not count.
+            numbers = texts.numbers[begin:params]
+            words = [*map(stems.__getitem__, numbers)]
+            lines = {_WORDS: " ".join((*words, *words[: labels - begin], *words[: name - begin]))}
+            if others := [*filter(chinese.__getitem__, numbers[: summary - begin])]:
+                self._signs[tool_id] = "".join(map(pieces.__getitem__, others))
+                lines[_GLOSSES] = " ".join(map(glosses.__getitem__, others))
+            yield tantivy.Document(tool=tool_id, **lines)
 
-    def _line(self, pieces: Iterable[str]) -> str:
-        return " ".join(map(self._stems_of, pieces))
-
-    def _stems_in(self, piece: str) -> str:
-        return " ".join(self._analyzer.analyze(" ".join(words_in(piece))))
+    def _stems_in(self, text: str) -> str:
+        return " ".join(self._analyzer.analyze(" ".join(words_of(text))))

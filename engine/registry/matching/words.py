@@ -9,9 +9,18 @@ from types import ModuleType
 
 WORDS_KNOWN = 10_000
 """Of so many words what was made of them is remembered: texts have many, but few are different."""
-_PIECE = re.compile(r"""[^\s_:/.\-,;!?()\[\]{}<>|='"`，。、；：！？（）《》“”‘’【】]+""")
+BREAK = "\0"
+"""Between texts that are cut at once; a piece of its own."""
+_PIECE = re.compile(r"""\0|[^\s\0_:/.\-,;!?()\[\]{}<>|='"`，。、；：！？（）《》“”‘’【】]+""")
 """What no word goes beyond."""
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_BY_SIGNS = (
+    (re.compile(r"(?<=[A-Za-z])\+\+"), "pp "),
+    (re.compile(r"(?<=[A-Za-z])[#＃](?![A-Za-z0-9])"), "sharp "),
+    (re.compile(r"\.NET(?![A-Za-z])|(?<![A-Za-z0-9.])\.[Nn]et(?![A-Za-z])"), " dotnet "),
+)
+"""`C++`, `F#`, `ASP.NET`: signs that are read as letters, as they are in names of files. `example.net` is an address."""
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?:[a-z]{2}|[a-z][A-Z]))")
+"""`LoadImage`, `NASATool`, `HTMLToPDF`; `PDFs` is one word."""
 _ADDRESS = re.compile(r"https?://[^\s\u3000-\u9fff\uff00-\uffef\"'<>]+", re.IGNORECASE)
 _SUM = re.compile(r"\d\s*[*×÷+^]\s*\d")
 _COUNTED = re.compile(r"\d+|[这那每哪]?[一二两三四五六七八九十几]?[个张段份篇封句家款条页首幅本]话?")
@@ -35,8 +44,11 @@ def cut(text: str) -> list[str]:
 
     Whoever makes something of many texts makes it once of each of these.
     """
+    if "++" in text or "#" in text or "＃" in text or ".NET" in text or ".net" in text or ".Net" in text:
+        for signs, read in _BY_SIGNS:
+            text = signs.sub(read, text)
     pieces = _PIECE.findall(text)
-    return pieces if text.isascii() else [*chain.from_iterable(map(_cut, pieces))]
+    return pieces if text.isascii() else [word for word in _jieba().cut(" ".join(pieces)) if word != " "]
 
 
 def words_of(text: str) -> list[str]:
@@ -49,7 +61,7 @@ def words_in(piece: str) -> tuple[str, ...]:
     """Those of one piece of a cut text."""
     small = plain(piece)
     # A Chinese word that is cut again, without its neighbours, may be others.
-    wholes = _cut(small) if piece.isascii() or small != piece else (piece,)
+    wholes: Iterable[str] = _jieba().cut(small) if piece.isascii() or small != piece else (piece,)
     return tuple(word for whole in wholes for word in (*_shorter(whole), whole) if word.isalnum())
 
 
@@ -66,12 +78,6 @@ def telling_words(text: str) -> list[str]:
 
 def is_empty(word: str) -> bool:
     return word in _EMPTY or _COUNTED.fullmatch(word) is not None
-
-
-@lru_cache(maxsize=WORDS_KNOWN)
-def _cut(piece: str) -> tuple[str, ...]:
-    cut: Iterable[str] = _jieba().cut(piece)
-    return tuple(cut)
 
 
 def _shorter(word: str) -> Iterable[str]:

@@ -7,13 +7,14 @@ import rjieba
 
 from bench.search.catalog import labelled
 from engine.registry.matching.ranking import Ranking
+from engine.registry.matching.texts import Filters
 from engine.registry.matching.words import cut, words_of
 from toolagent.contracts.manifest import ToolManifest
 
 WRITTEN = (
     "创建某个站点窑炉的许可证,记录日期、负责人和备注。",
     "将PDF转换为Word文档(支持B超、T恤、卡拉OK)",
-    "LoadImage节点:load_image.v2-beta, C++ 和 50% 的 café/файл/ひらがな",
+    "LoadImage节点:load_image.v2-beta, C+ 和 50% 的 café/файл/ひらがな",
     "a‘b’c“d”【e】|f<g>=h`i`",
 )
 
@@ -26,6 +27,42 @@ def test_pieces_of_a_text_have_the_words_of_the_whole(text: str) -> None:
 
 def test_a_cut_text_has_chinese_words_whole_and_the_others_as_they_are_written() -> None:
     assert cut("把LoadImage的许可证导出为PDF, now") == ["把", "LoadImage", "的", "许可证", "导出", "为", "PDF", "now"]
+
+
+def test_a_word_after_an_acronym_is_one_of_its_own() -> None:
+    assert words_of("NASATool HTMLToPDF loadImage APIs") == ["nasa", "tool", "html", "to", "pdf", "load", "image", "apis"]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("compile C++", "cpp"),
+        ("用C++写的程序", "cpp"),
+        ("cpp compiler", "cpp"),
+        ("C# formatter", "csharp"),
+        ("c#", "csharp"),
+        ("asp.NET pages", "dotnet"),
+        ("something for .net", "dotnet"),
+        ("dotnet", "dotnet"),
+        ("a C program", "c"),
+        ("look up example.net", "domains"),
+        ("call #support", "support"),
+    ],
+)
+def test_signs_that_are_part_of_a_word_find(query: str, found: str) -> None:
+    ranking = Ranking()
+    said = {
+        "c": "Compiles a C program.",
+        "cpp": "Compiles C++17.",
+        "csharp": "Lays out C# files.",
+        "dotnet": "Packs a .NET library.",
+        "domains": "Looks up names below .com and .org, such as example.net.",
+        "support": "Calls the channel #support.",
+        "sharp": "Makes a picture sharp, one net of lines at a time.",
+    }
+    ranking.change((), [ToolManifest(tool_id=f"tool_{at}", name=f"Tool {at}", description=text) for at, text in enumerate(said.values())])
+    ids = [*said]
+    assert [ids[int(tool_id.removeprefix("tool_"))] for tool_id in ranking.search(query, Filters())][:1] == [found]
 
 
 def test_a_name_is_forgotten_with_its_last_tool() -> None:

@@ -1,8 +1,9 @@
 """One call: admit, call, settle. A call of its own and a step of a group session are this same function."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -37,6 +38,9 @@ worker had taken it, where none had taken it again."""
 
 _GROWS = "join-pauses-grow"
 """Before it each pause was as long as the first, and hours of them filled the history."""
+
+_ANEW = "waits-in-a-new-run"
+"""Before it who waited for a door filled the history of one run."""
 
 _MOST_LOST = 3
 """Hosts that a call is lost with. An attempt on the next one says that it is given up; a worker of an older version does not."""
@@ -110,13 +114,13 @@ async def tell(asked: AdoptedCall) -> None:
         workflow.logger.info("asker_gone: %s", error)
 
 
-async def decided(request: AdmitRequest) -> Decision:
-    """Once no front door makes the call.
+async def decided(request: AdmitRequest, *, is_cancelled: bool = False, renew: Callable[[bool], NoReturn] | None = None) -> Decision:
+    """Once no front door makes the call. `renew` goes on waiting in a new run, which is told whether the call is cancelled.
 
     A local activity that fails raises its ApplicationError as it is, in no ActivityError.
     """
     try:
-        return await _decided(request)
+        return await _decided(request, is_cancelled=is_cancelled, renew=renew)
     except FailureError as error:
         # What others may have begun may have been sent.
         details: JsonValue = {"reason": NOT_ADMITTED, **({"sent": False} if request.is_new else {})}
@@ -139,13 +143,15 @@ async def carried_out(request: AdmitRequest, decision: Decision) -> ToolResult:
             raise TypeError("Only a call that is asked for `alone` has a part in a session.")
 
 
-async def _decided(request: AdmitRequest) -> Decision:
-    is_cancelled, pause, before = False, options.JOIN_PAUSE, None
+async def _decided(request: AdmitRequest, *, is_cancelled: bool, renew: Callable[[bool], NoReturn] | None) -> Decision:
+    pause, before = options.JOIN_PAUSE, None
     while True:
         admission, was_heard = await _admit(request)
         is_cancelled = is_cancelled or was_heard
         if not isinstance(admission, Held):
             return Decision(admission, is_cancelled)
+        if renew is not None and workflow.info().is_continue_as_new_suggested() and workflow.patched(_ANEW):
+            renew(is_cancelled)
         known = admission.door, is_cancelled
         if known != before:
             # Another door may answer, and one that answers is told of a cancellation.

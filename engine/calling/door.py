@@ -54,14 +54,15 @@ class Door:
 
     async def make(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
         """The call's result, or by whom it is had. `is_new`: nobody else has this id. Raises LaneRefusedError, LanePendingError."""
-        text = call.model_dump_json(exclude_defaults=True).encode()
+        text, claimed_at = call.model_dump_json(exclude_defaults=True).encode(), timestamp(now())
         is_deep = excess_of(text, MAX_STARTED_VALUES, MOST_LEVELS) is not None
         try:
             if await self._way(call, len(text), is_deep=is_deep) is Way.WORKFLOW:
                 return Elsewhere(None) if is_new else await self._given_away(call, call_id)
-            return await self._made(call, call_id, text, is_new=is_new)
+            return await self._made(call, call_id, text, claimed_at, is_new=is_new)
         except StoreUnavailableError:
-            return Elsewhere(None if is_new else call_id)  # a workflow can wait for the database
+            # A workflow can wait for the database. The claim may stand all the same.
+            return Elsewhere(None) if is_new else Elsewhere(call_id, claimed_at=claimed_at)
 
     async def accept(self, call: ToolCall, call_id: str) -> str:
         """Before it gets a workflow of its own: from now on its id is taken. Returns when it was claimed for this very request, if it
@@ -78,8 +79,8 @@ class Door:
             return given  # its workflow claims it as well
         return given if isinstance(answer, Claim) else answer
 
-    async def _made(self, call: ToolCall, call_id: str, text: bytes, *, is_new: bool) -> ToolResult | Elsewhere:
-        flight = Flight(Claim(call_id, fingerprint(call), self._name, call=call), call, text)
+    async def _made(self, call: ToolCall, call_id: str, text: bytes, claimed_at: str, *, is_new: bool) -> ToolResult | Elsewhere:
+        flight = Flight(Claim(call_id, fingerprint(call), self._name, call=call, claimed_at=claimed_at), call, text)
         if (known := self._lane.flight(call_id)) is not None:
             return await self._ended(known, flight)
         if not is_new and call.idempotency_key is None and is_generated(call_id):
@@ -102,8 +103,11 @@ class Door:
         return await self._ended(taken, flight)
 
     async def withdraw(self, call_id: str, claimed_at: str) -> None:
-        """Its workflow was refused: a call that was given away then is not accepted after all. Raises StoreUnavailableError."""
-        await self._tables.claims.withdraw(call_id, NOBODY, claimed_at)
+        """Its workflow was refused: a call that was claimed then is not accepted after all. Raises StoreUnavailableError."""
+        for owner in (NOBODY, self._name):
+            # Who asked for it since may have it in this lane, by the same claim.
+            if owner == NOBODY or (self._lane.flight(call_id) is None and not self._claiming[call_id]):
+                await self._tables.claims.withdraw(call_id, owner, claimed_at)
 
     async def tool_in_hand(self, call_id: str) -> str | None:
         """The tool of a call that some door has accepted and that has not ended. Raises StoreUnavailableError."""

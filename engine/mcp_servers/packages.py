@@ -101,7 +101,7 @@ def _requirement(text: str) -> tuple[str, str]:
     whole = text if at is None else at[1] if at[2] == "latest" else f"{at[1]}=={at[2]}"
     try:
         requirement = Requirement(whole)
-    except InvalidRequirement as error:
+    except (InvalidRequirement, RecursionError) as error:
         raise SpecFault("args", f"{text[:100]!r} is no package of the index by name and version.") from error
     if requirement.url is not None:
         raise SpecFault("args", f"{text[:100]!r} comes from elsewhere than the package index. Name a release of it.")

@@ -9,6 +9,8 @@ from sqlalchemy.sql.elements import ColumnElement
 from engine.store.tables import METADATA, group_sessions
 from engine.store.upserts import insert_new
 
+_MOST = 100
+
 session_names = Table(
     "session_names",
     METADATA,
@@ -30,6 +32,6 @@ async def forget_names(connection: AsyncConnection, of: ColumnElement[bool]) -> 
 
 
 def has_one_of_each(marks: Sequence[Collection[str]]) -> ColumnElement[bool]:
-    """Of a row of `group_sessions`."""
-    first, *others = (select(session_names.c.session_id).where(session_names.c.mark.in_(each)) for each in marks)
+    """Of a row of `group_sessions`; of the first `_MOST` of them, as SQLite puts no more than 500 queries together."""
+    first, *others = (select(session_names.c.session_id).where(session_names.c.mark.in_(each)) for each in marks[:_MOST])
     return group_sessions.c.session_id.in_(first.intersect(*others) if others else first)

@@ -90,7 +90,9 @@ class SessionTable:
         return tuple(SessionView.model_validate_json(view) for _, view in rows) if all_of else _views(rows)
 
     async def named(self, marks: Sequence[Collection[str]], states: Collection[SessionState]) -> tuple[SessionView, ...]:
-        """Those in one of these states, which are states of the living, that have one of each of the marks; the newest first."""
+        """Those in one of these states, which are states of the living, that have one of each of the marks (of more than a hundred: of the
+        first); the newest first.
+        """
         # A mark is of one group. Told that, too, SQLite would look at all sessions of the group.
         return await self._in_states(states, has_one_of_each(marks)) if marks and all(marks) else ()
 

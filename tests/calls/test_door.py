@@ -16,7 +16,7 @@ from engine.calls.memberships import Memberships
 from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
 from engine.store.claims import NOBODY, WORKFLOW, Claim, ClaimTable, Standing
-from engine.store.database import Database
+from engine.store.database import CommitUnknownError, Database
 from engine.store.doors import DoorTable
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
@@ -52,10 +52,13 @@ class Claims(ClaimTable):
         super().__init__(database)
         self.may_return = asyncio.Event()
         self.may_return.set()
+        self.is_deaf = False
 
     async def take(self, claim: Claim, call: ToolCall) -> tuple[Standing, Claim]:
         taken = await super().take(claim, call)
         await self.may_return.wait()
+        if self.is_deaf:
+            raise CommitUnknownError("The connection was lost.")
         return taken
 
 
@@ -312,6 +315,23 @@ async def test_a_claim_of_which_nobody_knows_whether_it_was_committed_stands_and
         await asyncio.wait_for(stage.has_moved.wait(), 10)
         assert (stage.moved, stage.made) == ([ID], [])
         await stage.lane.close()
+
+
+@pytest.mark.promise("accepted-means-ended")
+async def test_a_claim_of_an_unknown_commit_goes_with_the_refusal_of_its_call_but_not_from_who_came_since(front: Front) -> None:
+    front.claims.is_deaf = True
+    unknown = await front.door.make(call(), ID, is_new=False)
+    assert isinstance(unknown, Elsewhere)
+    assert await front.claims.get(ID) is not None
+    await front.door.withdraw(ID, unknown.claimed_at)
+    assert await front.claims.get(ID) is None
+    unknown = await front.door.make(call(), ID, is_new=False)
+    assert isinstance(unknown, Elsewhere)
+    front.claims.is_deaf, front.stage.away = False, 1_000_000
+    with pytest.raises(LanePendingError):
+        await front.door.make(call(), ID, is_new=False)
+    await front.door.withdraw(ID, unknown.claimed_at)
+    assert await front.claims.get(ID) is not None
 
 
 class NoTemporal:

@@ -100,6 +100,11 @@ def test_settings_without_a_default_are_asked_for_before_anything_is_started(tmp
     assert found(tmp_path, {"settings.py": SETTINGS}, API_URL="x", THE_KEY="y", APP_NAME="z", TOLD_NAME="t", BARE="b").required == ()
 
 
+def test_a_type_that_is_deeper_than_python_writes_is_a_type_as_others(tmp_path: Path) -> None:
+    deep = f"from pydantic_settings import BaseSettings\n\nclass Deep(BaseSettings):\n    union: {'|'.join(['int'] * 2000)}\n"
+    assert found(tmp_path, {"deep.py": deep}).required == ("UNION",)
+
+
 NESTED = """
 from pydantic import BaseModel
 from pydantic_settings import BaseSettings, SettingsConfigDict

@@ -39,11 +39,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = b'{"active": 0}'
         self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers(); self.wfile.write(body)
     def log_message(self, *_): ...
-class Server(http.server.ThreadingHTTPServer):
-    request_queue_size = 128
-Server(("127.0.0.1", 8000), Handler).serve_forever()
+http.server.ThreadingHTTPServer(("127.0.0.1", 8000), Handler).serve_forever()
 """
-"""With the queue of five that it has by itself, the kernel makes some of 64 connections at once try again for half a minute."""
 
 
 async def test_a_program_reaches_the_hosts_it_may_and_no_others_and_each_is_noted() -> None:

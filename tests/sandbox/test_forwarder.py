@@ -1,7 +1,9 @@
 """When the forwarder of a sandbox has nothing to do it sleeps: `step` comes back with nothing only then."""
 
 import socket
+import time
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,12 +20,12 @@ _BUFFERS = 64 * 1024 * 1024
 class Ways:
     """A forwarder, what it leads to, and who connects; nothing of it waits."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, backlog: int = 128) -> None:
         self._path = path
         door = socket.socket(socket.AF_UNIX)
         door.bind(str(path))
         door.listen(128)
-        self.served = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.served = socket.create_server(("127.0.0.1", 0), backlog=backlog)
         self.served.setblocking(False)
         self.forwarder = Forwarder()
         self.forwarder.listen(door, self.served.getsockname()[:2])
@@ -38,6 +40,10 @@ class Ways:
 
     def accepted(self) -> socket.socket:
         self.settle()
+        return self.taken()
+
+    def taken(self) -> socket.socket:
+        """Of those that have come this far already."""
         one, _ = self.served.accept()
         self._open.append(one)
         one.setblocking(False)
@@ -119,4 +125,18 @@ def test_with_few_files_it_takes_few_connections_and_sleeps_while_the_others_wai
         if number < 18:
             servers.append(ways.accepted())
     assert len(servers) == 30
+    ways.close()
+
+
+def test_whom_a_server_with_a_short_queue_does_not_take_at_once_it_gets_when_it_has_room(tmp_path: Path) -> None:
+    """The kernel would ask it again after a second, two, four: many at once waited for most of a minute."""
+    ways = Ways(tmp_path / "door.sock", backlog=1)
+    clients = [ways.client() for _ in range(30)]
+    ways.settle()
+    servers, until = list[socket.socket](), time.monotonic() + 3
+    while len(servers) < len(clients) and time.monotonic() < until:
+        ways.forwarder.step(_IDLE_S)
+        with suppress(BlockingIOError):
+            servers.append(ways.taken())
+    assert len(servers) == len(clients)
     ways.close()

@@ -77,6 +77,7 @@ async def test_a_session_is_found_by_its_marks_while_it_lives(database: Database
         await table.note(views[-1], group)
     marks = marks_in(group, bound, {"server": "a", "where": "here"})
     assert await table.named(marks, states) == (views[1], views[0])
+    assert await table.named(marks * 300, states) == (views[1], views[0])
     assert await table.named(marks, {SessionState.STOPPING}) == await table.named((), states) == await table.named(((),), states) == ()
     await table.note(views[1].model_copy(update={"state": SessionState.STOPPED, "ended_at": _AT}), group)
     assert await table.named(marks, states) == (views[0],)

@@ -9,13 +9,14 @@ from datetime import timedelta
 import pytest
 from pydantic import JsonValue
 from temporalio import activity
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from tests.workflows.stage import pauses_in
 from tests.workflows.steps import Steps
 from tests.workflows.test_invoke_tool import Bound, running, start
+from tests.workflows.test_unsure_sessions import full_after
 from toolagent.contracts.calls import ErrorType
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import Admission, AdmitRequest, CallRequest, Finished, Held, Placement
@@ -183,3 +184,24 @@ async def test_a_call_that_is_cancelled_in_a_long_pause_does_not_wait_for_its_en
         await handle.cancel()
         result = await handle.result()
     assert (result.error_type, steps.calls, pauses_in(await handle.fetch_history())) == (ErrorType.CANCELLED, [], [2, 4, 2])
+
+
+@pytest.mark.usefixtures("short_pauses")
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_who_waits_for_a_silent_door_for_weeks_goes_on_in_new_runs(
+    temporal: Client, monkeypatch: pytest.MonkeyPatch, *, is_cancelled: bool
+) -> None:
+    full_after(monkeypatch, 50)
+    steps = AtSilentDoor(queue=f"q-{uuid.uuid4().hex[:8]}", admissions=99)
+    async with running(temporal, steps, steps.queue) as own, asyncio.timeout(25):
+        handle = await start(temporal, own, of="somebody")
+        if is_cancelled:
+            await handle.cancel()
+        first = temporal.get_workflow_handle(handle.id, run_id=handle.result_run_id)
+        while (await first.describe()).status is not WorkflowExecutionStatus.CONTINUED_AS_NEW:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.05)
+        steps.admissions = steps.admitted + 2
+        result = await handle.result()
+        memo = await (await handle.describe()).memo()
+    expected = (handle.id, ErrorType.CANCELLED, 0) if is_cancelled else (handle.id, None, 1)
+    assert (result.call_id, result.error_type, len(steps.calls), memo["of"]) == (*expected, "somebody")

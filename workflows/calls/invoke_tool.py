@@ -1,5 +1,7 @@
 """One call as a workflow of its own: what HTTP, MCP, the command line and other agents' child workflows start."""
 
+from typing import NoReturn
+
 from pydantic import JsonValue, ValidationError
 from temporalio import workflow
 
@@ -14,6 +16,8 @@ from workflows.calls.callbacks import announce
 from workflows.groups.adoption import invoke_alone
 
 _MOST_ISSUES = 50
+_CANCELLED = "cancelled"
+"""In the memo of a run that goes on with a call that is to end."""
 
 
 @workflow.defn(name=names.INVOKE_TOOL)
@@ -46,8 +50,13 @@ class InvokeTool:
         if info.typed_search_attributes.get(names.TOOL_ID) is None:
             caller = [names.CALLER.value_set(names.searchable(asked.caller.caller_id))] if asked.caller.caller_id else []
             workflow.upsert_search_attributes([names.TOOL_ID.value_set(asked.tool_id), names.TASK_TYPE.value_set("call"), *caller])
-        is_new = bool(workflow.memo_value(names.NEW, ""))
-        result = await invoke_alone(asked, call_id, is_new=is_new, told=lambda: self._told)
+        is_new, is_cancelled = (bool(workflow.memo_value(name, "")) for name in (names.NEW, _CANCELLED))
+
+        def renew(is_cancelled: bool) -> NoReturn:
+            # A new run does not know that the one before was cancelled.
+            workflow.continue_as_new(call, memo={**workflow.memo(), _CANCELLED: "yes"} if is_cancelled else None)
+
+        result = await invoke_alone(asked, call_id, is_new=is_new, told=lambda: self._told, is_cancelled=is_cancelled, renew=renew)
         await announce(callback_of_call(asked, result, workflow.now(), info.run_id))
         return result
 

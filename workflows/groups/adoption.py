@@ -6,6 +6,7 @@ The record of the call says how it ended, whoever made it. Until it does, the se
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from typing import NoReturn
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError, is_cancelled_exception
@@ -29,10 +30,12 @@ _AGAIN, _LONGEST_AGAIN = timedelta(seconds=2), timedelta(minutes=10)
 """Before a session that is not there is asked for again; doubled each time. Its row may live for weeks without its workflow."""
 
 
-async def invoke_alone(call: ToolCall, call_id: str, *, is_new: bool, told: Callable[[], int]) -> ToolResult:
-    """As `invoke`. `told` is how often a session has said that the call is answered."""
+async def invoke_alone(
+    call: ToolCall, call_id: str, *, is_new: bool, told: Callable[[], int], is_cancelled: bool, renew: Callable[[bool], NoReturn]
+) -> ToolResult:
+    """As `invoke`. `told` is how often a session has said that the call is answered; the others are as in `decided`."""
     request = request_of(call, call_id, is_new=is_new).model_copy(update={"alone": True})
-    decision = await decided(request)
+    decision = await decided(request, is_cancelled=is_cancelled, renew=renew)
     if not isinstance(decision.admission, Grouped):
         return await carried_out(request, decision)
     part = decision.admission

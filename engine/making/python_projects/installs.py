@@ -130,7 +130,7 @@ def _is_own(line: str) -> bool:
     """Not those of an extra that was not requested."""
     try:
         marker = Requirement(line).marker
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):
         return True
     return marker is None or "extra" not in str(marker)
 

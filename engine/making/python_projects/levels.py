@@ -86,7 +86,7 @@ def loosened(lines: Sequence[str], step: Step) -> tuple[str, ...]:
 def _loose(line: str, step: Step) -> str:
     try:
         requirement = Requirement(line.partition(" #")[0].strip())
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):
         return line
     if requirement.url is None:
         requirement.specifier = step(requirement.specifier)

@@ -48,7 +48,7 @@ def _requirement(name: str, version: str, markers: str = "") -> str:
     written = f"{name}{','.join(_specifiers(name, version))}" + (f" ; {markers}" if markers else "")
     try:
         return str(Requirement(written))
-    except InvalidRequirement as error:
+    except (InvalidRequirement, RecursionError) as error:
         raise PoetryUnclear(f"The dependency {name!r} with the version {version!r} cannot be read.") from error
 
 

@@ -138,8 +138,9 @@ def _alias(value: ast.expr | None) -> str:
 
 
 def _is_optional(annotation: ast.expr) -> bool:
-    text = ast.unparse(annotation)
-    return "ClassVar" in text or "SettingsConfigDict" in text
+    """Node by node: to write it out takes a call for each level, and others nest as they like."""
+    names = (_name(one) or _text(one) for one in ast.walk(annotation))
+    return any("ClassVar" in name or "SettingsConfigDict" in name for name in names)
 
 
 def _configured(node: ast.ClassDef, option: str) -> str:
@@ -165,7 +166,11 @@ def _is_named(key: ast.expr | None, option: str) -> bool:
     return isinstance(key, ast.Constant) and key.value == option
 
 
-def _name(base: ast.expr) -> str:
+def _text(one: ast.AST) -> str:
+    return one.value if isinstance(one, ast.Constant) and isinstance(one.value, str) else ""
+
+
+def _name(base: ast.AST) -> str:
     match base:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name

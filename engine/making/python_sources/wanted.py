@@ -76,7 +76,7 @@ def _is_of(uv_lock: str, about: Table) -> bool:
         versions = known.get(canonicalize_name(one.name), ())
         return any(not version or one.specifier.contains(version, prereleases=True) for version in versions)
 
-    with suppress(InvalidRequirement):
+    with suppress(InvalidRequirement, RecursionError):
         return all(one.marker or has(one) for one in map(Requirement, about.table("project").texts("dependencies")))
     return True
 

@@ -101,7 +101,7 @@ def _without_hashes(line: str) -> str:
 def _is_on_index(line: str) -> bool:
     try:
         return Requirement(line).url is None
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):
         return False
 
 

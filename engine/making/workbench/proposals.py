@@ -217,7 +217,7 @@ def _require_installed(declared: Sequence[str], installed: set[str]) -> None:
     for text in declared:
         try:
             asked = Requirement(text)
-        except InvalidRequirement as error:
+        except (InvalidRequirement, RecursionError) as error:
             raise BenchRefused(f"{PYPROJECT} depends on {text[:100]!r}, which is no requirement: {error}") from error
         if canonicalize_name(asked.name) not in installed and (asked.marker is None or asked.marker.evaluate()):
             raise BenchRefused(

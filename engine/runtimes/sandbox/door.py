@@ -9,7 +9,8 @@ import structlog
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-_BACKLOG = 128
+_BACKLOG = 1024
+"""Callers wait here while the program's own queue is full. Who finds no place is refused."""
 _MOST = 64
 """Sockets that are handed over and not taken count against our limit: a program that keeps asking gets no more."""
 _AGAIN_S = 1.0

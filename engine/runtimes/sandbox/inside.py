@@ -25,6 +25,10 @@ _MOST = 512
 _KEPT_FDS = 16
 _DRAIN_S = 1.0
 _AGAIN_S = 0.05
+_CONNECTING = 4
+"""A server whose queue is full says nothing, and the kernel would ask it again after a second, two, four: only so many ask it at once,
+and they ask every `_AGAIN_S`. Others wait at the door, in their order."""
+
 _LOOPBACK = "127.0.0.1"
 _GROUP = 64_321
 """Of all tools (`identity.GROUP`), which share by it the folders of the machine that several may write."""
@@ -69,6 +73,8 @@ class Forwarder:
         self._poll = select.epoll()
         self._listening: dict[int, tuple[_socket.socket, tuple[str, int] | str]] = {}
         self._sides: dict[int, Side] = {}
+        self._connecting: dict[Side, tuple[tuple[str, int] | str, float]] = {}
+        """Where each leads, and since when it asks for that; who waits longest is first."""
         self._wakeup = -1
         self._full = False
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -86,6 +92,8 @@ class Forwarder:
 
     def step(self, timeout_s: float | None) -> bool:
         """Wait for something to do, and do it; False when there was nothing."""
+        if self._connecting:
+            timeout_s = _AGAIN_S if timeout_s is None else min(timeout_s, _AGAIN_S)
         events = self._poll.poll(timeout_s)
         for fd, event in events:
             if fd == self._wakeup:
@@ -96,6 +104,7 @@ class Forwarder:
         for fd, _ in events:
             if fd in self._listening:
                 self._accept(*self._listening[fd])
+        self._connect_again()
         return bool(events)
 
     def finish(self) -> None:
@@ -116,21 +125,34 @@ class Forwarder:
             near = Side(_accepted(listening))
         except OSError:
             return  # the client has gone again
-        far = Side(_socket.socket(_socket.AF_UNIX if isinstance(target, str) else _socket.AF_INET, _socket.SOCK_STREAM))
-        far.socket.setblocking(False)
-        code = far.socket.connect_ex(target)
-        if code not in (0, errno.EINPROGRESS):
-            near.socket.close()
-            far.socket.close()
-            return
-        far.connecting = code != 0
+        far = Side(_socket_for(target))
         near.other, far.other = far, near
-        for side in (near, far):
+        self._sides[near.socket.fileno()] = near
+        self._connect(far, target)
+        self._make_room()
+
+    def _connect(self, far: Side, target: tuple[str, int] | str) -> None:
+        code = far.socket.connect_ex(target)
+        far.connecting = code == errno.EINPROGRESS
+        if far.connecting:
+            self._connecting[far] = target, time.monotonic()
+        self._sides[far.socket.fileno()] = far
+        if code not in (0, errno.EINPROGRESS):
+            self._drop(far)
+            return
+        for side in (far.other, far):
             if side.socket.family == _socket.AF_INET:
                 side.socket.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
-            self._sides[side.socket.fileno()] = side
             self._watch(side)
-        self._make_room()
+
+    def _connect_again(self) -> None:
+        asked_before = time.monotonic() - _AGAIN_S
+        for far, (target, since) in [*self._connecting.items()]:
+            if since <= asked_before:
+                del self._connecting[far], self._sides[far.socket.fileno()]
+                far.socket.close()
+                far.socket, far.mask = _socket_for(target), None
+                self._connect(far, target)
 
     def _serve(self, side: Side, event: int) -> None:
         try:
@@ -161,6 +183,8 @@ class Forwarder:
             if code := side.socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR):
                 raise OSError(code, "no connection")
             side.connecting = False
+            del self._connecting[side]
+            self._make_room()
             return
         if event & _WRITE and side.pending:
             self._send(side)
@@ -199,12 +223,13 @@ class Forwarder:
     def _drop(self, side: Side) -> None:
         for one in (side, side.other):
             self._sides.pop(one.socket.fileno(), None)
+            self._connecting.pop(one, None)
             one.socket.close()  # which also takes it out of the epoll
         self._make_room()
 
     def _make_room(self) -> None:
         """At most so many at once; others wait in the backlog."""
-        full = len(self._sides) >= 2 * self._most
+        full = len(self._sides) >= 2 * self._most or len(self._connecting) >= _CONNECTING
         if full != self._full:
             self._full = full
             for fd in self._listening:
@@ -293,6 +318,12 @@ def _through(door: str) -> _socket.socket:
     fd = int.from_bytes(handed[0][2][:4], sys.byteorder)
     os.set_inheritable(fd, False)
     return _socket.socket(fileno=fd)
+
+
+def _socket_for(target: tuple[str, int] | str) -> _socket.socket:
+    made = _socket.socket(_socket.AF_UNIX if isinstance(target, str) else _socket.AF_INET, _socket.SOCK_STREAM)
+    made.setblocking(False)
+    return made
 
 
 def _accepted(listening: _socket.socket) -> _socket.socket:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from engine.making.gate.bad_params import bad_params
 from engine.making.gate.checks import bad_input, comes_back, derived_cases, given_examples, health, stays_within, withheld_examples
 from engine.making.gate.derivation import Derivation
 from engine.making.gate.replies import failed
-from engine.making.gate.subject import Account, Came, Params, Reply, Subject
+from engine.making.gate.subject import Account, Came, GateLimits, Params, Reply, Subject
 from engine.runtimes.failures import CallFailed
 from tests.making.gate.conftest import GIVEN, INPUT, OUTPUT, WITHHELD
 from toolagent.contracts.calls import ErrorType
@@ -295,6 +295,25 @@ async def test_one_of_others_that_fails_a_case_only_is_not_held_to_be_broken(sub
     result = await derived_cases.check(subject(candidate))
     assert result.passed
     assert "HTTP 500" in result.details
+
+
+@pytest.mark.parametrize(("refused", "failed", "passed"), [(1, 99, False), (5, 3, True)])
+async def test_a_tool_that_answers_nothing_and_mostly_fails_is_held_to_be_broken(
+    subject: Make, refused: int, failed: int, *, passed: bool
+) -> None:
+    coming = iter([*[Reply(Came.REFUSAL, message="HTTP 404")] * refused, *[Reply(Came.ERROR, message="HTTP 500")] * failed])
+    candidate = Candidate(lambda _tool, _content: next(coming, Reply(Came.REFUSAL)))
+    assert (await derived_cases.check(subject(candidate))).passed is passed
+
+
+async def test_a_tool_of_others_that_answers_nothing_in_all_the_time_is_held_to_be_broken(subject: Make) -> None:
+    class Hanging(Candidate):
+        async def send(self, tool_id: str, content: Params | bytes) -> Reply:
+            await asyncio.Event().wait()
+            return await super().send(tool_id, content)
+
+    judged = replace(subject(Hanging()), limits=GateLimits(cases_s=0.05))
+    assert not (await derived_cases.check(judged)).passed
 
 
 async def test_a_tool_that_takes_the_example_of_its_author_is_not_held_to_be_broken(subject: Make) -> None:

@@ -164,6 +164,7 @@ async def test_what_is_not_on_the_index_cannot_be_locked(locks: ProjectLocks, tm
         "leaf --config-settings=x=y",
         "# a comment goes on \\\n--index-url https://example.com/simple",
         "git+https://example.com/leaf",
+        pytest.param(f"leaf ; {'(' * 3000}os_name == 'a'{')' * 3000}", id="deep"),
     ],
 )
 def test_what_names_another_place_is_refused_however_it_is_written(line: str) -> None:

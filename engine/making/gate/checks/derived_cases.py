@@ -24,7 +24,7 @@ async def check(subject: Subject) -> CheckResult:
     """To refuse a case with a 4xx is fine: a schema cannot say everything.
 
     What we wrote answers every case. A tool of others that fails one may do all that its callers want; it is told, and held to be
-    broken when its process ends, or when no case came well.
+    broken when its process ends, or when it answered none and failed more of them than it refused.
     """
     said: list[str] = []
     faults: dict[str, str] = {}
@@ -47,7 +47,7 @@ async def check(subject: Subject) -> CheckResult:
         said += tried.said
         # A server of others is asked little: what it says to very few requests is only told.
         is_shown = not is_of_others(entry) or tried.done >= min(_FEW, whole)
-        if tried.faults and (subject.written_by_us or tried.died or (not tried.fine and is_shown)):
+        if tried.faults and (subject.written_by_us or tried.died or (tried.seems_broken and is_shown)):
             raised = await subject.trial.raised(name, before)
             faults[name] = f"{f'Its log ends with {raised}{chr(10)}' if raised else ''}{listed(tried.faults, subject.limits.told)}"
         else:
@@ -112,19 +112,25 @@ def _share(subject: Subject, entry: ToolEntry, number: int) -> int:
 
 @dataclass(slots=True)
 class _Tried:
-    """`done` counts those that were sent, `fine` those that came well, `refused` those of them that it refused.
+    """`done` counts those that were sent, `fine` those that came well, `answered` and `refused` those of them that it answered or refused.
 
     `said` is what else is to be told. `died`: its process ended. `why` is what it said to the last one that it refused.
     """
 
     done: int = 0
     fine: int = 0
+    answered: int = 0
     refused: int = 0
     why: str = ""
     died: bool = False
     silent: int = 0
     faults: list[str] = field(default_factory=list[str])
     said: list[str] = field(default_factory=list[str])
+
+    @property
+    def seems_broken(self) -> bool:
+        """One that refuses a case may find nothing under a made-up name, and fail at others all the same."""
+        return not self.fine or (not self.answered and self.done - self.refused > self.refused)
 
 
 async def _tried(subject: Subject, entry: ToolEntry, cases: tuple[Params, ...]) -> _Tried:
@@ -161,6 +167,7 @@ async def _try(subject: Subject, tool_id: str, cases: tuple[Params, ...], tried:
         tried.died |= died
         tried.silent += reply.came is Came.SILENCE
         tried.fine += reply.came in _FINE and not died
+        tried.answered += reply.came is Came.ANSWER and not died
         if reply.came is Came.REFUSAL:
             tried.refused, tried.why = tried.refused + 1, reply.message
         if reply.came not in _FINE or died:

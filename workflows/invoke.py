@@ -129,8 +129,11 @@ async def carried_out(request: AdmitRequest, decision: Decision) -> ToolResult:
     match decision.admission:
         case Answered(result=result):
             return result
-        case Admitted(plan=plan):
-            outcome = Finished(error=CANCELLED_BEFORE) if decision.is_cancelled else await _call(plan, request)
+        case Admitted(plan=plan, is_begun=is_begun):
+            if decision.is_cancelled and not is_begun:
+                outcome = Finished(error=CANCELLED_BEFORE)
+            else:
+                outcome = await _call(plan, request, is_cancelled=decision.is_cancelled)
             if outcome.settled is not None:
                 return _whole(outcome.settled, outcome)
             settling = SettleRequest(plan=plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
@@ -190,17 +193,18 @@ async def _admit(request: AdmitRequest) -> tuple[Admission, bool]:
     return admission, bool(heard)
 
 
-async def _call(plan: CallPlan, request: AdmitRequest) -> Finished:
+async def _call(plan: CallPlan, request: AdmitRequest, *, is_cancelled: bool) -> Finished:
+    """One that `is_cancelled` has begun: who makes it ends it."""
     try:
-        return await _call_on_queue(plan, request)
+        return await _call_on_queue(plan, request, is_cancelled=is_cancelled)
     except (asyncio.CancelledError, FailureError) as error:
         return Finished(error=_not_finished(plan, error))
 
 
-async def _call_on_queue(plan: CallPlan, request: AdmitRequest) -> Finished:
+async def _call_on_queue(plan: CallPlan, request: AdmitRequest, *, is_cancelled: bool) -> Finished:
     queue_timeout = timedelta(seconds=plan.queue_timeout_s)
     give_up_at = workflow.now() + queue_timeout
-    patience, asked = options.HOST_PATIENCE, _asked(plan, request)
+    patience, asked = options.HOST_PATIENCE, _asked(plan, request).model_copy(update={"is_cancelled": is_cancelled})
     is_bound = request.session is not None or request.prefer is not None
     is_taken = False
     while True:

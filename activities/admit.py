@@ -34,14 +34,18 @@ class Admit:
             return await self._admissions.place(request)
 
     async def _admit(self, request: AdmitRequest, lost: int) -> Admission:
+        if (known := await self._begun.known(request.call_id)) is not None:
+            return known
         decision = await self._admissions.admit(request)
         admission, entry = decision.admission, decision.entry
         if not isinstance(admission, Admitted) or entry is None:
             return admission
         if not self._fast.takes(admission.plan, entry):
-            # What may have killed its process is left to attempts, which are counted one by one.
-            is_begun = not lost and self._begun.takes(admission.plan, entry, request)
-            return await self._begun.begin(admission, entry, request) if is_begun else admission
+            # What may have killed its process is left to attempts, which are counted one by one. And where admission fails in the end
+            # the workflow has to know that nothing was begun.
+            is_first = not lost and activity.info().attempt == 1
+            begins = is_first and self._begun.takes(admission.plan, entry, request)
+            return await self._begun.begin(admission, entry, request) if begins else admission
         async with beating() as turn:
             try:
                 made = await self._fast.make(admission.plan, entry, request, turn)

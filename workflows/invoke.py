@@ -38,6 +38,9 @@ worker had taken it, where none had taken it again."""
 _GROWS = "join-pauses-grow"
 """Before it each pause was as long as the first, and hours of them filled the history."""
 
+_FIRST_TASK = 3
+"""Events of a workflow when its first task begins."""
+
 _MOST_LOST = 3
 """Hosts that a call is lost with. An attempt on the next one says that it is given up; a worker of an older version does not."""
 
@@ -115,13 +118,21 @@ async def decided(request: AdmitRequest) -> Decision:
 
     A local activity that fails raises its ApplicationError as it is, in no ActivityError.
     """
+    is_unsent = request.is_new and not _was_begun(request)
     try:
         return await _decided(request)
     except FailureError as error:
         # What others may have begun may have been sent.
-        details: JsonValue = {"reason": NOT_ADMITTED, **({"sent": False} if request.is_new else {})}
+        details: JsonValue = {"reason": NOT_ADMITTED, **({"sent": False} if is_unsent else {})}
         wrong = ToolError(type=ErrorType.UNAVAILABLE, message=f"The call could not be admitted: {_cause(error)}", details=details)
         return Decision(Answered(result=failed(request.call_id, request.call.tool_id, wrong, workflow.now())))
+
+
+def _was_begun(request: AdmitRequest) -> bool:
+    """Whether a process may have begun the call while it admitted it, and died: then an earlier task of the workflow was lost. No call of
+    a session is begun like that."""
+    is_alone = request.session is None and request.prefer is None
+    return is_alone and workflow.info().get_current_history_length() > _FIRST_TASK
 
 
 async def carried_out(request: AdmitRequest, decision: Decision) -> ToolResult:

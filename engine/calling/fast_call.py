@@ -108,9 +108,7 @@ class BegunCalls:
         self._begun: dict[str, _Begun] = {}
 
     def takes(self, plan: CallPlan, entry: ToolEntry, request: AdmitRequest) -> bool:
-        """Whether the call may begin here, or has: it would wait in this host's own queue, and nothing is to be started or asked."""
-        if plan.call_id in self._begun:
-            return True
+        """Whether the call may begin here: it would wait in this host's own queue, and nothing is to be started or asked."""
         manifest = entry.manifest
         return (
             plan.placement.host == self._host
@@ -124,14 +122,19 @@ class BegunCalls:
 
     async def begin(self, admitted: Admitted, entry: ToolEntry, request: AdmitRequest) -> Admission:
         """Its answer; or that an attempt is to make it, or to wait for its end."""
-        begun = self._begun.get(admitted.plan.call_id) or await self._begin(admitted.plan, entry, request)
-        if begun is None:
-            return admitted
+        return admitted if await self._begin(admitted.plan, entry, request) is None else await self.known(request.call_id) or admitted
+
+    async def known(self, call_id: str) -> Admission | None:
+        """As `begin`, of a call that has begun here; None: it has not. Nothing else is asked, also if the database is away."""
+        if (begun := self._begun.get(call_id)) is None:
+            return None
         await asyncio.wait((begun.task,), timeout=self._budget_s)
         if not begun.task.done() or (begun.outcome is not None and begun.result is None):
+            # Whose workflow was terminated is not waited for.
+            asyncio.get_running_loop().call_later(begun.plan.timeout_s + begun.plan.queue_timeout_s, self._forget, begun)
             return Admitted(plan=begun.plan, is_begun=True)
         self._forget(begun)
-        return admitted if begun.result is None else Answered(result=begun.result)
+        return Admitted(plan=begun.plan) if begun.result is None else Answered(result=begun.result)
 
     async def joined(self, request: CallRequest, turn: Turn) -> Finished | None:
         """How the call ended, if it was begun here; None where it is to be made. Raises Interrupted."""
@@ -186,8 +189,6 @@ class BegunCalls:
             return known
         begun = self._begun[plan.call_id] = _Begun(plan, request)
         begun.task = asyncio.create_task(self._made(begun, entry, slots), name=f"begun {plan.call_id}")
-        # Whose workflow was terminated is not waited for.
-        begun.task.add_done_callback(lambda _: asyncio.get_running_loop().call_later(plan.queue_timeout_s, self._forget, begun))
         return begun
 
     async def _made(self, begun: "_Begun", entry: ToolEntry, slot: asyncio.Semaphore) -> None:
@@ -222,10 +223,10 @@ class _Begun:
         self.result: ToolResult | None = None
         self.task: asyncio.Task[None]
 
-    def cancel(self) -> None:
+    def cancel(self, *, is_of_call: bool = True) -> None:
         """Have it end; what the tool has answered stands."""
         if not self.is_cancelled and self.outcome is None:
-            self.is_cancelled = True
+            self.is_cancelled = is_of_call
             self.task.cancel()
 
 
@@ -240,13 +241,14 @@ class _BegunAttempt(QueuedAttempt):
 
 
 async def _waited_for(begun: _Begun, turn: Turn, *, is_cancelled: bool) -> None:
-    """Until it has ended. Raises Interrupted: then it goes on."""
+    """Until it has ended. Raises Interrupted: it is ended too, as any attempt, and the next one says what is known of it."""
     if is_cancelled:
         begun.cancel()
     try:
         await asyncio.wait((begun.task,))
     except asyncio.CancelledError:
-        if not turn.is_call_cancelled:
-            raise Interrupted from None
-        begun.cancel()
+        is_of_call = turn.is_call_cancelled
+        begun.cancel(is_of_call=is_of_call)
         await ended(begun.task)
+        if not is_of_call:
+            raise Interrupted from None

@@ -34,7 +34,7 @@ class Admit:
             return await self._admissions.place(request)
 
     async def _admit(self, request: AdmitRequest, lost: int) -> Admission:
-        if (known := await self._begun.known(request.call_id)) is not None:
+        if (known := await self._begun.known(request)) is not None:
             return known
         decision = await self._admissions.admit(request)
         admission, entry = decision.admission, decision.entry

@@ -122,11 +122,13 @@ class BegunCalls:
 
     async def begin(self, admitted: Admitted, entry: ToolEntry, request: AdmitRequest) -> Admission:
         """Its answer; or that an attempt is to make it, or to wait for its end."""
-        return admitted if await self._begin(admitted.plan, entry, request) is None else await self.known(request.call_id) or admitted
+        return admitted if await self._begin(admitted.plan, entry, request) is None else await self.known(request) or admitted
 
-    async def known(self, call_id: str) -> Admission | None:
-        """As `begin`, of a call that has begun here; None: it has not. Nothing else is asked, also if the database is away."""
-        if (begun := self._begun.get(call_id)) is None:
+    async def known(self, request: AdmitRequest) -> Admission | None:
+        """As `begin`, of a call that this run of its workflow has begun here; None: it has not. Nothing else is asked, also if the database is
+        away."""
+        begun = self._begun.get(request.call_id)
+        if begun is None or begun.request.run_id != request.run_id:
             return None
         await asyncio.wait((begun.task,), timeout=self._budget_s)
         if not begun.task.done() or (begun.outcome is not None and begun.result is None):

@@ -136,7 +136,7 @@ async def test_a_short_call_is_made_and_recorded_where_it_is_admitted(desk: Desk
     assert desk.begun.takes(PLAN, desk.entry, REQUEST)
     admission = await desk.begin()
     while not isinstance(admission, Answered):  # the machine is busy
-        admission = await desk.begun.known(CALL_ID)
+        admission = await desk.begun.known(REQUEST)
     record = await desk.calls.get(CALL_ID)
     assert record is not None
     assert (record.result, record.sent_at is not None) == (admission.result, True)
@@ -147,7 +147,8 @@ async def test_a_short_call_is_made_and_recorded_where_it_is_admitted(desk: Desk
 async def test_the_attempt_of_a_longer_call_waits_for_its_end_and_sends_nothing(desk: Desk) -> None:
     admission = await desk.begin()
     assert admission == Admitted(plan=PLAN, is_begun=True)
-    assert await desk.begun.known(CALL_ID) == admission  # asked again, as after a task of the workflow that was lost
+    assert await desk.begun.known(REQUEST) == admission  # asked again, as after a task of the workflow that was lost
+    assert await desk.begun.known(REQUEST.model_copy(update={"run_id": "another"})) is None
     attempt = asyncio.create_task(desk.attempt(desk.own))
     desk.tool.released.set()
     ended = await attempt

@@ -6,6 +6,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.heartbeats import beating, is_stopped
+from engine.calling.fast_call import BegunCalls
 from engine.calling.intake import Intake
 from engine.calling.queued_call import PromptSettlement, QueuedCall
 from engine.calling.turn import Again, Interrupted
@@ -23,8 +24,8 @@ _TYPES = {"no_slot": names.NO_SLOT, "connection_lost": step_names.TOOL_CONNECTIO
 class CallTool:
     """One attempt of Temporal's is one of the call's."""
 
-    def __init__(self, call: QueuedCall, settlement: PromptSettlement, intake: Intake) -> None:
-        self._call, self._settlement, self._intake = call, settlement, intake
+    def __init__(self, call: QueuedCall, begun: BegunCalls, settlement: PromptSettlement, intake: Intake) -> None:
+        self._call, self._begun, self._settlement, self._intake = call, begun, settlement, intake
 
     @activity.defn(name=step_names.CALL)
     async def call_tool(self, request: CallRequest) -> Finished:
@@ -34,7 +35,11 @@ class CallTool:
                 turn.only_waited()
                 raise _for_others()
             try:
-                return await self._settlement.settled(request, await self._call.attempt(request.plan, turn))
+                outcome = await self._begun.joined(request, turn)
+                if outcome is None:
+                    async with self._begun.slot(request.plan, turn):
+                        outcome = await self._call.attempt(request.plan, turn)
+                return await self._settlement.settled(request, outcome)
             except Again as again:
                 raise ApplicationError(str(again), type=_TYPES[again.kind], category=_EXPECTED, next_retry_delay=again.pause) from again
             except Interrupted:

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import uv
 
+from engine.calling.exchange import Exchange
+from engine.calling.fast_call import BegunCalls
+from engine.calling.intake import Intake
 from engine.calling.queued_call import PromptSettlement
 from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
+from engine.calls.usual_durations import UsualDurations
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.auditing.audit import Audit, NoAudit
 from engine.runtimes.docker.parts import DockerParts
@@ -26,6 +30,7 @@ from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.process.processes import Launcher
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.sandbox.egress import Egress
 from engine.runtimes.sandbox.levels.bubblewrap import Bubblewrap
 from engine.runtimes.sandbox.levels.cgroups import Cgroups
@@ -37,11 +42,13 @@ from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from toolagent.contracts.sandbox import SandboxPolicy
 from toolagent.contracts.sources import ScriptLanguage
+from workers.grace import Grace
 from workers.host.sandbox import identities
 from workers.host.scripts import indexes_of
 from workers.settings.environment import environment
 
 __all__ = [
+    "begun_calls",
     "bubblewrap",
     "container_parts",
     "installer_of",
@@ -65,6 +72,13 @@ def tool_registry(database: Database) -> ToolRegistry:
 
 def prompt_settlement(registry: ToolRegistry, calls: CallTable, database: Database, trace: Path) -> PromptSettlement:
     return PromptSettlement(Settlements(registry, Places(calls, SettledCalls())), Steps(StepTrace(trace), LostStepTable(database)))
+
+
+def begun_calls(
+    supervisor: Supervisor, exchange: Exchange, calls: CallTable, settlement: PromptSettlement, intake: Intake, **more: float
+) -> BegunCalls:
+    """Of the host `h1`, which has one slot."""
+    return BegunCalls(supervisor, exchange, calls, settlement, UsualDurations(), {"default": 1}, intake, Grace(1.0), "h1", **more)
 
 
 def container_parts(settings: DockerSettings, engine: Engine, **more: object) -> DockerParts:

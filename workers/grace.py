@@ -38,6 +38,10 @@ class Grace(Interceptor):
             self._until = time.monotonic() + self.seconds
         return max(0.0, self._until - time.monotonic())
 
+    @property
+    def takes_calls(self) -> bool:
+        return self._takes_calls
+
     @contextmanager
     def held(self) -> Generator[None]:
         """One more in hand."""

@@ -17,7 +17,7 @@ from engine.callbacks.deliveries import Deliveries
 from engine.callbacks.posting import SECRET, CallbackPoster, callback_destinations
 from engine.calling.dialogues import Dialogues, Sampling
 from engine.calling.exchange import Exchange
-from engine.calling.fast_call import FastCall
+from engine.calling.fast_call import BegunCalls, FastCall
 from engine.calling.host_tools import HostTools
 from engine.calling.intake import Intake
 from engine.calling.lane_call import LaneMaking
@@ -66,6 +66,7 @@ from toolagent.contracts.lanes import LaneCounts
 from toolagent_service.contracts.lanes import LaneMode
 from workers.destinations import own_ports, table_destinations
 from workers.failures import CannotRun
+from workers.grace import Grace
 from workers.settings.environment import environment
 from workers.settings.hosts import CallSettings, KeepingSettings
 from workers.settings.kept import DatabaseSettings
@@ -173,6 +174,7 @@ class CallMaking:
 
         recent = RenewedTools(store.cached_tools, _RECENT_S)
         exchange = Exchange(supervisor, files, results, folders, intake, Dialogues(store.call_messages, sampling))
+        self.exchange = exchange
         self.settlements = Settlements(recent, places)
         self.admissions = admissions(RenewedTools(store.cached_tools))
         self.fast = FastCall(supervisor, exchange, self.settlements, intake, host)
@@ -213,13 +215,16 @@ def activities_of(
     maintain: Maintain,
     knowhub: KnowHubClient | None,
     sampling: Sampling | None,
+    grace: Grace,
 ) -> Activities:
     """What this host can do."""
     making = CallMaking(store, supervisor, executable, settings, state.host, folders, intake, sampling)
     steps = Steps(StepTrace(state.steps), store.lost_steps)
+    settlement, slots = PromptSettlement(making.settlements, steps), settings.calls.bucket_limits
+    begun = BegunCalls(supervisor, making.exchange, store.calls, settlement, store.durations, slots, intake, grace, state.host)
     return Activities(
-        admit=Admit(making.admissions, making.fast, steps),
-        call=CallTool(making.queued, PromptSettlement(making.settlements, steps), intake),
+        admit=Admit(making.admissions, making.fast, begun, steps),
+        call=CallTool(making.queued, begun, settlement, intake),
         queued=making.queued,
         settle=Settle(making.settlements, steps),
         control=ControlTool(

@@ -42,6 +42,9 @@ _GROWS = "join-pauses-grow"
 _ANEW = "waits-in-a-new-run"
 """Before it who waited for a door filled the history of one run."""
 
+_FIRST_TASK = 3
+"""Events of a workflow when its first task begins."""
+
 _MOST_LOST = 3
 """Hosts that a call is lost with. An attempt on the next one says that it is given up; a worker of an older version does not."""
 
@@ -119,13 +122,21 @@ async def decided(request: AdmitRequest, *, is_cancelled: bool = False, renew: C
 
     A local activity that fails raises its ApplicationError as it is, in no ActivityError.
     """
+    is_unsent = request.is_new and not _was_begun(request)
     try:
         return await _decided(request, is_cancelled=is_cancelled, renew=renew)
     except FailureError as error:
         # What others may have begun may have been sent.
-        details: JsonValue = {"reason": NOT_ADMITTED, **({"sent": False} if request.is_new else {})}
+        details: JsonValue = {"reason": NOT_ADMITTED, **({"sent": False} if is_unsent else {})}
         wrong = ToolError(type=ErrorType.UNAVAILABLE, message=f"The call could not be admitted: {_cause(error)}", details=details)
         return Decision(Answered(result=failed(request.call_id, request.call.tool_id, wrong, workflow.now())))
+
+
+def _was_begun(request: AdmitRequest) -> bool:
+    """Whether a process may have begun the call while it admitted it, and died: then an earlier task of the workflow was lost. No call of
+    a session is begun like that."""
+    is_alone = request.session is None and request.prefer is None
+    return is_alone and workflow.info().get_current_history_length() > _FIRST_TASK
 
 
 async def carried_out(request: AdmitRequest, decision: Decision) -> ToolResult:
@@ -133,8 +144,11 @@ async def carried_out(request: AdmitRequest, decision: Decision) -> ToolResult:
     match decision.admission:
         case Answered(result=result):
             return result
-        case Admitted(plan=plan):
-            outcome = Finished(error=CANCELLED_BEFORE) if decision.is_cancelled else await _call(plan, request)
+        case Admitted(plan=plan, is_begun=is_begun):
+            if decision.is_cancelled and not is_begun:
+                outcome = Finished(error=CANCELLED_BEFORE)
+            else:
+                outcome = await _call(plan, request, is_cancelled=decision.is_cancelled)
             if outcome.settled is not None:
                 return _whole(outcome.settled, outcome)
             settling = SettleRequest(plan=plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
@@ -196,17 +210,18 @@ async def _admit(request: AdmitRequest) -> tuple[Admission, bool]:
     return admission, bool(heard)
 
 
-async def _call(plan: CallPlan, request: AdmitRequest) -> Finished:
+async def _call(plan: CallPlan, request: AdmitRequest, *, is_cancelled: bool) -> Finished:
+    """One that `is_cancelled` has begun: who makes it ends it."""
     try:
-        return await _call_on_queue(plan, request)
+        return await _call_on_queue(plan, request, is_cancelled=is_cancelled)
     except (asyncio.CancelledError, FailureError) as error:
         return Finished(error=_not_finished(plan, error))
 
 
-async def _call_on_queue(plan: CallPlan, request: AdmitRequest) -> Finished:
+async def _call_on_queue(plan: CallPlan, request: AdmitRequest, *, is_cancelled: bool) -> Finished:
     queue_timeout = timedelta(seconds=plan.queue_timeout_s)
     give_up_at = workflow.now() + queue_timeout
-    patience, asked = options.HOST_PATIENCE, _asked(plan, request)
+    patience, asked = options.HOST_PATIENCE, _asked(plan, request).model_copy(update={"is_cancelled": is_cancelled})
     is_bound = request.session is not None or request.prefer is not None
     is_taken = False
     while True:

@@ -1,21 +1,41 @@
-"""A call that is made at once, where it is admitted: decided, made, settled, without a queue and without a mark.
+"""A call that is made at once, where it is admitted, without a queue.
 
-Only what has no effects and is short goes this way, so that all of it may happen again.
+Of what has no effects and is short nothing is noted, as all of it may happen again: `FastCall`. What takes a slot is begun as its attempt
+would begin it, with a mark, and goes on as an activity if it takes longer: `BegunCalls`.
 """
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import Protocol
 
 import structlog
 
-from engine.calling.attempt import FastAttempt, ForTheQueue
+from engine.calling.attempt import SLOT_PAUSE, AlreadySent, FastAttempt, ForTheQueue, QueuedAttempt
 from engine.calling.exchange import Exchange
 from engine.calling.intake import Intake
-from engine.calling.turn import Interrupted, Turn
+from engine.calling.queued_call import PromptSettlement, with_result
+from engine.calling.turn import Again, Interrupted, Told, Turn
 from engine.calls.settlement import Settlements
+from engine.calls.usual_durations import UsualDurations
+from engine.runtimes.failures import NoSlot, NotSent, RuntimeFailure
 from engine.runtimes.running.supervisor import Supervisor
-from toolagent.contracts.calls import ToolResult
+from engine.store.calls import CallTable
+from engine.uncancelled import ended
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.failures import StoreUnavailableError
-from toolagent_service.calls.ways import may_ask, needs_no_slot
-from toolagent_service.contracts.steps import AdmitRequest, CallPlan, SettleRequest
+from toolagent_service.calls.ways import may_ask, may_begin, needs_no_slot
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, CallRequest, Finished, SettleRequest
+
+_SLOT_S = 0.1
+"""How long a call that is to begin waits for a slot, before Temporal has it wait by its priority."""
+
+_SLOT_PATIENCE_S = 2.0
+"""How long an attempt waits for a slot that calls have which began where they were admitted."""
+
+_BUDGET_S = 0.5
+"""How long a call is made where it was admitted: nobody can cancel it there, and who follows it sees nothing of it."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -49,3 +69,188 @@ class FastCall:
             return None
         settling = SettleRequest(plan=attempt.plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
         return await self._settlements.settle_with(entry, settling, is_unclaimed=request.is_new)
+
+
+class Hand(Protocol):
+    """What this process has in hand: an ordered stop waits for it."""
+
+    @property
+    def takes_calls(self) -> bool: ...
+
+    def held(self) -> AbstractContextManager[None]: ...
+
+
+class BegunCalls:
+    """Calls of tools on this host that begin where they are admitted. They share the slots of the host's own queues, by bucket, with the
+    attempts of those.
+
+    There is one begun call by call id. Where its end is not recorded within the budget the attempt of its workflow waits for it; if this
+    process dies before, the mark says that it may have been sent.
+    """
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        exchange: Exchange,
+        calls: CallTable,
+        settlement: PromptSettlement,
+        durations: UsualDurations,
+        slots: Mapping[str, int],
+        intake: Intake,
+        hand: Hand,
+        host: str,
+        *,
+        budget_s: float = _BUDGET_S,
+    ) -> None:
+        self._supervisor, self._exchange, self._calls, self._settlement = supervisor, exchange, calls, settlement
+        self._durations, self._intake, self._hand, self._host, self._budget_s = durations, intake, hand, host, budget_s
+        self._slots = {f"{host}/{bucket}": asyncio.Semaphore(most) for bucket, most in slots.items()}
+        self._begun: dict[str, _Begun] = {}
+
+    def takes(self, plan: CallPlan, entry: ToolEntry, request: AdmitRequest) -> bool:
+        """Whether the call may begin here: it would wait in this host's own queue, and nothing is to be started or asked."""
+        manifest = entry.manifest
+        return (
+            plan.placement.host == self._host
+            and request.session is None
+            and request.prefer is None
+            and self._intake.is_open
+            and self._hand.takes_calls
+            and not may_ask(plan.listens, entry)
+            and may_begin(is_ready=self._supervisor.is_ready(entry), quick_s=self._durations.quick(manifest.tool_id, manifest.version))
+        )
+
+    async def begin(self, admitted: Admitted, entry: ToolEntry, request: AdmitRequest) -> Admission:
+        """Its answer; or that an attempt is to make it, or to wait for its end."""
+        return admitted if await self._begin(admitted.plan, entry, request) is None else await self.known(request) or admitted
+
+    async def known(self, request: AdmitRequest) -> Admission | None:
+        """As `begin`, of a call that this run of its workflow has begun here; None: it has not. Nothing else is asked, also if the database is
+        away."""
+        begun = self._begun.get(request.call_id)
+        if begun is None or begun.request.run_id != request.run_id:
+            return None
+        await asyncio.wait((begun.task,), timeout=self._budget_s)
+        if not begun.task.done() or (begun.outcome is not None and begun.result is None):
+            # Whose workflow was terminated is not waited for.
+            asyncio.get_running_loop().call_later(begun.plan.timeout_s + begun.plan.queue_timeout_s, self._forget, begun)
+            return Admitted(plan=begun.plan, is_begun=True)
+        self._forget(begun)
+        return Admitted(plan=begun.plan) if begun.result is None else Answered(result=begun.result)
+
+    async def joined(self, request: CallRequest, turn: Turn) -> Finished | None:
+        """How the call ended, if it was begun here; None where it is to be made. Raises Interrupted."""
+        begun = self._begun.get(request.plan.call_id)
+        if begun is not None:
+            turn.follow(begun.turn)
+            await _waited_for(begun, turn, is_cancelled=request.is_cancelled)
+            turn.follow(None)
+            self._forget(begun)
+        if begun is not None and begun.outcome is not None:
+            return with_result(begun.outcome, begun.result)
+        if request.is_cancelled or (begun is not None and begun.is_cancelled):
+            # The mark says whether that is true.
+            return Finished(
+                error=ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was sent.", details={"sent": False})
+            )
+        return None
+
+    @asynccontextmanager
+    async def slot(self, plan: CallPlan, turn: Turn) -> AsyncGenerator[None]:
+        """The slot of an attempt from this host's own queue. Raises Again, Interrupted."""
+        slots = self._slots.get(plan.placement.queue)
+        if slots is None:
+            yield
+            return
+        try:
+            async with asyncio.timeout(_SLOT_PATIENCE_S):
+                await slots.acquire()
+        except TimeoutError:
+            turn.only_waited()
+            raise Again("no_slot", "Calls that began where they were admitted have all slots.", SLOT_PAUSE) from None
+        except asyncio.CancelledError:
+            if turn.is_call_cancelled:
+                raise
+            raise Interrupted from None
+        try:
+            yield
+        finally:
+            slots.release()
+
+    async def _begin(self, plan: CallPlan, entry: ToolEntry, request: AdmitRequest) -> "_Begun | None":
+        slots = self._slots.get(plan.placement.queue)
+        if slots is None:
+            return None
+        try:
+            async with asyncio.timeout(_SLOT_S):
+                await slots.acquire()
+        except TimeoutError:
+            return None
+        if (known := self._begun.get(plan.call_id)) is not None:
+            slots.release()
+            return known
+        begun = self._begun[plan.call_id] = _Begun(plan, request)
+        begun.task = asyncio.create_task(self._made(begun, entry, slots), name=f"begun {plan.call_id}")
+        return begun
+
+    async def _made(self, begun: "_Begun", entry: ToolEntry, slot: asyncio.Semaphore) -> None:
+        attempt = _BegunAttempt(begun.plan, entry, self._host, self._calls, begun.turn)
+        with self._hand.held():
+            try:
+                begun.outcome = await self._exchange.make(self._supervisor.call_running, attempt, begun.turn)
+            except (ForTheQueue, Again, AlreadySent, Interrupted, StoreUnavailableError):
+                return
+            except Exception:  # noqa: BLE001 - whatever it is, an attempt bounds how often that is tried
+                _log.warning("begun_call_failed", call_id=begun.plan.call_id, then="an attempt goes on with it", exc_info=True)
+                return
+            finally:
+                slot.release()
+            asked = begun.request
+            settling = SettleRequest(plan=begun.plan, outcome=begun.outcome, workflow_id=asked.workflow_id, run_id=asked.run_id)
+            begun.result = await self._settlement.recorded(settling, is_unclaimed=asked.is_new)
+
+    def _forget(self, begun: "_Begun") -> None:
+        if self._begun.get(begun.plan.call_id) is begun:
+            del self._begun[begun.plan.call_id]
+
+
+class _Begun:
+    """`outcome` is None while the call is made, and where it is left to an attempt; `result` is the recorded one."""
+
+    def __init__(self, plan: CallPlan, request: AdmitRequest) -> None:
+        self.plan, self.request = plan, request
+        self.turn = Turn(1, Told(), lambda _: None, lambda: self.is_cancelled, request.workflow_id, request.run_id)
+        self.is_cancelled = False
+        self.outcome: Finished | None = None
+        self.result: ToolResult | None = None
+        self.task: asyncio.Task[None]
+
+    def cancel(self, *, is_of_call: bool = True) -> None:
+        """Have it end; what the tool has answered stands."""
+        if not self.is_cancelled and self.outcome is None:
+            self.is_cancelled = is_of_call
+            self.task.cancel()
+
+
+class _BegunAttempt(QueuedAttempt):
+    """What was not sent is left to an attempt that may start the tool anew."""
+
+    def after_failure(self, failure: RuntimeFailure) -> Finished:
+        is_stopped = failure.details.get("reason") == "stopped"
+        if isinstance(failure, NotSent) and not isinstance(failure, NoSlot) and not is_stopped:
+            raise ForTheQueue(self.plan.tool_id) from failure
+        return super().after_failure(failure)
+
+
+async def _waited_for(begun: _Begun, turn: Turn, *, is_cancelled: bool) -> None:
+    """Until it has ended. Raises Interrupted: it is ended too, as any attempt, and the next one says what is known of it."""
+    if is_cancelled:
+        begun.cancel()
+    try:
+        await asyncio.wait((begun.task,))
+    except asyncio.CancelledError:
+        is_of_call = turn.is_call_cancelled
+        begun.cancel(is_of_call=is_of_call)
+        await ended(begun.task)
+        if not is_of_call:
+            raise Interrupted from None

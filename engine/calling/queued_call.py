@@ -16,7 +16,7 @@ from engine.calls.steps import Steps
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable
 from engine.uncancelled import ended
-from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.core.failures import StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.contracts.steps import CallPlan, CallRequest, Finished, SettleRequest
@@ -77,23 +77,30 @@ class PromptSettlement:
         self._settlements, self._steps = settlements, steps
 
     async def settled(self, request: CallRequest, outcome: Finished) -> Finished:
-        """The outcome, with the result that stands if it was recorded. A cancel comes too late: the call has ended."""
-        if request.workflow_id is None:
+        """The outcome, with the result that stands if it was recorded."""
+        if request.workflow_id is None or outcome.settled is not None:
             return outcome
-        settling = asyncio.create_task(self._settled(request.plan, request.workflow_id, request.run_id, outcome))
+        settling = SettleRequest(plan=request.plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
+        return with_result(outcome, await self.recorded(settling))
+
+    async def recorded(self, request: SettleRequest, *, is_unclaimed: bool = False) -> ToolResult | None:
+        """The result that stands; None where it is not recorded. A cancel comes too late: the call has ended."""
+        settling = asyncio.create_task(self._recorded(request, is_unclaimed=is_unclaimed))
         await ended(settling)
         return settling.result()
 
-    async def _settled(self, plan: CallPlan, workflow_id: str, run_id: str, outcome: Finished) -> Finished:
-        request = SettleRequest(plan=plan, outcome=outcome, workflow_id=workflow_id, run_id=run_id)
+    async def _recorded(self, request: SettleRequest, *, is_unclaimed: bool) -> ToolResult | None:
+        call_id = request.plan.call_id
         try:
-            async with asyncio.timeout(_PATIENCE_S), self._steps.under_way("settle", plan.call_id) as lost:
-                if lost:
-                    return outcome
-                result = await self._settlements.settle(request)
+            async with asyncio.timeout(_PATIENCE_S), self._steps.under_way("settle", call_id) as lost:
+                return None if lost else await self._settlements.settle(request, is_unclaimed=is_unclaimed)
         except (StoreUnavailableError, CheckersBusyError, TimeoutError):
-            return outcome
+            return None
         except Exception:  # noqa: BLE001 - whatever it is, the workflow's step bounds how often that is tried
-            _log.warning("prompt_settlement_failed", call_id=plan.call_id, then="the workflow settles it", exc_info=True)
-            return outcome
-        return outcome.model_copy(update={"settled": without_output(result, outcome), "shown": None})  # it stands in the result
+            _log.warning("prompt_settlement_failed", call_id=call_id, then="the workflow settles it", exc_info=True)
+            return None
+
+
+def with_result(outcome: Finished, result: ToolResult | None) -> Finished:
+    """As the workflow is told of it: what the tool says of its answer stands in the result."""
+    return outcome if result is None else outcome.model_copy(update={"settled": without_output(result, outcome), "shown": None})

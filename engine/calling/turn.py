@@ -37,6 +37,7 @@ class Turn:
         self._number, self._told, self._listener, self._is_call_cancelled = number, earlier._replace(progress=""), tell, is_call_cancelled
         self._is_heard = False
         self._sent_at: float | None = None
+        self._begun: Turn | None = None
 
     @property
     def tries(self) -> int:
@@ -52,6 +53,10 @@ class Turn:
     def is_call_cancelled(self) -> bool:
         """Once it is cancelled: whether somebody cancelled the call. A worker that stops or a time-out ends this attempt, not the call."""
         return self._is_call_cancelled()
+
+    def follow(self, begun: "Turn | None") -> None:
+        """From now on what another turn knows is told, which began the call before this one."""
+        self._begun = begun
 
     def say(self, progress: str) -> None:
         """What is being done now, in a few words."""
@@ -80,8 +85,12 @@ class Turn:
 
     def _tell(self) -> None:
         if self._is_heard:
-            now_s = time.monotonic() - self._sent_at if self._sent_at is not None else 0.0
-            self._listener(self._told._replace(spent_s=self._told.spent_s + now_s))
+            self._listener((self._begun or self).known._replace(waits=self._told.waits))
+
+    @property
+    def known(self) -> Told:
+        now_s = time.monotonic() - self._sent_at if self._sent_at is not None else 0.0
+        return self._told._replace(spent_s=self._told.spent_s + now_s)
 
 
 class Again(Exception):

@@ -24,9 +24,10 @@ class Settlements:
     def __init__(self, lookup: ToolLookup, places: Places) -> None:
         self._lookup, self._places = lookup, places
 
-    async def settle(self, request: SettleRequest) -> ToolResult:
-        """The result of the call, after it has been recorded."""
-        return await self.settle_with(await entry_in(self._lookup, request.plan.tool_id, request.plan.version), request)
+    async def settle(self, request: SettleRequest, *, is_unclaimed: bool = False) -> ToolResult:
+        """The result of the call, after it has been recorded. One that `is_unclaimed` was never claimed by anybody."""
+        entry = await entry_in(self._lookup, request.plan.tool_id, request.plan.version)
+        return await self.settle_with(entry, request, is_unclaimed=is_unclaimed)
 
     async def settle_with(
         self, entry: ToolEntry | None, request: SettleRequest, claim: Claim | None = None, *, is_unclaimed: bool = False

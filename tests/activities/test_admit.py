@@ -44,7 +44,7 @@ from engine.store.lost_steps import LostStepTable
 from engine.store.routes import RouteTable
 from engine.store.sessions import SessionTable
 from engine.store.tools import ToolTable
-from tests.parts import tool_registry
+from tests.parts import begun_calls, prompt_settlement, tool_registry
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.sources import RemoteSource
@@ -106,6 +106,7 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
             Memberships(GroupTable(database), SessionTable(database), calls),
         ),
         FastCall(supervisor, exchange, Settlements(registry, places), intake, "h1"),
+        begun_calls(supervisor, exchange, calls, prompt_settlement(registry, calls, database, tmp_path / "settling"), intake),
         Steps(StepTrace(tmp_path / "steps"), LostStepTable(database)),
     )
 

@@ -36,7 +36,7 @@ from engine.store.content.folder import FolderContent
 from engine.store.database import Database
 from engine.store.files import FileStore
 from engine.store.routes import RouteTable
-from tests.parts import prompt_settlement, tool_registry
+from tests.parts import begun_calls, prompt_settlement, tool_registry
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.contract import JsonSchema
@@ -124,9 +124,9 @@ async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) ->
         Dialogues(CallMessages(database)),
         slot_wait_s=0.3,
     )
-    activity = CallTool(
-        QueuedCall(registry, supervisor, exchange, calls, "h1"), prompt_settlement(registry, calls, database, tmp_path / "steps"), intake
-    )
+    settlement = prompt_settlement(registry, calls, database, tmp_path / "steps")
+    begun = begun_calls(supervisor, exchange, calls, settlement, intake)
+    activity = CallTool(QueuedCall(registry, supervisor, exchange, calls, "h1"), begun, settlement, intake)
 
     async def attempt(
         *urls: str,

@@ -120,15 +120,16 @@ class Unhurried(Steps):
 
 @dataclass
 class Deliberate(Steps):
-    """An ordinary call that is thought about until it is let go."""
+    """An ordinary call that is thought about until it is let go, or one that has begun by then."""
 
     released: asyncio.Event = field(default_factory=asyncio.Event)
+    is_begun: bool = False
 
     @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
         self.called.set()
         await self.released.wait()
-        return Admitted(plan=plan_of(request, queue=self.queue))
+        return Admitted(plan=plan_of(request, queue=self.queue), is_begun=self.is_begun)
 
 
 @dataclass

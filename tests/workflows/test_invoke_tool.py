@@ -287,6 +287,22 @@ async def test_a_call_that_is_cancelled_while_it_is_admitted_is_settled(temporal
     assert [request.outcome.error for request in steps.settled] == [result.error]
 
 
+@pytest.mark.promise("cancel-closes")
+async def test_who_makes_a_call_that_has_begun_ends_it_when_it_was_cancelled_while_it_was_admitted(temporal: Client) -> None:
+    async def ends(request: CallRequest) -> Finished:
+        return cancelled() if request.is_cancelled else Finished(output="it went on")
+
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    steps = Deliberate(queue=queue, behaviour=ends, is_begun=True)
+    steps.released.set()
+    # Nobody serves its queue yet, as after the loss of its first task.
+    handle = await start(temporal, queue)
+    await handle.cancel()
+    async with Worker(temporal, task_queue=queue, workflows=[InvokeTool], activities=[steps.admit, steps.settle, steps.call_tool]):
+        result = await handle.result()
+    assert result.error == cancelled().error
+
+
 async def test_an_earlier_settlement_stands(temporal: Client) -> None:
     queue = f"q-{uuid.uuid4().hex[:8]}"
     steps = Preceded(queue=queue)
@@ -336,6 +352,25 @@ async def test_a_call_that_cannot_be_admitted_ends_and_says_that_nothing_was_don
         result = await (await start(temporal, queue, **memo)).result()
     assert result.error is not None
     assert (result.error_type, result.error.details) == (ErrorType.UNAVAILABLE, {"reason": "not_admitted", **known})
+
+
+@pytest.mark.promise("never-twice")
+async def test_a_new_call_that_cannot_be_admitted_may_have_been_sent_where_an_earlier_task_of_its_workflow_was_lost(
+    temporal: Client,
+) -> None:
+    async with running(temporal, Unadmitted()) as queue:
+        handle = await temporal.start_workflow(
+            names.INVOKE_TOOL,
+            ECHO,
+            id=f"call-{uuid.uuid4().hex}",
+            task_queue=queue,
+            result_type=ToolResult,
+            memo={names.NEW: "yes"},
+            start_signal=step_names.ANSWERED,  # one event more before its task, as such a loss leaves
+        )
+        result = await handle.result()
+    assert result.error is not None
+    assert result.error.details == {"reason": "not_admitted"}
 
 
 async def test_an_admission_that_never_comes_is_waited_for_no_longer_than_is_said(temporal: Client) -> None:

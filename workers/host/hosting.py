@@ -141,7 +141,9 @@ async def running_host(
         )
         maintain = Maintain(maintenance, ServiceMaintenance(store.hosts, rounds))
         sampling = await stack.enter_async_context(running_sampling(store, settings))
-        activities = activities_of(store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub, sampling)
+        activities = activities_of(
+            store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub, sampling, grace
+        )
         nexus = NexusOperations(client, store.registry, store.matching, store.tasks)
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.calls.bucket_limits, activities, making, nexus, grace, intake)

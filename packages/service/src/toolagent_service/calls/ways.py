@@ -97,6 +97,12 @@ def needs_no_slot(entry: ToolEntry, timeout_s: float, *, is_ready: bool) -> bool
     return not has_effects(entry) and timeout_s <= FAST_TIMEOUT_S and is_ready
 
 
+def may_begin(*, is_ready: bool, quick_s: float | None) -> bool:
+    """Whether a call that takes a slot is begun where it is admitted: its tool is up there, and not known to be slow. What is slow only now
+    and then goes on as an activity."""
+    return is_ready and (quick_s or 0.0) <= SLOW_S
+
+
 def timeout_of(call: ToolCall, manifest: ToolManifest) -> float:
     """Seconds a call may take: what the caller asks for, never more than the tool allows."""
     return min(call.timeout_s or manifest.timeout_s, manifest.timeout_s)

@@ -104,6 +104,8 @@ class Admitted(Contract):
 
     kind: Literal["admitted"] = "admitted"
     plan: CallPlan
+    is_begun: bool = False
+    """It is being made by the host that it is placed on, which knows it by its id: the attempt there waits for its end."""
 
 
 class Answered(Contract):
@@ -166,6 +168,8 @@ class CallRequest(Contract):
     """How many attempts were lost with their hosts, before it was placed here."""
     told: tuple[JsonValue, ...] = ()
     """What the last of them said in its last heartbeat."""
+    is_cancelled: bool = False
+    """It was begun and is to end."""
 
 
 class SettleRequest(Contract):

@@ -1,0 +1,215 @@
+"""A call that begins where it is admitted: made once, recorded there if it is short, and gone on with by its attempt if it is not."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio.activity import ActivityCancellationDetails
+from temporalio.testing import ActivityEnvironment
+
+from activities.call_tool import CallTool
+from engine.calling.dialogues import Dialogues
+from engine.calling.exchange import Exchange
+from engine.calling.fast_call import BegunCalls
+from engine.calling.intake import Intake
+from engine.calling.queued_call import QueuedCall
+from engine.calls.call_folders import CallFolders
+from engine.calls.file_parameters import FileParameters
+from engine.calls.large_results import LargeResults
+from engine.runtimes.http.exchange import HttpExchange
+from engine.runtimes.http.runtime import RemoteRuntime
+from engine.runtimes.running.supervisor import Supervisor
+from engine.store.call_messages import CallMessages
+from engine.store.calls import CallTable
+from engine.store.content.folder import FolderContent
+from engine.store.database import Database
+from engine.store.files import FileStore
+from engine.store.routes import RouteTable
+from tests.parts import begun_calls, prompt_settlement, tool_registry
+from toolagent.contracts.calls import ErrorType, ToolCall
+from toolagent.contracts.catalog import ToolEntry
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import RemoteSource
+from toolagent.core.failures import StoreUnavailableError
+from toolagent_service.contracts.steps import (
+    Admission,
+    AdmitRequest,
+    Admitted,
+    Answered,
+    CallPlan,
+    CallRequest,
+    Finished,
+    OfSession,
+    Placement,
+)
+
+ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\nconnection: close\r\n\r\n{"ok":true}'
+CALL_ID = "call-00000001"
+REQUEST = AdmitRequest(call=ToolCall(tool_id="t"), call_id=CALL_ID, workflow_id=CALL_ID, run_id="r", is_new=True)
+PLAN = CallPlan(
+    call_id=CALL_ID,
+    tool_id="t",
+    version="1.0.0",
+    params={},
+    fingerprint="f",
+    placement=Placement(queue="h1/default", host="h1"),
+    fast=False,
+    repeatable=False,
+    timeout_s=10,
+    start_timeout_s=5,
+    queue_timeout_s=5,
+)
+
+
+@dataclass
+class Tool:
+    """A raw HTTP server that answers when it is let go."""
+
+    requests: int = 0
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        self.requests += 1
+        self.reached.set()
+        leaves, released = asyncio.create_task(reader.read()), asyncio.create_task(self.released.wait())
+        await asyncio.wait((leaves, released), return_when=asyncio.FIRST_COMPLETED)
+        if leaves.done():
+            self.left.set()
+        writer.write(ANSWER)
+        writer.close()
+        leaves.cancel()
+        released.cancel()
+
+
+@dataclass
+class Desk:
+    """`another` is a process after this one has died: it knows nothing of what was begun."""
+
+    tool: Tool
+    entry: ToolEntry
+    calls: CallTable
+    begun: BegunCalls
+    own: CallTool
+    another: CallTool
+
+    async def begin(self, plan: CallPlan = PLAN) -> Admission:
+        return await self.begun.begin(Admitted(plan=plan), self.entry, REQUEST.model_copy(update={"call_id": plan.call_id}))
+
+    async def attempt(self, call: CallTool, *, is_cancelled: bool = False) -> Finished:
+        request = CallRequest(plan=PLAN, workflow_id=CALL_ID, run_id="r", is_cancelled=is_cancelled)
+        return await ActivityEnvironment().run(call.call_tool, request)
+
+
+@pytest_asyncio.fixture
+async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
+    registry, calls, http, tool, intake = tool_registry(database), CallTable(database), HttpExchange(), Tool(), Intake()
+    supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, RouteTable(database), "h1", cancel_grace_s=0.2)
+    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
+    results = LargeResults(files, inline_bytes=50, max_bytes=100)
+    dialogues = Dialogues(CallMessages(database))
+    exchange = Exchange(supervisor, FileParameters(files, tmp_path), results, CallFolders(tmp_path / "calls"), intake, dialogues)
+    settlement = prompt_settlement(registry, calls, database, tmp_path / "steps")
+    begun = begun_calls(supervisor, exchange, calls, settlement, intake, budget_s=0.2)
+    queued = QueuedCall(registry, supervisor, exchange, calls, "h1")
+    own = CallTool(queued, begun, settlement, intake)
+    another = CallTool(queued, begun_calls(supervisor, exchange, calls, settlement, intake), settlement, intake)
+    server = await asyncio.start_server(tool.serve, "127.0.0.1", 0)
+    async with server:
+        source = RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        manifest = ToolManifest(tool_id="t", name="T")
+        await registry.register(manifest, (source,))
+        yield Desk(tool, ToolEntry(manifest=manifest, sources=(source,)), calls, begun, own, another)
+        tool.released.set()
+    await supervisor.close()
+    await http.aclose()
+
+
+@pytest.mark.promise("short-calls-begin-at-once")
+async def test_a_short_call_is_made_and_recorded_where_it_is_admitted(desk: Desk) -> None:
+    desk.tool.released.set()
+    assert desk.begun.takes(PLAN, desk.entry, REQUEST)
+    admission = await desk.begin()
+    while not isinstance(admission, Answered):  # the machine is busy
+        admission = await desk.begun.known(REQUEST)
+    record = await desk.calls.get(CALL_ID)
+    assert record is not None
+    assert (record.result, record.sent_at is not None) == (admission.result, True)
+    assert admission.result.result == {"ok": True}
+
+
+@pytest.mark.promise("short-calls-begin-at-once")
+async def test_the_attempt_of_a_longer_call_waits_for_its_end_and_sends_nothing(desk: Desk) -> None:
+    admission = await desk.begin()
+    assert admission == Admitted(plan=PLAN, is_begun=True)
+    assert await desk.begun.known(REQUEST) == admission  # asked again, as after a task of the workflow that was lost
+    assert await desk.begun.known(REQUEST.model_copy(update={"run_id": "another"})) is None
+    attempt = asyncio.create_task(desk.attempt(desk.own))
+    desk.tool.released.set()
+    ended = await attempt
+    record = await desk.calls.get(CALL_ID)
+    assert record is not None
+    assert record.result is not None
+    assert (ended.output, ended.settled, desk.tool.requests) == ({"ok": True}, record.result.model_copy(update={"result": None}), 1)
+
+
+@pytest.mark.promise("never-twice")
+async def test_a_call_that_was_begun_by_a_process_that_died_is_not_sent_again(desk: Desk) -> None:
+    await desk.begin()
+    ended = await desk.attempt(desk.another)
+    assert ended.error is not None
+    assert (ended.error.type, ended.error.details) == (ErrorType.EXECUTION_ERROR, {"sent": True, "outcome": "unknown"})
+    assert desk.tool.requests == 1
+
+
+@pytest.mark.promise("cancel-closes")
+@pytest.mark.parametrize("is_heard_later", [False, True])
+async def test_a_begun_call_that_is_cancelled_ends_and_its_tool_is_left(desk: Desk, is_heard_later: bool) -> None:
+    await desk.begin()
+    environment, is_under_way = ActivityEnvironment(), asyncio.Event()
+    environment.on_heartbeat = lambda *_: is_under_way.set()
+    request = CallRequest(plan=PLAN, workflow_id=CALL_ID, run_id="r", is_cancelled=not is_heard_later)
+    attempt = asyncio.create_task(environment.run(desk.own.call_tool, request))
+    if is_heard_later:
+        async with asyncio.timeout(5):
+            await is_under_way.wait()
+        environment.cancel(ActivityCancellationDetails(cancel_requested=True))
+    ended = await attempt
+    assert ended.error is not None
+    assert ended.error.type is ErrorType.CANCELLED
+    async with asyncio.timeout(5):
+        await desk.tool.left.wait()
+
+
+async def test_an_answer_that_cannot_be_recorded_at_once_is_kept_for_the_attempt(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_tried = asyncio.Event()
+
+    async def away(*_: object, **_more: object) -> None:
+        is_tried.set()
+        raise StoreUnavailableError("The database is away.")
+
+    desk.tool.released.set()
+    with monkeypatch.context() as patched:
+        patched.setattr(CallTable, "settle", away)
+        assert await desk.begin() == Admitted(plan=PLAN, is_begun=True)
+        await is_tried.wait()
+    ended = await desk.attempt(desk.own)
+    assert (ended.output, ended.settled is not None, desk.tool.requests) == ({"ok": True}, True, 1)
+
+
+@pytest.mark.promise("temporal-is-the-queue")
+async def test_a_call_that_finds_no_slot_waits_in_its_queue(desk: Desk) -> None:
+    await desk.begin()
+    other = PLAN.model_copy(update={"call_id": "call-00000002"})
+    assert await desk.begin(other) == Admitted(plan=other)
+    assert desk.tool.requests == 1
+
+
+@pytest.mark.parametrize("given", [{"session": OfSession(group_id="g", session_id="session-00000001")}, {"prefer": "h1"}])
+async def test_a_call_of_a_session_does_not_begin_where_it_is_admitted(desk: Desk, given: dict[str, object]) -> None:
+    assert not desk.begun.takes(PLAN, desk.entry, REQUEST.model_copy(update=given))

@@ -7,8 +7,7 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cache, reduce
-from operator import and_
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,7 +60,7 @@ def _of_each(service: OurService, folder: Path, tree: Tree, call: Callable[[], o
     for _ in range(_CALLS):
         call()  # what is read once a second is read by this one
         found.append(_files(_seen(service, folder, tree, lambda: (call(), time.sleep(_AFTER_S))), tree.root))
-    return reduce(and_, found)
+    return {path for path in found[0] if all(path in files for files in found)}
 
 
 def _seen(service: OurService, folder: Path, tree: Tree, work: Callable[[], object]) -> Collection[Function]:

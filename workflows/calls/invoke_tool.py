@@ -48,7 +48,8 @@ class InvokeTool:
             workflow.upsert_search_attributes([names.TOOL_ID.value_set(asked.tool_id), names.TASK_TYPE.value_set("call"), *caller])
         is_new = bool(workflow.memo_value(names.NEW, ""))
         result = await invoke_alone(asked, call_id, is_new=is_new, told=lambda: self._told)
-        await announce(callback_of_call(asked, result, workflow.now(), info.run_id))
+        if asked.callback_url is not None:
+            await announce(callback_of_call(asked, result, workflow.now(), info.run_id))
         return result
 
 

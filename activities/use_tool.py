@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 from temporalio import activity
 
+from activities.agent_tool import AgentToolRefused, AgentToolUnavailable, Used
 from activities.agents.role import AnyRole, PendingUse
-from activities.agents.tool import AgentToolRefused, AgentToolUnavailable, Used
 from activities.heartbeats import attempt_key, beating
 from engine.tasks.progress import telling
 from engine.tasks.transcript import Transcript

@@ -6,10 +6,9 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from engine.calls.cached_tools import CachedTools, CachedTroubles
-from engine.calls.effects.ended import SettledCalls
+from engine.calls.effects.ended import SettledCalls, UsualDurations
 from engine.calls.memberships import Memberships
 from engine.calls.placements import Placements
-from engine.calls.usual_durations import UsualDurations
 from engine.concierge.concierge import Concierge
 from engine.registry.archives import ProjectArchives
 from engine.registry.departures import departures_of

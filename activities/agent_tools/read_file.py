@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from activities.agent_tool import AgentTool, Arguments, Used
 from activities.agent_tools.site import Site
-from activities.agents.tool import AgentTool, Arguments, Used
 from engine.making.workbench.places import place_of
 from toolagent_service.agents.trimming import LONGEST_SHOWN
 

@@ -4,9 +4,9 @@ from typing import Annotated, cast
 
 from pydantic import Field, JsonValue
 
+from activities.agent_tool import AgentTool, Arguments, Used
 from activities.agent_tools.arguments import MemLimit, NanoCpus, Ports
 from activities.agent_tools.site import Site
-from activities.agents.tool import AgentTool, Arguments, Used
 
 
 class RebuildDockerPorts(Arguments):

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from activities.agent_tool import AgentTool, Arguments, Used
 from activities.agent_tools.site import Site
-from activities.agents.tool import AgentTool, Arguments, Used
 from engine.making.workbench.proposal import Proposal
 from toolagent.contracts.manifest import SideEffectScope
 from toolagent.contracts.sources import HttpMethod

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from activities.agent_tool import AgentTool, Arguments, Used
 from activities.agent_tools.arguments import LONGEST_S, USUAL_S
 from activities.agent_tools.site import Site
-from activities.agents.tool import AgentTool, Arguments, Used
 from engine.making.workbench.commands import outputs_shown
 from engine.making.workbench.finishing import finished
 from engine.making.workbench.notes import use_digest

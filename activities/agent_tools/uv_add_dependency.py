@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from activities.agent_tool import AgentTool, AgentToolRefused, Arguments, Used
 from activities.agent_tools.site import Site
-from activities.agents.tool import AgentTool, AgentToolRefused, Arguments, Used
 from engine.making.workbench.proposals import require_answers
 
 _LONGEST_S = 600.0

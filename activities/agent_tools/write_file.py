@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from activities.agent_tool import AgentTool, Arguments, Used
 from activities.agent_tools.site import Site
-from activities.agents.tool import AgentTool, Arguments, Used
 from engine.making.workbench.finishing import finished
 from engine.making.workbench.places import place_of
 

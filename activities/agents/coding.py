@@ -2,10 +2,10 @@
 
 from pydantic import JsonValue
 
+from activities.agent_tool import AgentToolRefused, AgentToolUnavailable, Used
 from activities.agent_tools import CODING_TOOLS
 from activities.agent_tools.site import Site
 from activities.agents.role import AgentRole, PendingUse
-from activities.agents.tool import AgentToolRefused, AgentToolUnavailable, Used
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.proposal import Judge
 from engine.making.workbench.proposals import Proposals

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import JsonValue
 
-from activities.agents.tool import AgentTool, AgentToolRefused, Used
+from activities.agent_tool import AgentTool, AgentToolRefused, Used
 from engine.roles.heard import Heard
 from engine.runtimes.runtime import Progress
 from engine.tasks.transcript import Transcript

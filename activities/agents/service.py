@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 
 from pydantic import JsonValue
 
+from activities.agent_tool import AgentToolUnavailable, Used
 from activities.agents.models import refusal
 from activities.agents.role import AgentRole, PendingUse
-from activities.agents.tool import AgentToolUnavailable, Used
 from activities.chat_tools import CHAT_TOOLS
 from activities.chat_tools.desk import Desk, Tables
 from engine.chats.written import Chunks, written_down

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from activities.agents.tool import AgentTool, AgentToolRefused, Arguments, Used
+from activities.agent_tool import AgentTool, AgentToolRefused, Arguments, Used
 from activities.chat_tools.desk import Desk
 from toolagent.contracts.task_specs import is_making
 

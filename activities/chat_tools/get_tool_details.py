@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from activities.agents.tool import AgentTool, AgentToolRefused, Arguments, Used
+from activities.agent_tool import AgentTool, AgentToolRefused, Arguments, Used
 from activities.chat_tools.desk import Desk
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN

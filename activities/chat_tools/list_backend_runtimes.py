@@ -4,7 +4,7 @@ from collections import Counter
 
 from pydantic import JsonValue
 
-from activities.agents.tool import AgentTool, Arguments, Used
+from activities.agent_tool import AgentTool, Arguments, Used
 from activities.chat_tools.desk import Desk
 from toolagent.contracts.backend_runtimes import BackendRuntime
 

@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from activities.agents.tool import AgentTool, Arguments, Used
+from activities.agent_tool import AgentTool, Arguments, Used
 from activities.chat_tools.desk import Desk
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from activities.agents.tool import AgentTool, Arguments, Used
+from activities.agent_tool import AgentTool, Arguments, Used
 from activities.chat_tools.desk import Desk
 from engine.registry.matching.texts import Filters
 from toolagent.contracts.backend_runtimes import BackendRuntime

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from activities.agents.tool import AgentTool, AgentToolRefused, Arguments, Used
+from activities.agent_tool import AgentTool, AgentToolRefused, Arguments, Used
 from activities.chat_tools.desk import Desk
 from engine.chats.submissions import SubmissionRefused
 from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES

@@ -16,7 +16,6 @@ from api.mcp.visit import Ctx, Visit
 from toolagent.contracts.call_messages import Answer, Elicitation, Listener, LogLevel
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.sources.mcp import McpSource
 
 TASKS = "io.modelcontextprotocol/tasks"
 """The extension of revision 2026-07-28 for calls that take long."""
@@ -89,10 +88,9 @@ def token_of(ctx: Ctx) -> str | int | None:
 
 
 def listener_of(ctx: Ctx, visit: Visit, entry: ToolEntry) -> Listener | None:
-    """What the client hears and answers; None where the call is only waited for. Only tools of MCP servers log and ask."""
-    speaks = any(isinstance(source, McpSource) for source in entry.sources)
+    """What the client hears and answers; None where the call is only waited for. Not every source logs and asks."""
     progress = token_of(ctx) is not None
-    if not speaks:
+    if not any(source.traits.asks for source in entry.sources):
         return Listener(progress=True) if progress else None
     told = capabilities_of(ctx)
     listener = Listener(progress=progress, log_level=_level(ctx, visit), answers=_answers(told), elicits=_elicits(told))

@@ -22,13 +22,13 @@ from api.mcp.calls.tasks import Tasks
 from api.mcp.calls.underway import Underway
 from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import Changes
+from api.mcp.kept_sessions import ClientSessions
 from api.mcp.offers.passing import Passing
 from api.mcp.offers.prompts import Prompts
 from api.mcp.offers.resources import Resources
 from api.mcp.offers.watching import Watching
 from api.mcp.server import Handlers, make_server, options_of
 from api.mcp.sessions.door import SessionDoor
-from api.mcp.sessions.kept import ClientSessions
 from api.mcp.sessions.resuming import Resuming
 from api.mcp.sessions.rpc import VERSION_HEADER, RpcRefusal, no_request, not_json, require_one_revision
 from api.mcp.visit import Visit, put_visit, selection_of

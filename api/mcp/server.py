@@ -30,9 +30,9 @@ from api.mcp.calls.tasks import Tasks, UpdateTaskParams
 from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import Changes
 from api.mcp.clients import TASKS
+from api.mcp.kept_sessions import ClientSessions
 from api.mcp.offers.prompts import Prompts
 from api.mcp.offers.resources import Resources
-from api.mcp.sessions.kept import ClientSessions
 from api.mcp.sessions.rpc import LONGEST_ID
 from api.mcp.visit import Ctx, visit_of
 

@@ -1,6 +1,6 @@
-"""Runs a module of ours and notes which files work: `python traced.py FOLDER -m workers up`.
+"""Runs a module of ours and notes which functions work: `python traced.py FOLDER -m workers up`.
 
-SIGUSR1 forgets what was noted; SIGUSR2 writes it to `FOLDER/files`, one path a line.
+SIGUSR2 writes what was noted since the last time to `FOLDER/functions`, one a line: its name, its first line, its file.
 """
 
 import runpy
@@ -8,24 +8,22 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 
 def main() -> None:
     _, folder, _, module, *rest = sys.argv
-    seen: set[str] = set()
+    seen: set[CodeType] = set()
 
     def note(frame: FrameType, _event: str, _argument: object) -> None:
-        seen.add(frame.f_code.co_filename)
-
-    def forget(*_: object) -> None:
-        seen.clear()
+        seen.add(frame.f_code)
 
     def write(*_: object) -> None:
-        (Path(folder) / "part").write_text("\n".join(sorted(seen)))
-        (Path(folder) / "part").rename(Path(folder) / "files")
+        lines = (f"{code.co_name} {code.co_firstlineno} {code.co_filename}" for code in seen.copy())
+        (Path(folder) / "part").write_text("\n".join(lines))
+        seen.clear()
+        (Path(folder) / "part").rename(Path(folder) / "functions")
 
-    signal.signal(signal.SIGUSR1, forget)
     signal.signal(signal.SIGUSR2, write)
     threading.settrace(note)
     sys.settrace(note)

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 
 from engine.calling.lane import Flight, Lane, LaneFullError
+from engine.calls.effects.ended import UsualDurations
 from engine.calls.lookup import ToolLookup
 from engine.calls.memberships import Roles
-from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
 from engine.store.claims import NOBODY, Claim, ClaimTable
 from engine.store.clock import now, timestamp

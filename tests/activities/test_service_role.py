@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from activities.agent_tool import AgentToolRefused, AgentToolUnavailable, Used
 from activities.agents.role import PendingUse
 from activities.agents.service import ServiceRole
-from activities.agents.tool import AgentToolRefused, AgentToolUnavailable, Used
 from activities.chat_tools.desk import Tables
 from engine.chats.submissions import Submissions
 from engine.chats.told import Told

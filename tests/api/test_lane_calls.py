@@ -11,8 +11,8 @@ from api.client.lane_calls import LaneCalls
 from api.client.recording import Recording
 from engine.calling.door import Door, DoorTables
 from engine.calling.lane import Flight
+from engine.calls.effects.ended import UsualDurations
 from engine.calls.memberships import Memberships
-from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
 from engine.store.claims import Claim, ClaimTable
 from engine.store.database import Database

@@ -12,8 +12,8 @@ from pydantic import JsonValue
 
 from engine.calling.door import Door, DoorTables
 from engine.calling.lane import Flight, Lane
+from engine.calls.effects.ended import UsualDurations
 from engine.calls.memberships import Memberships
-from engine.calls.usual_durations import UsualDurations
 from engine.store.calls import CallTable
 from engine.store.claims import NOBODY, WORKFLOW, Claim, ClaimTable, Standing
 from engine.store.database import CommitUnknownError, Database

@@ -3,8 +3,7 @@
 import pytest
 
 from engine.calls.effects import timing
-from engine.calls.effects.ended import Ended, Places, SettledCalls
-from engine.calls.usual_durations import UsualDurations
+from engine.calls.effects.ended import Ended, Places, SettledCalls, UsualDurations
 from engine.store.calls import CallTable
 from engine.store.database import Database
 from tests.store.test_calls import RECORD, RESULT

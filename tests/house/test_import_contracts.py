@@ -30,6 +30,8 @@ BREACHES: dict[str, tuple[str, str]] = {
     "workflows": ("workflows/groups", "import workflows.calls.callbacks"),
     "workers": ("workers/state", "import workers.host.hosting"),
     "api": ("api/reading", "import api.routes"),
+    "mcp": ("api/mcp/calls", "import api.mcp.sessions.rpc"),
+    "activities": ("activities/agent_tools", "import activities.agents.opening"),
     "runtimes-know-no-store": ("engine/runtimes/process", "import sqlalchemy"),
     "engine-knows-no-frameworks": ("engine/disk", "import fastapi"),
     "workflows-see-no-engine": ("workflows/calls", "import engine.calls"),
@@ -99,10 +101,20 @@ def test_a_forbidden_import_breaks_exactly_its_contract(tree: Path) -> None:
 
 
 def test_a_room_that_no_contract_names_breaks_that_of_the_rooms_around_it(tree: Path) -> None:
-    for folder in ("engine", "engine/runtimes", "engine/runtimes/docker", "engine/making", "engine/upkeep", "workflows", "workers", "api"):
+    for folder in (
+        "engine",
+        "engine/runtimes",
+        "engine/runtimes/docker",
+        "engine/making",
+        "engine/upkeep",
+        "workflows",
+        "workers",
+        "api",
+        "api/mcp",
+    ):
         (tree / folder / "breach.py").write_text('"""A breach."""\n', "utf-8")
     printed = _printed(tree)
-    assert set(_broken(printed)) == {"engine", "runtimes", "docker", "making", "upkeep", "workflows", "workers", "api"}, printed
+    assert set(_broken(printed)) == {"engine", "runtimes", "docker", "making", "upkeep", "workflows", "workers", "api", "mcp"}, printed
 
 
 def test_no_chain_of_imports_is_longer_than_it_may_be() -> None:

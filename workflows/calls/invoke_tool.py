@@ -57,7 +57,8 @@ class InvokeTool:
             workflow.continue_as_new(call, memo={**workflow.memo(), _CANCELLED: "yes"} if is_cancelled else None)
 
         result = await invoke_alone(asked, call_id, is_new=is_new, told=lambda: self._told, is_cancelled=is_cancelled, renew=renew)
-        await announce(callback_of_call(asked, result, workflow.now(), info.run_id))
+        if asked.callback_url is not None:
+            await announce(callback_of_call(asked, result, workflow.now(), info.run_id))
         return result
 
 

@@ -12,7 +12,6 @@ from toolagent.contracts.calls import ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import StoredFile
 from toolagent.contracts.references import ResultReference
-from toolagent.contracts.sources.mcp import McpSource
 from toolagent.core.failures import ContentMissingError, ContentUnavailableError
 from toolagent.core.formats.schemas import is_object_schema
 from toolagent.core.schemas import FILE_PATH, mentions_format, values_of_format
@@ -123,8 +122,8 @@ def _reference(output: JsonValue) -> ResultReference | None:
 
 
 def _blocks(entry: ToolEntry, output: JsonValue) -> list[JsonValue] | None:
-    """The content of an MCP server's tool without an output schema, as our runtime has it: `text`, and what is no text in `content`."""
-    if entry.manifest.output_schema or not any(isinstance(source, McpSource) for source in entry.sources):
+    """The blocks of a tool that answers in them, as its runtime has them: `text`, and what is no text in `content`."""
+    if entry.manifest.output_schema or not any(source.traits.in_blocks for source in entry.sources):
         return None
     if not isinstance(output, dict) or not output.keys() <= {"text", "content"}:
         return None

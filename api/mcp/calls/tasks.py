@@ -29,7 +29,7 @@ from api.mcp.calls.following import Following, request_of
 from api.mcp.calls.underway import LostCallError, Underway
 from api.mcp.catalog import PAGE, ToolCatalog, no_cursor
 from api.mcp.clients import TASKS, has_tasks, is_modern
-from api.mcp.sessions.kept import ClientSessions
+from api.mcp.kept_sessions import ClientSessions
 from api.mcp.visit import Ctx, visit_of
 from api.ports import CallRecords, Calls
 from toolagent.client.failures import AnswerPendingError, CallRefusedError

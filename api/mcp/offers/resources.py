@@ -21,9 +21,9 @@ from api.mcp.calls.answers import FILE_URI, Answers
 from api.mcp.catalog import PAGE, Selection, ToolCatalog, cursor_after, item_before, refuse_cursor
 from api.mcp.changes import TOOL_URI
 from api.mcp.clients import answering, asked_again, is_modern
+from api.mcp.kept_sessions import ClientSessions
 from api.mcp.offers.passing import Passing, as_revision, require_short
 from api.mcp.offers.watching import Watching
-from api.mcp.sessions.kept import ClientSessions
 from api.mcp.visit import Ctx, visit_of
 from api.ports import Files
 from toolagent.contracts.catalog import ToolEntry

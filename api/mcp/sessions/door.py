@@ -21,8 +21,8 @@ from starlette.types import Send
 
 from api.mcp.calls.request_state import RequestStates
 from api.mcp.calls.underway import Underway
+from api.mcp.kept_sessions import ClientSessions
 from api.mcp.sessions.events import Event, EventStream
-from api.mcp.sessions.kept import ClientSessions
 from api.mcp.sessions.requests import SessionRequest, answer_of, connection_of, id_text, question_of
 from api.mcp.sessions.resuming import Resuming
 from api.mcp.sessions.rpc import LAST_EVENT_HEADER, SESSION_HEADER, ending, message_of, no_request

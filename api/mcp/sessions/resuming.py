@@ -16,9 +16,9 @@ from api.mcp.calls.request_state import RequestStates
 from api.mcp.calls.underway import LostCallError, outcome_unknown
 from api.mcp.catalog import ToolCatalog
 from api.mcp.changes import TOOL_URI, Changes, Standing
+from api.mcp.kept_sessions import ClientSessions
 from api.mcp.offers.watching import Watching
 from api.mcp.sessions.events import CallPoint, Event, EventStream
-from api.mcp.sessions.kept import ClientSessions
 from api.mcp.sessions.requests import question_message
 from api.mcp.sessions.rpc import ending, error_message, no_request, result_message
 from api.ports import CallRecords

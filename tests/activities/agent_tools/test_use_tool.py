@@ -11,7 +11,7 @@ import pytest
 from pydantic import JsonValue
 from sqlalchemy import delete
 
-from activities.agents.tool import AgentToolUnavailable
+from activities.agent_tool import AgentToolUnavailable
 from engine.making.workbench.bench import Workbenches
 from engine.making.workbench.runs import BenchParts
 from engine.runtimes.environments.execution import Executor

@@ -1,4 +1,4 @@
-"""Which of KnowHub's resources one of our tools is about: the rules of seed 000 §11.2, with what each is worth.
+"""Which of KnowHub's resources one of our tools is about: these rules, with what each is worth.
 
 1. The id or the name of the tool contains the slug or the title of the resource: 0.7.
 2. Its description contains the slug or the title: 0.4; of the words of the resource's description: up to 0.4.

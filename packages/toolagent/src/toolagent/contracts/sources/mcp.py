@@ -77,8 +77,8 @@ class McpSource(PackedSource):
     def traits(self) -> Traits:
         if self.url is not None:
             shown = (self.remote_api_key or "", self.url, *self.headers.values())
-            return Traits(BackendRuntime.REMOTE, servers=(self.url,), shown=shown, only_public=self.only_public, asks=True)
-        return Traits(BackendRuntime.LOCAL, on_host=True, stays_up=True, apart=True, asks=True)
+            return Traits(BackendRuntime.REMOTE, servers=(self.url,), shown=shown, only_public=self.only_public, asks=True, in_blocks=True)
+        return Traits(BackendRuntime.LOCAL, on_host=True, stays_up=True, apart=True, asks=True, in_blocks=True)
 
     @property
     def is_modern_first(self) -> bool:

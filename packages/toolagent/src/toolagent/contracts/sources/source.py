@@ -86,7 +86,9 @@ class Traits:
     handler: str | None = None
     """The part of the service that it is, which cannot be removed; None for all others."""
     asks: bool = False
-    """It may ask its caller something while a call goes on."""
+    """It may ask its caller something while a call goes on, and log."""
+    in_blocks: bool = False
+    """Without an output schema it answers in blocks of content: `text`, and what is no text in `content`."""
 
     @property
     def secrets(self) -> tuple[str, ...]:

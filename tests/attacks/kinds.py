@@ -2,6 +2,7 @@
 
 from tests.attacks import (
     bombs,
+    chats,
     clocks,
     content,
     disks,
@@ -28,6 +29,7 @@ KINDS: tuple[Kind, ...] = (
     schemas.KIND,
     bombs.KIND,
     text.KIND,
+    chats.KIND,
     values.KIND,
     folders.KIND,
     clocks.KIND,

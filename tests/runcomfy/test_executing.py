@@ -67,20 +67,23 @@ async def test_a_file_and_a_data_url_are_taken(tools: Tools, tmp_path: Path) -> 
     workflow: dict[str, JsonValue] = {
         "1": {"class_type": "LoadImage", "inputs": {"image": "a.png"}},
         "2": {"class_type": "LoadImage", "inputs": {"image": "b.png"}},
-        "3": {"class_type": "SaveImage", "inputs": {"images": ["1", 0]}},
+        "3": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "album/one"}},
         "4": {"class_type": "PreviewImage", "inputs": {"images": ["2", 0]}},
     }
     data_url = "data:image/png;base64," + base64.b64encode(PICTURE).decode()
     images: list[JsonValue] = [{"name": "a.png", "file": str(kept)}, {"name": "b.png", "base64": data_url}]
     result = await tools.execute((await tools.launch()).server_id, workflow, images=images)
     assert tools.content(result) == {"3": b"another picture", "4": PICTURE}
+    assert result.files[0].name == "one_00001_.png"
 
 
 async def test_models_are_uploaded(tools: Tools) -> None:
     workflow: dict[str, JsonValue] = {
-        **{str(node["id"]): {"class_type": node["type"], "inputs": node["inputs"]} for node in _nodes()},
-        "3": {"class_type": "CheckpointLoaderSimple", "inputs": {"ckpt_name": "own.ckpt"}},
-        "4": {"class_type": "LoraLoader", "inputs": {"model": ["3", 0], "clip": ["3", 1], "lora_name": "style.safetensors"}},
+        "nodes": [
+            *_nodes(),
+            {"id": 3, "type": "CheckpointLoaderSimple", "inputs": {"ckpt_name": "own.ckpt"}},
+            {"id": 4, "type": "LoraLoader", "inputs": {"model": ["3", 0], "clip": ["3", 1], "lora_name": "style.safetensors"}},
+        ]
     }
     launched = await tools.launch()
     files: dict[str, list[JsonValue]] = {
@@ -112,6 +115,29 @@ async def test_what_comfyui_finds_wrong_is_told_by_node(tools: Tools) -> None:
     assert "node 1" in failure.message
     assert isinstance(failure.details["node_errors"], dict)
     assert list(failure.details["node_errors"]) == ["1"]
+
+
+async def test_outputs_that_comfyui_leaves_out_are_told(tools: Tools) -> None:
+    others: list[JsonValue] = [
+        {"id": 3, "type": "LoadImage", "inputs": {"image": "nowhere.png"}},
+        {"id": 4, "type": "PreviewImage", "inputs": {"images": ["3", 0]}},
+    ]
+    result = await tools.execute((await tools.launch()).server_id, {"nodes": [*_nodes(), *others]}, images=IN_BASE64)
+    assert ([one.node for one in result.files], list(result.node_errors)) == (["2"], ["3"])
+
+
+async def test_a_history_with_what_json_has_not_ends_the_call(tools: Tools) -> None:
+    """It stays so: asked for again and again, the server would be paid for until the call's time is over."""
+    tools.server.fail(Fault(kind="nan", at="history", times=1000))
+    async with asyncio.timeout(5):
+        failure = await failure_of(tools.execute((await tools.launch()).server_id, images=IN_BASE64))
+    assert failure.error_type is ErrorType.OUTPUT_VALIDATION_ERROR
+
+
+async def test_a_file_that_is_too_large_for_comfyui_is_the_callers_fault(tools: Tools) -> None:
+    tools.server.fail(Fault(kind="413", at="upload"))
+    failure = await failure_of(tools.execute((await tools.launch()).server_id, images=IN_BASE64))
+    assert (failure.error_type, failure.details["file"]) == (ErrorType.VALIDATION_ERROR, "input.png")
 
 
 async def test_a_node_that_fails_is_named(tools: Tools) -> None:

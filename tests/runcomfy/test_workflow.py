@@ -3,7 +3,7 @@
 import pytest
 from pydantic import JsonValue
 
-from engine.runtimes.builtin.runcomfy.workflow import NotAWorkflow, api_format, renamed
+from engine.runtimes.builtin.runcomfy.workflow import NotAWorkflow, api_format, completed, renamed
 
 SAVED: dict[str, JsonValue] = {
     "1": {"class_type": "LoadImage", "inputs": {"image": "input.png"}},
@@ -46,6 +46,7 @@ def test_two_numbers_are_a_link_only_where_there_is_such_a_node() -> None:
         ({"1": {"class_type": "SaveImage", "inputs": {"images": ["9", 0]}}}, "$.1.inputs.images"),
         ({"1": {"inputs": {}}}, "$.1"),
         ({"1": 5}, "$.1"),
+        ({"1": {"class_type": "A", "inputs": {"a": ["2", 0]}}, "2": {"class_type": "A", "inputs": {"a": ["1", 0]}}}, "$.1"),
         ({"1": {"class_type": "A", "inputs": 3}}, "$.1.inputs"),
     ],
 )
@@ -56,9 +57,23 @@ def test_what_is_no_workflow_is_refused_with_its_place(workflow: dict[str, JsonV
 
 
 def test_files_are_renamed_where_a_node_names_them_as_a_whole() -> None:
-    prompt: dict[str, JsonValue] = {**SAVED, "3": {"class_type": "Note", "inputs": {"text": "see input.png"}}}
+    prompt: dict[str, JsonValue] = {
+        **SAVED,
+        "3": {"class_type": "Note", "inputs": {"text": "see input.png"}},
+        "4": {"class_type": "LoadImage", "inputs": {"image": "input.png [input]"}},
+    }
     assert renamed(prompt, {"input.png": "call-1/input.png"}) == {
         "1": {"class_type": "LoadImage", "inputs": {"image": "call-1/input.png"}},
         "2": SAVED["2"],
         "3": prompt["3"],
+        "4": {"class_type": "LoadImage", "inputs": {"image": "call-1/input.png [input]"}},
+    }
+
+
+def test_a_node_gets_the_defaults_of_what_it_leaves_out() -> None:
+    own: dict[str, JsonValue] = {"1": {"class_type": "Save", "inputs": {"prefix": "own"}}, "2": {"class_type": "Save"}, "3": SAVED["1"]}
+    assert completed(own, {"Save": {"prefix": "usual", "quality": 80}, "LoadImage": {}}) == {
+        "1": {"class_type": "Save", "inputs": {"prefix": "own", "quality": 80}},
+        "2": {"class_type": "Save", "inputs": {"prefix": "usual", "quality": 80}},
+        "3": SAVED["1"],
     }

@@ -13,7 +13,7 @@ from toolagent.testing.servers.runcomfy_server import RunComfyServer
 
 ORDER = {"workflow_version_id": "version-1", "server_type": "medium", "estimated_duration": 600}
 LOAD: JsonValue = {"class_type": "LoadImage", "inputs": {"image": "input.png"}}
-SAVE: JsonValue = {"class_type": "SaveImage", "inputs": {"images": ["1", 0]}}
+SAVE: JsonValue = {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "saved"}}
 
 
 @pytest.fixture
@@ -87,9 +87,9 @@ def test_a_prompt_that_cannot_be_executed_is_refused(cloud: httpx.Client, prompt
     [
         ({"1": LOAD, "2": SAVE}, "1", "custom_validation_failed"),
         ({"2": SAVE}, "2", "exception_during_validation"),
-        ({"2": {"class_type": "SaveImage", "inputs": {}}}, "2", "required_input_missing"),
-        ({"2": {"class_type": "SaveImage", "inputs": {"images": "x"}}}, "2", "bad_linked_input"),
-        ({"1": LOAD, "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 7]}}}, "2", "return_type_mismatch"),
+        ({"1": LOAD, "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0]}}}, "2", "required_input_missing"),
+        ({"2": {"class_type": "PreviewImage", "inputs": {"images": "x"}}}, "2", "bad_linked_input"),
+        ({"1": LOAD, "2": {"class_type": "PreviewImage", "inputs": {"images": ["1", 7]}}}, "2", "return_type_mismatch"),
     ],
 )
 def test_a_node_that_is_wrong_is_told(cloud: httpx.Client, prompt: JsonValue, node: str, kind: str) -> None:
@@ -100,12 +100,10 @@ def test_a_node_that_is_wrong_is_told(cloud: httpx.Client, prompt: JsonValue, no
 
 def test_a_circle_of_nodes_is_refused(cloud: httpx.Client) -> None:
     url = url_of(cloud)
-    for folder, name in (("", "input.png"), ("loras", "own")):
-        httpx.post(f"{url}/upload/image", files={"image": (name, b"x")}, data={"subfolder": folder}).raise_for_status()
     circle: JsonValue = {"class_type": "LoraLoader", "inputs": {"model": ["3", 0], "clip": ["3", 1], "lora_name": "own"}}
-    save: JsonValue = {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "after": ["3", 0]}}
+    save: JsonValue = {"class_type": "PreviewImage", "inputs": {"images": ["1", 0], "after": ["3", 0]}}
     answer = httpx.post(f"{url}/prompt", json={"prompt": {"1": LOAD, "2": save, "3": circle}})
-    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "dependency_cycle")
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "prompt_outputs_failed_validation")
 
 
 def test_a_file_of_the_same_name_gets_another_unless_it_overwrites(cloud: httpx.Client) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePosixPath
 from types import TracebackType
+from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -14,7 +15,7 @@ from engine.runtimes.builtin.runcomfy.workflow import Prompt
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType
 
-_OK, _BAD_REQUEST = 200, 400
+_OK, _BAD_REQUEST, _TOO_LARGE = 200, 400, 413
 _PIECE = 1 << 20
 
 
@@ -36,8 +37,21 @@ class Picture(BaseModel):
     type: str = "output"
 
 
-class _Queued(BaseModel):
+class Queued(BaseModel):
+    """`node_errors`: ComfyUI executes the outputs that are valid, and leaves out those that need these nodes."""
+
     prompt_id: str
+    node_errors: dict[str, JsonValue] = {}
+
+
+class _Declared(BaseModel):
+    """What a class of nodes takes: `[type, {"default": …}]` by name."""
+
+    required: dict[str, list[JsonValue]] = {}
+
+
+class _Class(BaseModel):
+    input: _Declared = _Declared()
 
 
 class Status(BaseModel):
@@ -72,15 +86,32 @@ class Comfy(AbstractAsyncContextManager["Comfy"]):
         answer = await self._asked(
             "POST", "/upload/image", files={"image": (name, content)}, data={"overwrite": "true", "type": "input", "subfolder": subfolder}
         )
-        if answer.status == _BAD_REQUEST:
-            raise CallFailed(ErrorType.VALIDATION_ERROR, f"ComfyUI does not take the file {name!r}.", {"file": name, "answer": answer.text})
+        if answer.status in {_BAD_REQUEST, _TOO_LARGE}:
+            why = ": it is too large for this server" if answer.status == _TOO_LARGE else ""
+            told: dict[str, JsonValue] = {"file": name, "status": answer.status, "answer": answer.text}
+            raise CallFailed(ErrorType.VALIDATION_ERROR, f"ComfyUI does not take the file {name!r}{why}.", told)
         try:
             return Uploaded.model_validate(_body(answer))
         except ValidationError as error:
             raise _strange(answer) from error
 
-    async def queue(self, prompt: Prompt, client_id: str) -> str:
-        """The id of the prompt. Raises CallFailed with what ComfyUI finds wrong with it, by node."""
+    async def defaults(self, kind: str) -> Prompt:
+        """Of the inputs that a class of nodes requires; none for a class that there is not."""
+        answer = await self._asked("GET", f"/object_info/{quote(kind, safe='')}")
+        body = _body(answer)
+        try:
+            found = _Class.model_validate(body.get(kind, {}) if isinstance(body, dict) else body)
+        except ValidationError as error:
+            raise _strange(answer) from error
+        return {
+            name: options["default"]
+            for name, declared in found.input.required.items()
+            for options in declared[1:2]
+            if isinstance(options, dict) and "default" in options
+        }
+
+    async def queue(self, prompt: Prompt, client_id: str) -> Queued:
+        """Raises CallFailed with what ComfyUI finds wrong with it, by node."""
         try:
             answer = await ask(self._http, "POST", f"{self.url}/prompt", json={"prompt": prompt, "client_id": client_id})
         except NoAnswer as error:
@@ -91,7 +122,7 @@ class Comfy(AbstractAsyncContextManager["Comfy"]):
         if answer.status == _BAD_REQUEST:
             raise _invalid(answer)
         try:
-            return _Queued.model_validate(_body(answer)).prompt_id
+            return Queued.model_validate(_body(answer))
         except ValidationError as error:
             raise _strange(answer) from error
 
@@ -144,6 +175,10 @@ class Comfy(AbstractAsyncContextManager["Comfy"]):
 
 
 def _body(answer: Answer) -> JsonValue:
+    """Raises CallFailed for JSON that stays unreadable however often it is asked for: nodes of others put out NaN."""
+    if answer.status == _OK and answer.body is None and answer.headers.get("content-type", "").startswith("application/json"):
+        message = "ComfyUI's answer cannot be read: a node put out NaN or Infinity, which JSON has not, or more than 8 MiB."
+        raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"answer": answer.text}, "unknown")
     if answer.status != _OK or answer.body is None:
         raise _strange(answer)
     return answer.body

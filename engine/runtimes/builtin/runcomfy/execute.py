@@ -14,7 +14,7 @@ from engine.runtimes.builtin.runcomfy.comfy import Comfy, ComfyUnreachable, Ende
 from engine.runtimes.builtin.runcomfy.inputs import InputFile, sent_images, sent_models
 from engine.runtimes.builtin.runcomfy.run import PromptRun
 from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, START_S, TAGS, OneServer, RunComfy
-from engine.runtimes.builtin.runcomfy.workflow import NotAWorkflow, Prompt, api_format, renamed
+from engine.runtimes.builtin.runcomfy.workflow import NotAWorkflow, Prompt, api_format, classes, completed, is_short, renamed
 from engine.runtimes.builtin.tool import BuiltinTool, ToolContext, ToolOutput, TypedTool, schema_of
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.runtime import NO_FOLDER
@@ -60,6 +60,10 @@ class Result(ToolOutput):
     prompt_id: str
     files: tuple[OutputFile, ...]
     values: Annotated[dict[str, JsonValue], Field(description="What nodes put out besides files, by node.")]
+    node_errors: Annotated[
+        dict[str, JsonValue],
+        Field(description="What ComfyUI finds wrong with nodes. It left out the outputs that need them, and executed the others."),
+    ] = {}
 
 
 _EXAMPLE: JsonValue = {
@@ -142,14 +146,16 @@ class Execute:
         await sent_models(comfy, arguments.loras, "loras", progress)
         names = await sent_images(comfy, arguments.images, context.call_id, progress)
         prompt: Prompt = renamed(api_format(arguments.workflow), names)
+        if is_short(arguments.workflow):
+            prompt = completed(prompt, {kind: await comfy.defaults(kind) for kind in sorted(classes(prompt))})
 
         async def is_gone() -> bool:
             return await _is_gone(cloud, arguments.server)
 
         run = PromptRun(comfy, self._service.peer, progress, is_gone, self._service.longest_pause_s)
-        prompt_id, ended = await run.run(prompt, context.call_id)
+        queued, ended = await run.run(prompt, context.call_id)
         files = [await self._fetched(comfy, one, number, context.files) for number, one in enumerate(_pictures(ended))]
-        return Result(prompt_id=prompt_id, files=tuple(files), values=_values(ended))
+        return Result(prompt_id=queued.prompt_id, files=tuple(files), values=_values(ended), node_errors=queued.node_errors)
 
     async def _fetched(self, comfy: Comfy, found: tuple[str, str, Picture], number: int, folder: Path) -> OutputFile:
         node, kind, picture = found

@@ -11,7 +11,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from engine.network.tls import usual_tls
-from engine.runtimes.builtin.runcomfy.comfy import Comfy, ComfyUnreachable, Ended
+from engine.runtimes.builtin.runcomfy.comfy import Comfy, ComfyUnreachable, Ended, Queued
 from engine.runtimes.builtin.runcomfy.peer import Peer
 from engine.runtimes.builtin.runcomfy.workflow import Prompt
 from engine.runtimes.failures import CallFailed
@@ -44,14 +44,15 @@ class PromptRun:
     def __init__(self, comfy: Comfy, peer: Peer, progress: Progress, is_gone: IsGone, look_s: float = _LOOK_S) -> None:
         self._comfy, self._peer, self._progress, self._is_gone, self._look_s = comfy, peer, progress, is_gone, look_s
 
-    async def run(self, prompt: Prompt, client_id: str) -> tuple[str, Ended]:
-        """The id of the prompt, and how it ended. Raises CallFailed: refused, failed in a node, or lost with its server.
+    async def run(self, prompt: Prompt, client_id: str) -> tuple[Queued, Ended]:
+        """The prompt as it was queued, and how it ended. Raises CallFailed: refused, failed in a node, or lost with its server.
 
         Interrupts it when it is cancelled.
         """
         # Opened before, so that no message is missed.
         async with self._messages(client_id) as socket:
-            prompt_id = await self._comfy.queue(prompt, client_id)
+            queued = await self._comfy.queue(prompt, client_id)
+            prompt_id = queued.prompt_id
             self._progress(f"queued as {prompt_id}")
             try:
                 ended = await self._followed(socket, prompt_id, prompt)
@@ -63,7 +64,7 @@ class PromptRun:
                 await _within(_INTERRUPT_S, self._comfy.interrupt(prompt_id))
                 raise
         _check(prompt_id, ended)
-        return prompt_id, ended
+        return queued, ended
 
     async def _followed(self, socket: ClientConnection | None, prompt_id: str, prompt: Prompt) -> Ended | None:
         """How it ended; None when the WebSocket was lost before."""
@@ -97,7 +98,7 @@ class PromptRun:
             await asyncio.sleep(_WRITTEN_S)
             if (ended := await self._comfy.ended(prompt_id)) is not None:
                 return ended
-        message = "ComfyUI does not know the workflow any more: it was started anew on its server. Execute it again."
+        message = "ComfyUI does not know the workflow any more: it was started anew, or its history was cleared. Execute it again."
         raise CallFailed(ErrorType.EXECUTION_ERROR, message, {"prompt_id": prompt_id, "cause": "prompt_lost"})
 
     async def _listen(self, socket: ClientConnection, prompt_id: str, prompt: Prompt) -> _Heard:

@@ -1,11 +1,14 @@
 """A workflow of ComfyUI in the format of its API: `{"1": {"class_type": …, "inputs": {…}}}`."""
 
 from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
 from pydantic import JsonValue
 
 Prompt: TypeAlias = dict[str, JsonValue]
+
+_FROM_INPUTS = " [input]"
 
 
 class NotAWorkflow(ValueError):
@@ -32,12 +35,28 @@ def api_format(workflow: Mapping[str, JsonValue]) -> Prompt:
         raise NotAWorkflow("$", "it has no nodes")
     for node_id, entry in converted.items():
         _check(node_id, entry, converted)
+    _check_order(converted)
     return {node_id: _with_links(entry, converted) for node_id, entry in converted.items()}
 
 
+def is_short(workflow: Mapping[str, JsonValue]) -> bool:
+    """Whether it is a list of nodes, in which inputs may be left out that have a default."""
+    return isinstance(workflow.get("nodes"), list)
+
+
+def completed(prompt: Prompt, defaults: Mapping[str, Prompt]) -> Prompt:
+    """With the inputs that a node leaves out; `defaults` are by class. ComfyUI has its editor send them, and fills in none."""
+    return {node_id: _completed(node, defaults) for node_id, node in prompt.items()}
+
+
+def classes(prompt: Prompt) -> frozenset[str]:
+    return frozenset(str(node["class_type"]) for node in prompt.values() if isinstance(node, dict))
+
+
 def renamed(prompt: Prompt, names: Mapping[str, str]) -> Prompt:
-    """With each input that is one of these names replaced."""
-    return {node_id: _renamed(node, names) for node_id, node in prompt.items()}
+    """With each input that is one of these names replaced, also as `input.png [input]`, as ComfyUI's editor of masks writes it."""
+    every = {**names, **{f"{name}{_FROM_INPUTS}": f"{new}{_FROM_INPUTS}" for name, new in names.items()}}
+    return {node_id: _renamed(node, every) for node_id, node in prompt.items()}
 
 
 def _node(node: JsonValue, path: str) -> tuple[str, Prompt]:
@@ -70,6 +89,20 @@ def _check(node_id: str, node: JsonValue, nodes: Prompt) -> None:
             raise NotAWorkflow(f"{path}.inputs.{name}", f"it is linked to node {link[0]!r}, which is not there")
 
 
+def _check_order(nodes: Prompt) -> None:
+    """ComfyUI refuses a circle as well, but does not say that it is one."""
+    try:
+        TopologicalSorter({node_id: _sources(node, nodes) for node_id, node in nodes.items()}).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        raise NotAWorkflow(f"$.{circle[0]}", f"nodes are linked in a circle: {' → '.join(reversed(circle))}") from error
+
+
+def _sources(node: JsonValue, nodes: Prompt) -> list[str]:
+    inputs = node.get("inputs") if isinstance(node, dict) else None
+    return [link[0] for value in inputs.values() if (link := _link(value, nodes))] if isinstance(inputs, dict) else []
+
+
 def _link(value: JsonValue, nodes: Prompt) -> tuple[str, int] | None:
     """The node and its output, if it is a link: `["1", 0]`, or `[1, 0]` where there is such a node."""
     match value:
@@ -86,6 +119,12 @@ def _with_links(node: JsonValue, nodes: Prompt) -> JsonValue:
     if not isinstance(node, dict) or not isinstance(inputs := node.get("inputs", {}), dict):
         return node
     return {**node, "inputs": {name: list[JsonValue](link) if (link := _link(value, nodes)) else value for name, value in inputs.items()}}
+
+
+def _completed(node: JsonValue, defaults: Mapping[str, Prompt]) -> JsonValue:
+    if not isinstance(node, dict) or not isinstance(inputs := node.get("inputs", {}), dict):
+        return node
+    return {**node, "inputs": {**defaults.get(str(node["class_type"]), {}), **inputs}}
 
 
 def _renamed(node: JsonValue, names: Mapping[str, str]) -> JsonValue:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from toolagent.testing.servers.comfy_graph import Graph, InvalidPrompt, checked
+from toolagent.testing.servers.comfy_graph import KINDS, Graph, InvalidPrompt, checked
 from toolagent.testing.servers.runcomfy_ledger import FaultKind
 
 __all__ = ["ComfyServer"]
@@ -61,7 +61,7 @@ class ComfyServer:
         running = asyncio.create_task(self._run(prompt_id, graph, str(body.get("client_id", "")), fault))
         self._runs[prompt_id] = running
         running.add_done_callback(lambda _: self._runs.pop(prompt_id, None))
-        return JSONResponse({"prompt_id": prompt_id, "number": self._number, "node_errors": {}})
+        return JSONResponse({"prompt_id": prompt_id, "number": self._number, "node_errors": graph.errors})
 
     async def history(self, request: Request) -> Response:
         prompt_id = str(request.path_params["prompt_id"])
@@ -76,6 +76,10 @@ class ComfyServer:
     async def models(self, request: Request) -> Response:
         folder = str(request.path_params["folder"])
         return JSONResponse(sorted(self._known()[folder])) if folder in _MODELS else Response(status_code=404)
+
+    async def object_info(self, request: Request) -> Response:
+        kind = str(request.path_params["kind"])
+        return JSONResponse({kind: KINDS[kind].shown()} if kind in KINDS else {})
 
     async def queue(self, _: Request) -> Response:
         """One runs, the others wait."""
@@ -205,9 +209,10 @@ class ComfyServer:
         if kind not in {"SaveImage", "PreviewImage"}:
             return None
         folder = "output" if kind == "SaveImage" else "temp"
-        name = f"{inputs.get('filename_prefix', 'ComfyUI')}_{len(self._files[folder]) + 1:05}_.png"
-        self._files[folder][name] = made[inputs["images"][0]]
-        return {"images": [{"filename": name, "subfolder": "", "type": folder}]}
+        path = PurePosixPath(f"{inputs.get('filename_prefix', 'ComfyUI')}_{len(self._files[folder]) + 1:05}_.png")
+        self._files[folder][str(path)] = made[inputs["images"][0]]
+        subfolder = "" if path.parent == PurePosixPath() else str(path.parent)
+        return {"images": [{"filename": path.name, "subfolder": subfolder, "type": folder}]}
 
     def _keep(self, prompt_id: str, status: str, outputs: dict[str, JsonValue], last: JsonValue) -> None:
         told: dict[str, JsonValue] = {"status_str": status, "completed": status == "success", "messages": [last]}

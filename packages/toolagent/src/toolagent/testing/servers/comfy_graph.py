@@ -8,26 +8,50 @@ from pydantic import JsonValue
 
 __all__ = ["Graph", "InvalidPrompt", "NodeKind", "checked"]
 
+_FAILED = ("prompt_outputs_failed_validation", "Prompt outputs failed validation")
+
 Node = Mapping[str, Any]
 Prompt = Mapping[str, Node]
 
 
 @dataclass(frozen=True)
 class NodeKind:
-    """`links` are inputs that come from other nodes, with their types; `files` are values that have to be in a folder of the server."""
+    """What a node requires: `links` are from other nodes, with their types; `files` lie in a folder of the server; `values` have a default.
+
+    ComfyUI's editor sends the default. The API refuses a prompt without it.
+    """
 
     gives: tuple[str, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict[str, str])
     files: Mapping[str, str] = field(default_factory=dict[str, str])
+    values: Mapping[str, str | float] = field(default_factory=dict[str, str | float])
     is_output: bool = False
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return (*self.links, *self.files, *self.values)
+
+    def shown(self) -> dict[str, JsonValue]:
+        """As `/object_info` tells it."""
+        values: dict[str, JsonValue] = {
+            name: ["STRING" if isinstance(default, str) else "FLOAT", {"default": default}] for name, default in self.values.items()
+        }
+        links: dict[str, JsonValue] = {name: [kind] for name, kind in self.links.items()}
+        files: dict[str, JsonValue] = {name: [[]] for name in self.files}
+        return {"input": {"required": {**links, **files, **values}}, "output": list(self.gives), "output_node": self.is_output}
 
 
 KINDS: Mapping[str, NodeKind] = {
     "LoadImage": NodeKind(("IMAGE", "MASK"), files={"image": "input"}),
-    "SaveImage": NodeKind(links={"images": "IMAGE"}, is_output=True),
+    "SaveImage": NodeKind(links={"images": "IMAGE"}, values={"filename_prefix": "ComfyUI"}, is_output=True),
     "PreviewImage": NodeKind(links={"images": "IMAGE"}, is_output=True),
     "CheckpointLoaderSimple": NodeKind(("MODEL", "CLIP", "VAE"), files={"ckpt_name": "checkpoints"}),
-    "LoraLoader": NodeKind(("MODEL", "CLIP"), {"model": "MODEL", "clip": "CLIP"}, files={"lora_name": "loras"}),
+    "LoraLoader": NodeKind(
+        ("MODEL", "CLIP"),
+        {"model": "MODEL", "clip": "CLIP"},
+        files={"lora_name": "loras"},
+        values={"strength_model": 1.0, "strength_clip": 1.0},
+    ),
 }
 
 
@@ -44,7 +68,9 @@ class InvalidPrompt(Exception):
 class Graph:
     prompt: Prompt
     order: tuple[str, ...]
-    """Of the nodes that an output needs."""
+    """Of the nodes that the valid outputs need."""
+    errors: dict[str, JsonValue]
+    """By node. The outputs that need these are left out, as ComfyUI does while another output is valid."""
 
     def inputs(self, node: str) -> Mapping[str, Any]:
         return self.prompt[node].get("inputs", {})
@@ -64,14 +90,16 @@ def _graph(prompt: Prompt, files: Mapping[str, Collection[str]]) -> Graph:
     outputs = [node_id for node_id, node in prompt.items() if KINDS[_class(node)].is_output]
     if not outputs:
         raise InvalidPrompt("prompt_no_outputs", "Prompt has no outputs")
-    errors = {node_id: found for node_id, node in prompt.items() if (found := _problems(prompt, node, files))}
-    if errors:
-        told: dict[str, JsonValue] = {
-            node_id: {"errors": found, "dependent_outputs": list[JsonValue](outputs), "class_type": _class(prompt[node_id])}
-            for node_id, found in errors.items()
-        }
-        raise InvalidPrompt("prompt_outputs_failed_validation", "Prompt outputs failed validation", nodes=told)
-    return Graph(prompt, _ordered(prompt, outputs))
+    needs = {output: _ordered(prompt, [output]) for output in outputs}
+    told: dict[str, JsonValue] = {}
+    for node_id, node in prompt.items():
+        dependent: list[JsonValue] = [output for output in outputs if node_id in needs[output]]
+        if dependent and (found := _problems(prompt, node, files)):
+            told[node_id] = {"errors": found, "dependent_outputs": dependent, "class_type": _class(node)}
+    valid = [output for output in outputs if told.keys().isdisjoint(needs[output])]
+    if not valid:
+        raise InvalidPrompt(*_FAILED, nodes=told)
+    return Graph(prompt, _ordered(prompt, valid), told)
 
 
 def _class(node: Node) -> str:
@@ -89,9 +117,7 @@ def _of_known_class(node_id: str, node: JsonValue) -> Node:
 def _problems(prompt: Prompt, node: Node, files: Mapping[str, Collection[str]]) -> list[JsonValue]:
     kind = KINDS[_class(node)]
     inputs: dict[str, JsonValue] = node.get("inputs", {})
-    found = [
-        _problem("required_input_missing", "Required input is missing", name) for name in (*kind.links, *kind.files) if name not in inputs
-    ]
+    found = [_problem("required_input_missing", "Required input is missing", name) for name in kind.required if name not in inputs]
     for name, value in inputs.items():
         if isinstance(value, list):
             found += _link_problems(prompt, name, value, kind.links.get(name))
@@ -128,14 +154,14 @@ def _problem(kind: str, message: str, details: str) -> JsonValue:
 
 
 def _ordered(prompt: Prompt, outputs: list[str]) -> tuple[str, ...]:
-    """What a node needs comes before it. Raises InvalidPrompt for a circle."""
+    """What a node needs comes before it. Raises InvalidPrompt for a circle, which ComfyUI does not call one."""
     order: dict[str, None] = {}
 
     def visit(node_id: str, on_the_way: frozenset[str]) -> None:
         if node_id in on_the_way:
-            raise InvalidPrompt("dependency_cycle", "Dependency cycle detected", f"Node ID '#{node_id}'")
+            raise InvalidPrompt(*_FAILED)
         for source in _sources(prompt[node_id]):
-            if source not in order:
+            if source in prompt and source not in order:
                 visit(source, on_the_way | {node_id})
         order[node_id] = None
 

@@ -31,6 +31,7 @@ _MESSAGES = {
     401: "unauthorized",
     402: "insufficient balance",
     403: "forbidden",
+    413: "too large",
     429: "rate_limited",
     500: "internal error",
 }
@@ -72,6 +73,7 @@ class RunComfyApp:
             Route("/history/{prompt_id}", self._faulty("history", self._history)),
             Route("/view", self._faulty("view", self._view)),
             Route("/models/{folder}", self._models),
+            Route("/object_info/{kind}", self._object_info),
             Route("/queue", self._queue, methods=["GET"]),
             Route("/queue", self._dequeue, methods=["POST"]),
             Route("/interrupt", self._interrupt, methods=["POST"]),
@@ -89,6 +91,7 @@ class RunComfyApp:
         async def endpoint(request: Request) -> Response:
             fault = self.faults.next(lambda one: one.hits(operation))
             if fault is not None and (failed := _failed(fault)) is not None:
+                await request.body()  # unread, the connection is reset, and the answer with it
                 return failed
             given = await answer(request, fault)
             if fault is not None and fault.kind == "slow":
@@ -197,6 +200,9 @@ class RunComfyApp:
     async def _models(self, request: Request) -> Response:
         return await found.models(request) if (found := self._at(request)) else _error(404)
 
+    async def _object_info(self, request: Request) -> Response:
+        return await found.object_info(request) if (found := self._at(request)) else _error(404)
+
     async def _queue(self, request: Request) -> Response:
         return await found.queue(request) if (found := self._at(request)) else _error(404)
 
@@ -218,6 +224,8 @@ def _failed(fault: Fault) -> Response | None:
     """None for a fault that lets the request be carried out."""
     if fault.kind == "garbage":
         return Response("<html><body>Bad gateway", media_type="text/html")
+    if fault.kind == "nan":
+        return Response('{"outputs": NaN}', media_type="application/json")
     if not fault.kind.isdigit():
         return None
     answer = _error(int(fault.kind))

@@ -280,7 +280,7 @@ async def test_attempts_that_were_lost_before_the_tool_was_asked_are_bounded_and
 @pytest.mark.promise("calls-end")
 async def test_what_the_tool_has_had_of_its_time_in_earlier_attempts_is_not_given_again(run: Run, tool: Tool) -> None:
     tool.hang = True
-    async with asyncio.timeout(5):  # of 10
+    async with asyncio.timeout(9):  # of 10
         assert failure(await run(tool.url, repeatable=True, number=2, spent_s=9.9))[0] is ErrorType.TIMEOUT
     assert failure(await run(tool.url, repeatable=True, number=3, spent_s=10.01)) == (ErrorType.TIMEOUT, {"timeout_s": 10.0})
     assert len(tool.requests) == 1

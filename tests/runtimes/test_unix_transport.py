@@ -242,7 +242,7 @@ async def test_after_a_large_answer_that_was_there_before_it_was_read_the_connec
     peer.answer = left_open(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
     async with httpx.AsyncClient(transport=UnixTransport(str(peer.path), 60.0)) as client:
         for _ in range(2):
-            async with asyncio.timeout(5), client.stream("GET", "http://tool/") as response:
+            async with asyncio.timeout(60), client.stream("GET", "http://tool/") as response:
                 await asyncio.sleep(0.2)  # all of it comes
                 assert len(await response.aread()) == size
     assert peer.connections == 1

@@ -313,11 +313,11 @@ async def test_cancelling_closes_the_connection_and_says_so(run: Run, tool: Tool
     tool.hang = True
     env = ActivityEnvironment()
     attempt = asyncio.ensure_future(run(tool.url, env=env))
-    await asyncio.wait_for(tool.reached.wait(), 10)
+    await asyncio.wait_for(tool.reached.wait(), 60)
     env.cancel()
     kind, details = failure(await attempt)
     assert (kind, details) == (ErrorType.CANCELLED, {"sent": True, "outcome": "unknown", "tool": "connection_closed"})
-    await asyncio.wait_for(tool.left.wait(), 10)
+    await asyncio.wait_for(tool.left.wait(), 60)
 
 
 async def test_an_answer_that_grows_beyond_the_limit_when_written_is_refused(run: Run, tool: Tool) -> None:
@@ -333,7 +333,7 @@ async def test_an_attempt_that_is_ended_from_outside_is_no_cancelled_call(run: R
     tool.hang = True
     env = ActivityEnvironment()
     attempt = asyncio.ensure_future(run(tool.url, env=env))
-    await asyncio.wait_for(tool.reached.wait(), 10)
+    await asyncio.wait_for(tool.reached.wait(), 60)
     env.cancel(ActivityCancellationDetails(**{cause: True}))
     with pytest.raises(ApplicationError) as ended:
         await attempt
@@ -344,7 +344,7 @@ async def test_a_call_that_gets_no_slot_in_time_is_left_to_temporal_to_try_again
     tool.hang = True
     env = ActivityEnvironment()
     holding = asyncio.ensure_future(run(tool.url, env=env))
-    await asyncio.wait_for(tool.reached.wait(), 10)
+    await asyncio.wait_for(tool.reached.wait(), 60)
     second, heard = ActivityEnvironment(), list[tuple[str, int, float, int]]()
     second.on_heartbeat = lambda *said: heard.append(said)
     with pytest.raises(ApplicationError) as waiting:

@@ -31,7 +31,7 @@ async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(sqlite_url: s
                 departures_of(database).forget,
                 every_s=0.01,
             ),
-            asyncio.timeout(30),
+            asyncio.timeout(60),
         ):
             while not any(one["event"] == "forgot_host" for one in said):  # noqa: ASYNC110 - the log has no event to wait for
                 await asyncio.sleep(0.01)

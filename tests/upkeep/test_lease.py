@@ -36,7 +36,7 @@ async def _silent_for_its_lease(base: Database) -> None:
 
 
 async def _until(is_true: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             if await is_true():
                 return
@@ -127,7 +127,7 @@ async def test_a_host_whose_id_is_taken_from_it_learns_of_it(base: Database) -> 
     hosts = HostTable(base, _LEASE_S)
     async with held_host(hosts, _FIRST, 0.1, 10.0, Intake()) as lease:
         await hosts.claim(HostClaim("host-a", "thief", _FIRST.origin, {}))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             with pytest.raises(NotTheHostError, match="TOOL_AGENT_HOST_ID"):
                 await lease.lost()
     assert [host.instance for host in await hosts.list_all()] == ["thief"]

@@ -78,7 +78,7 @@ class Host:
         return [pid for pid in pids if pid is not None]
 
     async def call(self, entry: ToolEntry, **params: JsonValue) -> Reply:
-        return await self.supervisor.call(Dispatch(entry, request_of(20.0, **params)))
+        return await self.supervisor.call(Dispatch(entry, request_of(60.0, **params)))
 
     async def working(self, entry: ToolEntry) -> asyncio.Task[Reply]:
         """A call that goes on until it is let go."""

@@ -100,8 +100,8 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
     composites = Composites(ToolTable(database), GroupTable(database))
     activity = Admit(
         Admissions(
-            Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10), composites),
-            Placements("h1", {"default": 1}, HostTable(database, 10), RouteTable(database)),
+            Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 3600.0), composites),
+            Placements("h1", {"default": 1}, HostTable(database, 3600.0), RouteTable(database)),
             places,
             Memberships(GroupTable(database), SessionTable(database), calls),
         ),

@@ -59,7 +59,7 @@ class Broken(TaskTable):
 
 
 async def test_a_note_of_a_task_that_fails_for_a_reason_of_ours_is_not_tried_for_ever(database: Database) -> None:
-    follow = FollowTask(TaskStates(Broken(database), HostTable(database, 10.0), "here"))
+    follow = FollowTask(TaskStates(Broken(database), HostTable(database, 3600.0), "here"))
 
     async def step() -> None:
         await follow.end_task(END)

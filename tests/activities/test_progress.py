@@ -25,7 +25,7 @@ from toolagent.contracts.records import Event, EventType
 from toolagent.contracts.task_specs import RepairTool
 from toolagent_service.contracts.making_steps import Diagnosis, Inspected, TaskStep
 
-BOUND_S = 20.0
+BOUND_S = 60.0
 REPAIR = task(1, RepairTool(tool_id="word_counter"))
 
 

@@ -25,7 +25,7 @@ async def served(dependencies: Dependencies) -> AsyncGenerator[str]:
     finally:
         server.should_exit = True
         end_streams(app)
-        await asyncio.wait_for(running, 20)
+        await asyncio.wait_for(running, 60)
 
 
 @asynccontextmanager

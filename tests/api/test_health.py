@@ -54,16 +54,16 @@ async def test_what_only_some_tools_need_is_named_and_the_rest_is_well(house: Ho
 
 
 async def test_what_is_not_ready_is_named_with_its_reason(house: House) -> None:
-    checks = {"temporal": broken, "worker": silent, "other worker": silent, "database": fine, "disk": wordless, "files": explained}
+    many = [f"worker {number}" for number in range(60)]
+    checks = {"temporal": broken, **dict.fromkeys(many, silent), "database": fine, "disk": wordless, "files": explained}
     async with browse(with_doors(house, checks=checks)) as http:
-        answer = await asyncio.wait_for(http.get("/health"), 2.5)
+        answer = await asyncio.wait_for(http.get("/health"), 30)  # one after the other would take 48 s
     assert answer.status_code == 503
     assert answer.json() == {
         "status": "unavailable",
         "checks": {
             "temporal": "does not answer (ConnectionError)",
-            "worker": "no answer within 0.8 s",
-            "other worker": "no answer within 0.8 s",
+            **dict.fromkeys(many, "no answer within 0.8 s"),
             "database": "ok",
             "disk": "does not answer (ConnectionError)",
             "files": "The disk is full.",
@@ -144,7 +144,7 @@ class Counted:
 async def test_a_check_is_made_once_for_all_who_ask_and_its_outcome_is_told_when_it_is_there(house: House) -> None:
     counted = Counted()
     async with browse(with_doors(house, checks={"state": Remembered(counted)})) as http:
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             answers = await asyncio.gather(*(http.get("/health") for _ in range(5)))
         assert {answer.json()["checks"]["state"] for answer in answers} == {"no answer within 0.8 s"}
         counted.may_go_on.set()

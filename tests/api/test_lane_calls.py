@@ -115,7 +115,7 @@ async def test_the_workflow_of_a_call_that_its_own_door_makes_is_told_though_the
     door = _door(database, stage)
     flight = Flight(Claim(ID, "f", "own"), ToolCall(tool_id="echo"), is_accepted=True)
     stage.lane.take(flight)
-    await asyncio.wait_for(stage.has_moved.wait(), 10)
+    await asyncio.wait_for(stage.has_moved.wait(), 60)
     await database.close()
     with pytest.raises(StoreUnavailableError):
         await LaneCalls(Noting(await _unasked(), Recording((), lambda: None), patience_s=1.0), door).cancel(ID)

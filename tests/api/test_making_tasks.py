@@ -21,7 +21,7 @@ from toolagent.contracts.tasks import TaskState
 from toolagent_service.agents.coding_log import NewNote
 from toolagent_service.agents.loop import MOST_HEARD
 
-BOUND_S = 20.0
+BOUND_S = 60.0
 
 
 async def shown(house: House, task_id: str) -> MakingTask:

@@ -140,7 +140,7 @@ async def test_another_call_under_a_key_in_use_is_refused(stocked: House, client
     stocked.client.script = lambda _call, _call_id: None
     key = {"toolagent/idempotency_key": "one"}
     first = asyncio.create_task(client.result("tools/call", name="echo", arguments={}, _meta=key))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not stocked.client.calls:  # noqa: ASYNC110 - the fake client tells nobody
             await asyncio.sleep(0)
     other = await client.result("tools/call", name="weather", arguments={}, _meta=key)

@@ -42,7 +42,7 @@ class Ends:
         self._given.put_nowait(None)
 
     async def read(self) -> dict[str, Any]:
-        return json.loads(await asyncio.wait_for(self._written.get(), 15))
+        return json.loads(await asyncio.wait_for(self._written.get(), 60))
 
     async def lines(self) -> AsyncIterator[str]:
         while (line := await self._given.get()) is not None:
@@ -56,7 +56,7 @@ async def bridged(house: House, path: str = "/mcp") -> AsyncGenerator[Ends]:
         running = asyncio.create_task(ends.bridge.run(ends.lines()))
         yield ends
         ends.close()
-        await asyncio.wait_for(running, 15)
+        await asyncio.wait_for(running, 60)
 
 
 async def test_a_session_over_stdio(stocked: House) -> None:
@@ -124,7 +124,7 @@ async def test_what_the_newer_revision_cancels_ends(stocked: House) -> None:
     async with bridged(stocked) as ends:
         message, _ = Caller(httpx.AsyncClient(), NEW).request("tools/call", name="echo", arguments={})
         ends.say(message)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while not stocked.client.calls:  # noqa: ASYNC110 - the fake client tells nobody
                 await asyncio.sleep(0)
         (call_id,) = stocked.client.calls
@@ -183,9 +183,9 @@ async def test_that_the_service_sends_no_notifications_is_said_on_stderr(
         ends.say({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": CLIENT})
         ends.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
         for _ in range(3):
-            await asyncio.wait_for(refused.acquire(), 15)
+            await asyncio.wait_for(refused.acquire(), 60)
         ends.say({"jsonrpc": "2.0", "id": "b", "method": "ping"})
         assert [(await ends.read())["id"] for _ in range(2)] == ["a", "b"]
         ends.close()
-        await asyncio.wait_for(running, 15)
+        await asyncio.wait_for(running, 60)
     assert "503" in capsys.readouterr().err

@@ -31,7 +31,7 @@ from toolagent.core.calls.idempotency import call_id_for_key
 from toolagent.core.calls.results import succeeded
 from workers.temporal.connection import connect, register_search_attributes
 
-_BOUND_S = 30.0
+_BOUND_S = 60.0
 _STEP = timedelta(seconds=30)
 
 

@@ -28,7 +28,7 @@ async def test_a_client_that_leaves_loses_nothing(house: House) -> None:
     house.client.script = begin
     async with reached(house.dependencies) as http:
         request = asyncio.create_task(http.post("/run_tool", json={"tool_id": "echo"}, headers={"X-Call-Id": "call-leaving-1"}))
-        await asyncio.wait_for(started.wait(), 10)
+        await asyncio.wait_for(started.wait(), 60)
         request.cancel()
         with pytest.raises(asyncio.CancelledError):
             await request

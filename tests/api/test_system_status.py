@@ -64,7 +64,7 @@ async def test_the_status_tells_of_groups_sessions_hosts_warm_tools_and_repairs(
     steps = tuple(GroupStep.model_validate({"tool_id": name, "role": name}) for name in ("launch", "stop"))
     group = ToolGroup(group_id="servers", name="Servers", lifecycle=True, steps=steps)
     await stocked.groups.replace((group, ToolGroup(group_id="advice", name="Advice")))
-    sessions, hosts = SessionTable(database), HostTable(database, 10)
+    sessions, hosts = SessionTable(database), HostTable(database, 3600.0)
     for number, (state, attempts) in enumerate(((SessionState.READY, 0), (SessionState.STOPPING, 3), (SessionState.STOPPING, 0))):
         session_id = f"session-{number:08}"
         view = SessionView(session_id=session_id, group_id="servers", state=state, stop_attempts=attempts, opened_at=_AT)

@@ -126,14 +126,14 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
     root.mkdir()
     parameters = FileParameters(files, root)
     limits = CallLimits(("local", "builtin", "remote"), 2000, 60.0, 600.0, max_values=500)
-    placements = Placements("h1", {"default": 1}, HostTable(database, 10), RouteTable(database))
+    placements = Placements("h1", {"default": 1}, HostTable(database, 3600.0), RouteTable(database))
     quarantine, repairs = QuarantineTable(database), ProductionRepairs(database)
     troubles = CachedTroubles(repairs, quarantine, CachedTools(registry, CatalogState(database)))
     composites = Composites(ToolTable(database), GroupTable(database))
     places = Places(calls, SettledCalls(), note_crash=quarantine.note_crash)
 
     def admissions_by(lookup: ToolLookup) -> Admissions:
-        sources = Sources(lookup, calls, parameters, limits, ClaimTable(database), DoorTable(database, 10), composites, troubles)
+        sources = Sources(lookup, calls, parameters, limits, ClaimTable(database), DoorTable(database, 3600.0), composites, troubles)
         return Admissions(sources, placements, places, Memberships(GroupTable(database), SessionTable(database), calls))
 
     admissions = admissions_by(registry)

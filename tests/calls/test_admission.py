@@ -178,7 +178,7 @@ async def test_a_call_that_its_session_binds_to_a_host_waits_there_while_that_is
     plan = admitted(await desk.admit("stitch", {"images": ["a.png"]})).plan
     there = plan.model_copy(update={"placement": Placement(queue="h0/default", host="h0")})
     assert (await desk.admissions.place(PlaceRequest(plan=there, prefer="h0"))).host == "h1"
-    await HostTable(database, 10).claim(HostClaim("h0", "h0", "h0", {"default": 1}))
+    await HostTable(database, 3600.0).claim(HostClaim("h0", "h0", "h0", {"default": 1}))
     assert (await desk.admissions.place(PlaceRequest(plan=there, prefer="h0"))).host == "h0"
     assert (await desk.admissions.place(PlaceRequest(plan=there))).host == "h1"
 
@@ -200,7 +200,7 @@ async def test_a_conflict_does_not_overwrite_the_call_the_key_belongs_to(desk: "
 
 async def test_while_all_hosts_drain_a_new_call_is_refused_and_one_that_waits_waits_on(desk: "Desk", database: Database) -> None:
     waiting = admitted(await desk.admit("stitch", {"images": []})).plan
-    hosts = HostTable(database, 10)
+    hosts = HostTable(database, 3600.0)
     await hosts.claim(HostClaim("h1", "h1", "h1", {"default": 1}))
     await hosts.drain("h1")
     assert await desk.admissions.place(PlaceRequest(plan=waiting)) == waiting.placement

@@ -28,7 +28,7 @@ async def test_a_call_of_a_door_that_lives_goes_there_also_when_it_is_to_end(
     desk: "Desk", database: Database, *, is_cancelled: bool
 ) -> None:
     claims = ClaimTable(database)
-    await DoorTable(database, 10).beat(DOOR.owner, None, LaneFigures())
+    await DoorTable(database, 3600.0).beat(DOOR.owner, None, LaneFigures())
     await claims.take(DOOR, CALL)
     if is_cancelled:
         await claims.cancel(ID)

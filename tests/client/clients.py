@@ -16,7 +16,7 @@ from toolagent.testing.fake_client import FakeToolAgentClient
 
 __all__ = ["OverHttp", "OverTemporal"]
 
-BOUND_S = 30.0
+BOUND_S = 60.0
 
 
 @dataclass(frozen=True)

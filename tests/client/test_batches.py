@@ -29,7 +29,7 @@ from toolagent_service.contracts.steps import CallRequest, Finished
 from workflows.calls.invoke_tool import InvokeTool
 from workflows.calls.run_tools import LANES, RunTools
 
-BOUND_S = 30
+BOUND_S = 60
 
 
 def call(number: int, **more: object) -> ToolCall:

@@ -115,7 +115,7 @@ async def test_a_stub_that_was_registered_all_the_same_fails_its_workflow_at_onc
 
 
 async def until_known(client: ToolAgentClient, call_id: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             if await client.task(call_id) is not None:
                 return

@@ -120,7 +120,7 @@ async def test_a_waiting_call_is_pending_and_a_terminated_one_failed_with_unknow
     async with served(temporal, steps) as client:
         call_id = (await client.start(ECHO)).call_id
         handle = temporal.get_workflow_handle(call_id)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             async for event in handle.fetch_history_events(wait_new_event=True):
                 if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
                     break
@@ -143,7 +143,7 @@ async def test_a_call_that_was_tried_is_running_and_one_that_found_no_slot_still
     async def tried(_: CallRequest) -> Finished:
         raise ApplicationError("It will be tried again.", type=why, next_retry_delay=timedelta(seconds=30))
 
-    async with served(temporal, Steps(behaviour=tried, queue=names.TASK_QUEUE)) as client, asyncio.timeout(20):
+    async with served(temporal, Steps(behaviour=tried, queue=names.TASK_QUEUE)) as client, asyncio.timeout(60):
         call_id = (await client.start(ECHO)).call_id
         handle = temporal.get_workflow_handle(call_id)
         while not any(activity.attempt > 1 for activity in (await handle.describe()).raw_description.pending_activities):

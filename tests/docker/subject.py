@@ -19,7 +19,7 @@ from toolagent_service.calls.shared_processes import place_of_volumes
 
 __all__ = ["built_versatile", "docker", "docker_subject", "versatile"]
 
-_BOUND_S = 20.0
+_BOUND_S = 60.0
 
 
 def versatile(**more: object) -> DockerSource:

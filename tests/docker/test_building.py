@@ -104,7 +104,7 @@ async def test_a_flood_of_output_is_cut(make: Callable[..., BuildContainers], se
 async def test_a_command_in_the_background_leaves_its_output_in_a_file(containers: BuildContainers) -> None:
     made = await containers.create(PLAIN, silent)
     log = await containers.run_in_background(made.container_id, ["sh", "-c", "echo first; echo second >&2; echo done"])
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while "done" not in await said(containers, made.container_id, log):  # noqa: ASYNC110 - it happens elsewhere
             await asyncio.sleep(0.05)
     assert await said(containers, made.container_id, log) == "first\nsecond\ndone\n"
@@ -125,7 +125,7 @@ async def test_each_command_leaves_a_line_with_what_the_proxy_refused(containers
     await containers.run(made.container_id, ["python3", "-c", fetch, "one.invalid", "3"], 20)
     await containers.run(made.container_id, ["sleep", "60"], 0.5)
     log = await containers.run_in_background(made.container_id, ["sh", "-c", 'python3 -c "$0" two.invalid 0; echo end', fetch])
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while "end" not in await said(containers, made.container_id, log):  # noqa: ASYNC110 - it happens elsewhere
             await asyncio.sleep(0.05)
     first, late, background, *_ = notes.entries
@@ -165,7 +165,7 @@ async def test_a_port_is_published_and_a_rebuild_publishes_another_with_the_same
     assert set(new.port_mapping) == {"8000", "9000"}
     assert (new.container_id != made.container_id, new.image, new.mem_limit) == (True, made.image, "256m")
     await containers.run_in_background(new.container_id, ["python3", "-m", "http.server", "8000", "--directory", "/srv"])
-    async with asyncio.timeout(20), httpx.AsyncClient() as client:
+    async with asyncio.timeout(60), httpx.AsyncClient() as client:
         while True:
             try:
                 answer = await client.get(f"http://127.0.0.1:{new.port_mapping['8000']}/page")
@@ -255,7 +255,7 @@ async def test_one_that_is_not_used_goes_after_its_time(
 ) -> None:
     containers = make(ttl_s=1.0)
     await containers.create(PLAIN, silent)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await containers_of(engine, settings):
             await containers.destroy_unused()
             await asyncio.sleep(0.1)
@@ -266,7 +266,7 @@ async def test_a_command_in_the_background_keeps_it(make: Callable[..., BuildCon
     made = await containers.create(replace(PLAIN, volumes={"out": "/out"}), silent)
     await containers.run_in_background(made.container_id, ["sh", "-c", "sleep 5; echo done > /out/end"])
     await eventually((settings.state / "volumes" / place_of_volumes("flask_api") / "out" / "end").exists)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await containers_of(engine, settings):
             await containers.destroy_unused()
             await asyncio.sleep(0.1)
@@ -278,7 +278,7 @@ async def test_it_goes_later_when_it_could_not_be_written_down(
     containers = make(ttl_s=1.0)
     made = await containers.create(PLAIN, silent)
     book.away = 2
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await containers_of(engine, settings):
             await containers.destroy_unused()
             await asyncio.sleep(0.1)

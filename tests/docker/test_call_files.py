@@ -82,7 +82,7 @@ async def test_a_container_that_fills_the_disk_with_files_is_ended(
     ended = asyncio.create_task(runtime.ended(running))
     async with CallFolder(calls, "call-12345678", FILED) as folder:
         await called(runtime, running, folder, mode="write", paths=[str(folder.outputs / f"{number}") for number in range(32)])
-        assert "diskBytes" in await asyncio.wait_for(ended, 30)
+        assert "diskBytes" in await asyncio.wait_for(ended, 60)
     assert not await runtime.is_alive(running)
     assert await containers_of(engine, settings) == []
 

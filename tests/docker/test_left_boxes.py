@@ -48,7 +48,7 @@ async def test_what_could_not_be_removed_is_removed_later(engine: Engine, settin
         await run.end()
     assert len(await containers_of(engine, settings)) == 1
     leaving.is_away = False
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await containers_of(engine, settings):  # noqa: ASYNC110 - it happens elsewhere
             await asyncio.sleep(0.05)
         while users is not None and not is_free(users):  # noqa: ASYNC110 - as above

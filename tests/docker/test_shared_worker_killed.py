@@ -65,7 +65,7 @@ def test_what_tools_share_is_found_again_or_started_once_and_goes_with_the_last_
         up, built, boxed, local = running(service.state), images(service.state), routes(service, BOXED), routes(service, LOCAL)
         assert (len(up), len(built), len(set(boxed)), len(set(local))) == (1, 1, 1, 1)
         service.kill()
-        wait_until(lambda: not psutil.pid_exists(local[0][2]), "the process has ended with its worker", 30.0)
+        wait_until(lambda: not psutil.pid_exists(local[0][2]), "the process has ended with its worker")
         service.start()
         # Before anybody calls one of them.
         assert routes(service, BOXED) == boxed

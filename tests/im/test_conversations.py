@@ -18,7 +18,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.chats import ChatMessage, ChatReply, ChatRole, ChatTurn
 from toolagent.core.chats import task_message_id
 
-_BOUND_S = 30
+_BOUND_S = 60
 
 
 class Said:

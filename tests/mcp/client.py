@@ -33,7 +33,7 @@ from toolagent.contracts.mcp_oauth import McpOAuth
 _CALLBACK = "http://localhost:3000/callback"
 _DOCUMENT = "https://conformance-test.local/client-metadata.json"
 _MOST_BYTES, _MOST_VALUES = 1_000_000, 100_000
-_CALL_S = 20.0
+_CALL_S = 60.0
 _UNAUTHORIZED = 401
 
 

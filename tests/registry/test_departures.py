@@ -131,7 +131,7 @@ async def test_a_host_that_stopped_is_shown_no_more_and_anybody_may_have_its_id(
 
 
 async def test_a_host_that_died_is_shown_for_a_day(database: Database) -> None:
-    table = HostTable(database, 10.0)
+    table = HostTable(database, 3600.0)
     await table.claim(_claim("a"))
     await _unheard_of(database, "a", timedelta(hours=23))
     assert [host.is_alive for host in await table.list_all()] == [False]

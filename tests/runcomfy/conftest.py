@@ -69,7 +69,7 @@ class Tools:
 
     async def heard(self, beginning: str) -> str:
         """The first progress that begins so."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not (found := [said for said in self.told if said.startswith(beginning)]):
                 self._news.clear()
                 await self._news.wait()

@@ -57,7 +57,7 @@ async def session(tools: Tools, launch: Launch, execute: Execute, call_id: str) 
         await execute.run(arguments, tools.context(call_id))
     except CallFailed:
         pass  # the stop comes all the same
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await stopped(tools, launched.server_id):  # noqa: ASYNC110 - the provider is asked again
             await asyncio.sleep(0.02)
     return True

@@ -14,7 +14,7 @@ from toolagent.contracts.sources import BuiltinSource
 
 
 def begin(supervisor: Supervisor, entry: ToolEntry, **params: JsonValue) -> asyncio.Task[Reply]:
-    return asyncio.create_task(supervisor.call(Dispatch(entry, request_of(20.0, **params))))
+    return asyncio.create_task(supervisor.call(Dispatch(entry, request_of(60.0, **params))))
 
 
 async def cancel(task: asyncio.Task[Reply]) -> None:

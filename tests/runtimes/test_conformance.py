@@ -75,7 +75,7 @@ async def remote(parts: RuntimeParts) -> AsyncGenerator[Subject]:
     there = f"http://127.0.0.1:{port}"
     absent = RemoteSource(remote_url=f"http://127.0.0.1:{free_port()}")
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while await parts.http.health(there, "/", 1.0) is None:  # noqa: ASYNC110 - another process gets ready
                 await asyncio.sleep(0.02)
         yield served(parts, "remote", RemoteSource(remote_url=there, remote_path="/run"), absent)

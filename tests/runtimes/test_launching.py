@@ -35,7 +35,7 @@ class Slow(Bubblewrap):
 
 async def cancelled(task: asyncio.Task[object], level: Slow, *, times: int) -> None:
     """In the middle of its launch."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await level.begun.wait()
         for _ in range(times):
             task.cancel()

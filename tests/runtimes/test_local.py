@@ -49,7 +49,7 @@ async def failing(runtime: LocalRuntime, source: LocalSource, tool_id: str = "ve
 
 
 async def ask(runtime: LocalRuntime, running: Running, mode: str, **params: JsonValue) -> dict[str, JsonValue]:
-    return cast("dict[str, JsonValue]", await runtime.call(running, local_source(), request_of(20.0, mode=mode, **params)))
+    return cast("dict[str, JsonValue]", await runtime.call(running, local_source(), request_of(120.0, mode=mode, **params)))
 
 
 async def test_a_tool_gets_its_own_environment_and_nothing_of_the_workers(parts: RuntimeParts, monkeypatch: pytest.MonkeyPatch) -> None:

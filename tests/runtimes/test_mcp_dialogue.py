@@ -118,7 +118,7 @@ async def _fixture_source(way_and_revision: str, http: HttpExchange) -> AsyncGen
     port = free_port()
     program = await start_program(sys.executable, str(FIXTURE), "--port", str(port))
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while await http.health(f"http://127.0.0.1:{port}", "/", 1.0) is None:  # noqa: ASYNC110 - another process gets ready
                 await asyncio.sleep(0.05)
         yield McpSource.model_validate({"tool_name": "x", "url": f"http://127.0.0.1:{port}/mcp", "revision": revision})

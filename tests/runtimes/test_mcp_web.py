@@ -189,8 +189,8 @@ async def failing(parts: RuntimeParts, far: Far, mode: str, **params: JsonValue)
     """Of a call on a connection that goes on afterwards."""
     async with up(parts, far.source()) as (runtime, running):
         with pytest.raises(RuntimeFailure) as caught:
-            await runtime.call(running, far.source(), request_of(20.0, mode=mode, **params))
-        assert await runtime.call(running, far.source(), request_of(20.0)) == {"text": "done"}
+            await runtime.call(running, far.source(), request_of(60.0, mode=mode, **params))
+        assert await runtime.call(running, far.source(), request_of(60.0)) == {"text": "done"}
     return caught.value
 
 
@@ -198,7 +198,7 @@ async def failing(parts: RuntimeParts, far: Far, mode: str, **params: JsonValue)
 async def test_a_call_goes_over_a_session(parts: RuntimeParts, far: Far, *, by_events: bool) -> None:
     far.by_events = by_events
     async with up(parts, far.source()) as (runtime, running):
-        answers = await asyncio.gather(*[runtime.call(running, far.source(), request_of(20.0)) for _ in range(5)])
+        answers = await asyncio.gather(*[runtime.call(running, far.source(), request_of(60.0)) for _ in range(5)])
         listing = await runtime.list_tools(running)
     assert answers == [{"text": "done"}] * 5
     assert [tool.name for tool in listing.tools] == ["act"]
@@ -208,7 +208,7 @@ async def test_a_call_goes_over_a_session(parts: RuntimeParts, far: Far, *, by_e
 async def test_notifications_that_are_none_are_left_out_and_fail_no_call(parts: RuntimeParts, far: Far) -> None:
     heard = Heard()
     async with up(parts, far.source()) as (runtime, running):
-        request = replace(request_of(20.0, mode="strange"), dialogue=heard)
+        request = replace(request_of(60.0, mode="strange"), dialogue=heard)
         assert await runtime.call(running, far.source(), request) == {"text": "done"}
     assert (heard.logged, heard.progressed) == ([("info", "heard")], [])
 
@@ -216,7 +216,7 @@ async def test_notifications_that_are_none_are_left_out_and_fail_no_call(parts: 
 async def test_the_key_is_sent_in_a_header_and_masked_where_it_comes_back(parts: RuntimeParts, far: Far) -> None:
     source = far.source(remote_api_key="secret:KEY")
     async with up(parts, source) as (runtime, running):
-        assert await runtime.call(running, source, request_of(20.0, mode="key")) == {"text": "Your key is Bearer ***."}
+        assert await runtime.call(running, source, request_of(60.0, mode="key")) == {"text": "Your key is Bearer ***."}
     assert {headers["authorization"] for headers in far.headers} == {"Bearer s3cret-value"}
     assert "s3cret-value" not in running.endpoint
 
@@ -268,15 +268,15 @@ async def test_after_a_time_out_a_server_that_answers_keeps_its_session(parts: R
         with pytest.raises(CallFailed) as caught:
             await runtime.call(running, far.source(), request_of(0.5, mode="hang"))
         assert (caught.value.error_type, caught.value.outcome) == (ErrorType.TIMEOUT, "unknown")
-        assert await runtime.call(running, far.source(), request_of(20.0)) == {"text": "done"}
+        assert await runtime.call(running, far.source(), request_of(60.0)) == {"text": "done"}
     assert [method for method, _ in far.seen if method == "notifications/cancelled"] == ["notifications/cancelled"]
 
 
 async def test_a_session_that_the_server_forgot_is_made_anew(supervisor: Supervisor, far: Far) -> None:
     entry = entry_of(far.source())
-    await supervisor.call(Dispatch(entry, request_of(20.0)))
+    await supervisor.call(Dispatch(entry, request_of(60.0)))
     far.session = 2
-    reply = await supervisor.call(Dispatch(entry, request_of(20.0)))
+    reply = await supervisor.call(Dispatch(entry, request_of(60.0)))
     assert (reply.output, [method for method, _ in far.seen].count("initialize")) == ({"text": "done"}, 2)
 
 
@@ -331,7 +331,7 @@ async def test_servers_of_the_official_sdk_answer_over_both_transports(parts: Ru
             while await parts.http.health(f"http://127.0.0.1:{port}", "/", 1.0) is None:  # noqa: ASYNC110 - another process gets ready
                 await asyncio.sleep(0.05)
         async with up(parts, source) as (runtime, running):
-            assert await runtime.call(running, source, request_of(20.0, a=2, b=3)) == {"result": 5}
+            assert await runtime.call(running, source, request_of(60.0, a=2, b=3)) == {"result": 5}
     finally:
         real.kill()
         await real.wait()

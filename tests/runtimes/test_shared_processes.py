@@ -31,7 +31,7 @@ ONE, TWO = member("one"), member("two")
 
 
 def begin(supervisor: Supervisor, entry: ToolEntry, **params: JsonValue) -> asyncio.Task[Reply]:
-    return asyncio.create_task(supervisor.call(Dispatch(entry, request_of(20.0, **params))))
+    return asyncio.create_task(supervisor.call(Dispatch(entry, request_of(60.0, **params))))
 
 
 def route_of(supervisor: Supervisor, entry: ToolEntry) -> ToolRoute:

@@ -181,7 +181,7 @@ async def test_an_answer_without_an_end_is_read_up_to_the_limit(http: HttpExchan
     peer.answer = endless
     failure = await failing(http, peer)
     assert (failure.error_type, failure.details["limit"]) == (ErrorType.OUTPUT_VALIDATION_ERROR, http.max_result_bytes)
-    await asyncio.wait_for(peer.left.wait(), 10)
+    await asyncio.wait_for(peer.left.wait(), 60)
 
 
 async def test_an_answer_that_nobody_reads_on_is_held_back(client: httpx.AsyncClient, peer: Peer) -> None:
@@ -211,7 +211,7 @@ async def test_a_call_that_is_cancelled_closes_its_connection(http: HttpExchange
     peer.answer = left_open(said)
     failure = await failing(http, peer, timeout_s=0.2)
     assert failure.error_type is ErrorType.TIMEOUT
-    await asyncio.wait_for(peer.left.wait(), 10)
+    await asyncio.wait_for(peer.left.wait(), 60)
 
 
 async def test_forgetting_a_tool_breaks_what_is_open_to_it(http: HttpExchange, peer: Peer) -> None:
@@ -226,7 +226,7 @@ async def test_forgetting_a_tool_breaks_what_is_open_to_it(http: HttpExchange, p
     await begun.wait()
     await http.forget(peer.target.endpoint)
     assert (await calling).outcome == "unknown"
-    await asyncio.wait_for(peer.left.wait(), 10)
+    await asyncio.wait_for(peer.left.wait(), 60)
 
 
 @pytest.mark.promise("only-connect-errors-are-unsent")
@@ -242,7 +242,7 @@ async def test_after_a_large_answer_that_was_there_before_it_was_read_the_connec
     peer.answer = left_open(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
     async with httpx.AsyncClient(transport=UnixTransport(str(peer.path), 60.0)) as client:
         for _ in range(2):
-            async with asyncio.timeout(5), client.stream("GET", "http://tool/") as response:
+            async with asyncio.timeout(60), client.stream("GET", "http://tool/") as response:
                 await asyncio.sleep(0.2)  # all of it comes
                 assert len(await response.aread()) == size
     assert peer.connections == 1

@@ -121,7 +121,7 @@ async def test_what_one_tool_takes_of_the_kernel_the_next_one_still_has(what: st
     async with boxes() as made, made.opened(Opening()) as one, made.opened(Opening()) as other:
         hog = await one.launch(PYTHON, "-I", "-c", HOG, what, str(most), "stay")
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not hog.stdout.tail():  # noqa: ASYNC110 - another process writes it
                     await asyncio.sleep(0.02)
             neighbour = await other.run(PYTHON, "-I", "-c", HOG, what, str(most))

@@ -198,7 +198,7 @@ async def test_a_program_that_asks_to_be_ended_nicely_is(launcher: Launcher, own
     text = text.replace("$TMPDIR/../ready", str(data / "ready"))
     box = Box("nicely", data, LIMITS, (Mount(data, data, writable=True),), {"PATH": "/usr/bin:/bin"})
     process = await launcher.launch_boxed(await level.prepare(["/bin/sh", "-c", text], box), ["sh"], logs=tmp_path / "logs")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (data / "ready").exists():  # noqa: ASYNC110 - written by another process
             await asyncio.sleep(0.02)
     assert await process.stop(10) == 3
@@ -237,7 +237,7 @@ async def test_a_tool_that_serves_is_reached_by_its_door_and_reaches_the_proxy(l
             process = await launcher.launch_boxed(await level.prepare(command, box), command, logs=tmp_path / "logs")
             try:
                 transport = httpx.AsyncHTTPTransport(uds=way.endpoint.removeprefix("unix:"))
-                async with httpx.AsyncClient(transport=transport, timeout=20) as client, asyncio.timeout(20):
+                async with httpx.AsyncClient(transport=transport, timeout=20) as client, asyncio.timeout(60):
                     while True:
                         with contextlib.suppress(httpx.TransportError):
                             answer = await client.get("http://tool/")

@@ -86,7 +86,7 @@ async def test_all_that_runs_is_in_every_control_group(tmp_path: Path, executor:
     (tmp_path / "own" / "wait").touch()
     text = f"touch {own.target}/begun; while [ -e {own.target}/wait ]; do sleep 0.01; done"
     running = asyncio.create_task(ran(executor, tmp_path, text, own))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (tmp_path / "own" / "begun").exists():  # noqa: ASYNC110 - a program of its own tells nobody
             await asyncio.sleep(0.01)
     folders = set(groups.make("seen", LIMITS).folders.values())

@@ -27,7 +27,7 @@ async def over(folder: Path, **limits: int) -> Watch:
     watch = Watch([folder], SandboxLimits(**limits), memory="memory_bytes" in limits, kill=ended.set)  # pyright: ignore[reportArgumentType] - names of fields
     watch.begin(os.getpid)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await ended.wait()
     finally:
         await watch.end()
@@ -84,7 +84,7 @@ async def test_what_is_too_much_from_the_start_is_seen_without_looking_for_proce
     ended = asyncio.Event()
     watch = Watch([tmp_path], SandboxLimits(disk_bytes=2 * MIB), memory=False, kill=ended.set)
     watch.begin(lambda: asked.append(1))
-    await asyncio.wait_for(ended.wait(), 20)
+    await asyncio.wait_for(ended.wait(), 60)
     await watch.end()
     assert asked == []
 
@@ -110,7 +110,7 @@ async def test_a_watch_that_fails_ends_the_run(tmp_path: Path) -> None:
     watch = Watch([tmp_path], SandboxLimits(disk_bytes=2 * MIB), memory=False, kill=ended.set)
     with capture_logs() as logs:
         watch.begin(failing)
-        await asyncio.wait_for(ended.wait(), 20)
+        await asyncio.wait_for(ended.wait(), 60)
         await watch.end()
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [("watch_failed", "error")]
 

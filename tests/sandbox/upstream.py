@@ -12,7 +12,7 @@ from engine.network.proxy_rules import Asks, Rules
 
 __all__ = ["Site", "proxied", "say", "site"]
 
-_BOUND_S = 20.0
+_BOUND_S = 60.0
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 

@@ -36,13 +36,13 @@ async def script(parts: RuntimeParts) -> AsyncGenerator[Subject]:
         hanging = state / "tools/versatile/files/.cache/hanging"
 
         async def began() -> None:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while not hanging.exists():  # noqa: ASYNC110 - another process makes it
                     await asyncio.sleep(0.02)
             hanging.unlink()
 
         async def hung_up() -> None:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while scripts.leftovers():  # noqa: ASYNC110 - other processes end
                     await asyncio.sleep(0.02)
 

@@ -161,7 +161,7 @@ async def test_an_environment_is_not_removed_while_a_script_runs_in_it(scripts: 
     )
     root = (await scripts.prepare(path)).environment.folder.root
     running = asyncio.create_task(scripts.run(path))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while "up" not in scripts.told:  # noqa: ASYNC110 - another process tells it
             await asyncio.sleep(0.02)
     long_ago = time.time() - OLD_S

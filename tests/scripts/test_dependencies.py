@@ -254,7 +254,7 @@ async def test_a_cancelled_installation_leaves_nothing_and_the_next_makes_it(scr
     scripts.write("a/requirements.txt", "slow\n")
     scripts.write("a/main.py", "import slow\nprint(slow.value)")
     preparing = asyncio.create_task(scripts.prepare("a/main.py"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not index.count(".tar.gz"):  # noqa: ASYNC110 - another thread serves it
             await asyncio.sleep(0.02)
     preparing.cancel()
@@ -276,7 +276,7 @@ async def test_an_installation_that_is_cancelled_again_and_again_leaves_nothing(
             installing.append(task)
 
     preparing = asyncio.create_task(scripts.service.prepare(scripts.root, "a/main.py", ScriptLanguage.PYTHON, "tool", tell))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not index.count(".tar.gz"):  # noqa: ASYNC110 - another thread serves it
             await asyncio.sleep(0.02)
     # Its time is over, and nobody waits any more, and the service stops.

@@ -63,7 +63,7 @@ async def test_a_worker_killed_in_the_middle_leaves_nothing(tmp_path: Path, root
     worker.send_signal(signal.SIGKILL)
     worker.wait()
     said.close()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         # Also those that were being launched at that moment.
         while any(map(_lives, running | inside)) or _marked(mark):  # noqa: ASYNC110 - the kernel tells nobody
             await asyncio.sleep(0.05)

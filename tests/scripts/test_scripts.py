@@ -96,7 +96,7 @@ async def test_a_cancelled_script_is_gone(scripts: Scripts) -> None:
         "code/main.py", 'import sys, time\nsys.stderr.write(\'::progress:: {"message": "up"}\\n\')\nsys.stderr.flush()\ntime.sleep(1000)'
     )
     running = asyncio.create_task(scripts.run(path))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while "up" not in scripts.told:  # noqa: ASYNC110 - another process tells it
             await asyncio.sleep(0.02)
     running.cancel()

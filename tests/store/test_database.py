@@ -198,7 +198,7 @@ async def _in(transaction: Callable[[], AbstractAsyncContextManager[AsyncConnect
 
 async def _until_it_sleeps(server: PostgresServer) -> None:
     query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await asyncio.to_thread(server.execute, query) == "0":  # noqa: ASYNC110 - it happens in another process
             await asyncio.sleep(0.02)
 

@@ -67,7 +67,7 @@ async def test_what_an_import_writes_at_the_same_moment_as_somebody_decides_is_n
 
 
 async def _until_somebody_waits(database: Database) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             async with database.read() as connection:
                 if (await connection.execute(text("SELECT count(*) FROM pg_locks WHERE NOT granted"))).scalar_one():

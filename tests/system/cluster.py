@@ -87,7 +87,7 @@ class Member:
             self._child.wait(_STOP_S)
         except subprocess.TimeoutExpired:
             self.kill()
-        wait_until(lambda: not processes_of(self.state), f"no process of {self.state} is left", 30.0)
+        wait_until(lambda: not processes_of(self.state), f"no process of {self.state} is left")
 
     @property
     def _running(self) -> Process:

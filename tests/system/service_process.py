@@ -192,7 +192,7 @@ class ServiceProcess(Asked):
         return processes_of(self.state)
 
     def wait_until_nothing_is_left(self) -> None:
-        wait_until(lambda: not self.leftovers(), f"no process of {self.state} is left", 20.0)
+        wait_until(lambda: not self.leftovers(), f"no process of {self.state} is left")
 
     @property
     def _running(self) -> Process:

@@ -281,7 +281,7 @@ def test_a_service_that_is_killed_in_mid_session_leaves_no_browser(browsers: Bro
     session = browsers.launched(sites.open.host)
     assert browsers.chromiums()
     browsers.service.kill()
-    wait_until(lambda: not browsers.chromiums(), "no Chromium is left", 20.0)
+    wait_until(lambda: not browsers.chromiums(), "no Chromium is left")
     browsers.service.start()
     status, lost = browsers.call("navigate", session_id=session, url=sites.open.url)
     assert (status, reason_of(lost)) == (422, "unknown_session")

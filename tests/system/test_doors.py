@@ -109,7 +109,7 @@ def _held(far: FarServer, line: str) -> dict[str, str | bool]:
 
 
 def _wait_for(house: House, line: str) -> None:
-    wait_until(lambda: house.far.begun[line], f"the tool is asked: {line}", 20.0)
+    wait_until(lambda: house.far.begun[line], f"the tool is asked: {line}")
 
 
 def test_each_door_makes_calls_in_its_own_lane_and_is_no_host(house: House) -> None:
@@ -190,9 +190,9 @@ def test_a_cancel_at_one_door_reaches_the_call_in_the_lane_of_the_other(
         _wait_for(house, key)
         if has_moved:
             wait_until(lambda call_id=call_id: other.get(f"/tasks/{call_id}").is_success, "the call is known at the other door")
-            wait_until(lambda key=key: _has_workflow(house, key), "the call has moved", 20.0)
+            wait_until(lambda key=key: _has_workflow(house, key), "the call has moved")
         assert other.post(f"/tasks/{call_id}/cancel").is_success
-        wait_until(lambda key=key: house.far.cut[key], "the connection to the tool is closed", 5.0)
+        wait_until(lambda key=key: house.far.cut[key], "the connection to the tool is closed")
         _, result = running.result(60)
         assert result.error is not None
         details = result.error.details
@@ -217,7 +217,7 @@ def test_when_a_door_is_killed_its_calls_end_its_sibling_goes_on_and_another_tak
     house.far.look = lambda: None
     if has_moved:
         for tool in tools:
-            wait_until(lambda tool=tool: _has_workflow(house, f"killed {tool}"), "the call has moved", 20.0)
+            wait_until(lambda tool=tool: _has_workflow(house, f"killed {tool}"), "the call has moved")
         psutil.Process(killed).kill()
     for call in lost:
         with pytest.raises(httpx.HTTPError):
@@ -321,7 +321,7 @@ def test_when_the_clock_of_a_door_jumps_its_calls_are_its_own_until_it_is_gone(
 @pytest.mark.promise("nothing-is-left-over")
 def test_when_the_parent_is_killed_its_doors_end_in_order(own: OwnHouse) -> None:
     own.house.parent.kill()
-    wait_until(lambda: not any(map(is_alive, own.doors)), "the doors end with their parent", 30.0)
+    wait_until(lambda: not any(map(is_alive, own.doors)), "the doors end with their parent")
     assert _statuses(own.house, own.lanes) == {WorkflowExecutionStatus.COMPLETED}
 
 
@@ -348,14 +348,14 @@ def test_when_no_door_is_left_a_host_ends_the_calls_that_were_accepted(cluster: 
     door.start()
     door.wait_until_ready()
     alone = House(cluster, door, far, temporal_address)
-    wait_until(lambda: len(alone.lanes()) == 1, "no other door is alive: the test before ends the shared house", 20.0)
+    wait_until(lambda: len(alone.lanes()) == 1, "no other door is alive: the test before ends the shared house")
     far.look = psutil.Process(door.pid).kill
     try:
         with httpx.Client(base_url=door.url, timeout=60, trust_env=False) as http, pytest.raises(httpx.HTTPError):
             run_tool(http, f"far_asks_{MANY - 1}", {"line": "alone"}, "alone")
     finally:
         far.look = lambda: None
-    wait_until(lambda: far.begun["alone"] == 2, "a host makes it", 30.0)
+    wait_until(lambda: far.begun["alone"] == 2, "a host makes it")
 
 
 def test_what_no_door_can_run_without_is_said_once_and_ends_the_parent(cluster: Cluster) -> None:

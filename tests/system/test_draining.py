@@ -63,16 +63,16 @@ def test_the_lane_of_a_host_that_drains_takes_nothing_more_and_others_take_up_it
 
         assert call("echo", "before").metadata["way"] == "lane"
         lost = threads.submit(call, "far_asks_0", "held", held=True)
-        wait_until(lambda: far.begun["held"], "the tool is asked", 20)
+        wait_until(lambda: far.begun["held"], "the tool is asked")
         assert cluster.http.post(f"/hosts/{host}/drain").is_success
         names = (f"after {number}" for number in itertools.count())
-        wait_until(lambda: call("echo", next(names)).metadata["host"] == other.host, "the other host makes what is asked for here", 20)
+        wait_until(lambda: call("echo", next(names)).metadata["host"] == other.host, "the other host makes what is asked for here")
 
         before = _lane_of(cluster, drained).figures.calls
         results = [call(tool, f"{tool} {number}") for tool in ("echo", "far_asks_1", "far_acts_1") for number in range(5)]
         assert {(result.error, result.metadata["host"]) for result in results} == {(None, other.host)}
         seen = cluster.hosts()[host].seen_at
-        wait_until(lambda: cluster.hosts()[host].seen_at > seen, "its figures are new", 20)
+        wait_until(lambda: cluster.hosts()[host].seen_at > seen, "its figures are new")
         assert _lane_of(cluster, drained).figures.calls == before
         assert cluster.http.get(f"/hosts/{host}/drain").json()["calls"] == 1
 
@@ -86,4 +86,4 @@ def test_the_lane_of_a_host_that_drains_takes_nothing_more_and_others_take_up_it
     drained.start()
     drained.wait_until_ready()
     assert cluster.hosts()[host].draining_since is not None
-    wait_until(lambda: cluster.http.get(f"/hosts/{host}/drain").json()["is_drained"], "nothing is left on it", 30)
+    wait_until(lambda: cluster.http.get(f"/hosts/{host}/drain").json()["is_drained"], "nothing is left on it")

@@ -38,8 +38,8 @@ def filler(service: ServiceProcess) -> Generator[Path]:
 def test_a_full_disk_is_said_at_once_and_all_goes_on_when_there_is_room(service: ServiceProcess, filler: Path) -> None:
     assert run_tool(service.http, "calculator", _SUM)[0] == httpx.codes.OK
     fill(filler)
-    # Neither waits for anything to time out.
-    bounded = httpx.Client(base_url=service.api_url, timeout=3, trust_env=False)
+    # Neither waits until Temporal's client gives up: ten seconds.
+    bounded = httpx.Client(base_url=service.api_url, timeout=9, trust_env=False)
     with bounded:
         health = bounded.get("/health")
         status, result = run_tool(bounded, "calculator", _SUM, "once there is room")

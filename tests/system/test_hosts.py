@@ -45,7 +45,7 @@ class House:
             if not member.is_running:
                 member.start()
                 member.wait_until_ready()
-            wait_until(lambda host=host: self.cluster.hosts()[host].is_alive, f"{host} is alive", 20)
+            wait_until(lambda host=host: self.cluster.hosts()[host].is_alive, f"{host} is alive")
             self.cluster.http.delete(f"/hosts/{host}/drain").raise_for_status()
         for tool_id in self.tools:
             self.cluster.ended_task(self.cluster.begin(tool_id, {"effects": str(effects), "line": "up"}))
@@ -107,7 +107,7 @@ def test_when_a_host_is_killed_under_load_every_call_ends_once_and_its_tools_com
     killed.kill()
     late = [cluster.begin(tool, {**acting, "line": f"late {tool}"}) for tool in ("once", "again")]
     go_on.touch()
-    wait_until(lambda: not processes_of(killed.state), "nothing of the killed host is left", 30)
+    wait_until(lambda: not processes_of(killed.state), "nothing of the killed host is left")
 
     tasks = {name: cluster.ended_task(call_id) for name, call_id in calls.items()}
     for name, task in tasks.items():
@@ -124,13 +124,13 @@ def test_when_a_host_is_killed_under_load_every_call_ends_once_and_its_tools_com
         assert (_result(task).error, _host_of(task) == killed.host) == (None, False)
     assert [count_of(effects, f"late {tool}") for tool in ("once", "again")] == [1, 1]
 
-    wait_until(lambda: not cluster.hosts()[killed.host].is_alive, "the dead host is known to be dead", 20)
+    wait_until(lambda: not cluster.hosts()[killed.host].is_alive, "the dead host is known to be dead")
     running = [tool for tool in cluster.http.get("/tools/status").json()["tools"] if tool["state"] == "running"]
     assert killed.host not in {tool["host"] for tool in running}
     assert "once" in {tool["tool_id"] for tool in running}
     killed.start()
     killed.wait_until_ready()
-    wait_until(lambda: cluster.hosts()[killed.host].is_alive, "the restarted host is itself again", 10)
+    wait_until(lambda: cluster.hosts()[killed.host].is_alive, "the restarted host is itself again")
 
 
 def _noted(cluster: Cluster, host: str) -> bool:
@@ -178,15 +178,15 @@ def test_a_host_drains_under_load_without_a_failed_call_and_drains_on_after_kill
         try:
             begun = HostDrain.model_validate_json(cluster.http.post(f"/hosts/{host}/drain").content)
             assert (begun.is_drained, begun.warnings) == (False, ())
-            wait_until(lambda: _noted(cluster, host), "the host has heard that it drains", 20)
+            wait_until(lambda: _noted(cluster, host), "the host has heard that it drains")
             noted = time.monotonic()
-            wait_until(lambda: sum(cluster.hosts()[host].calls.values()), "it counts what it has in hand", 20)
+            wait_until(lambda: sum(cluster.hosts()[host].calls.values()), "it counts what it has in hand")
             late = [cluster.begin(tool, {"effects": str(effects), "line": f"late {tool}"}) for tool in ("once", "again")]
             assert [(_result(task).error, _host_of(task) == host) for task in map(cluster.ended_task, late)] == [(None, False)] * 2
             assert _progress(cluster, host).tools, "a tool that works stays up"
             go_on.touch()
             assert [_result(cluster.ended_task(call_id)).error for call_id in held.values()] == [None] * 2
-            wait_until(lambda: _progress(cluster, host).is_drained, "nothing is left on it", 30)
+            wait_until(lambda: _progress(cluster, host).is_drained, "nothing is left on it")
         finally:
             is_over.set()
             go_on.touch()
@@ -206,7 +206,7 @@ def test_a_host_drains_under_load_without_a_failed_call_and_drains_on_after_kill
     assert (_result(task).error, _host_of(task) == host) == (None, False)
     assert cluster.http.delete(f"/hosts/{host}/drain").json()["host"]["draining_since"] is None
     assert cluster.http.post("/tools/crowded/stop").is_success
-    wait_until(lambda: _host_of(_called(cluster, "crowded", effects)) == host, "it takes calls again", 30)
+    wait_until(lambda: _host_of(_called(cluster, "crowded", effects)) == host, "it takes calls again")
 
 
 def _called(cluster: Cluster, tool_id: str, effects: Path) -> TaskView:

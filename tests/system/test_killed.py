@@ -140,7 +140,7 @@ def _what_stays(before: dict[int, str]) -> dict[int, str]:
         return {pid: command for pid, command in before.items() if is_alive(pid)}
 
     try:
-        wait_until(lambda: not living(), "all have gone", 15)
+        wait_until(lambda: not living(), "all have gone")
     except AssertionError:
         return living()
     return {}

@@ -66,12 +66,12 @@ def test_hot_tools_are_up_idle_ones_go_and_a_killed_one_comes_back(tmp_path: Pat
         service.start()
         hot = wait_until(lambda: is_up(service, "versatile"), "the hot tool is up before any call")
         assert run_tool(service.http, "quick", {"n": 1})[1].status == "success"
-        wait_until(lambda: (route := route_of(service, "quick")) and route.state is RunState.STOPPED, "the idle cold tool is stopped", 30)
+        wait_until(lambda: (route := route_of(service, "quick")) and route.state is RunState.STOPPED, "the idle cold tool is stopped")
         assert is_up(service, "versatile") == hot, "a hot one is not"
         assert run_tool(service.http, "quick", {"n": 2})[1].status == "success"
         assert hot.pid is not None
         os.kill(hot.pid, signal.SIGKILL)
-        wait_until(lambda: (up := is_up(service, "versatile")) and up.pid != hot.pid, "the hot tool comes back", 30)
+        wait_until(lambda: (up := is_up(service, "versatile")) and up.pid != hot.pid, "the hot tool comes back")
         described = asyncio.run(schedule_of(service))
         assert described.schedule.policy.overlap is ScheduleOverlapPolicy.SKIP
         assert [spec.every.total_seconds() for spec in described.schedule.spec.intervals] == [1.0]

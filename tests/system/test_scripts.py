@@ -56,7 +56,7 @@ def test_progress_is_seen_in_the_task_and_cancelling_ends_the_script(service: Se
     assert task.result.error is not None
     details: JsonValue = {"sent": True, "outcome": "unknown", "tool": "processes_ended"}
     assert (task.result.error.type, task.result.error.details) == (ErrorType.CANCELLED, details)
-    wait_until(lambda: not _scripts_at_work(), "the script is gone", 20.0)
+    wait_until(lambda: not _scripts_at_work(), "the script is gone")
 
 
 def test_each_run_leaves_a_line_in_the_audit(service: ServiceProcess) -> None:
@@ -87,7 +87,7 @@ def test_a_service_killed_in_the_middle_of_a_hundred_script_calls_leaves_nothing
         psutil.Process(service.pid).send_signal(signal.SIGKILL)
         assert not all(call.result() for call in calls)
     service.kill()
-    wait_until(lambda: not _scripts_at_work(), "the scripts are gone", 20.0)
+    wait_until(lambda: not _scripts_at_work(), "the scripts are gone")
     service.start()
     wait_until(lambda: not _groups_but_those_of(service.pid, service), "the control groups of the dead are gone", 60.0)
     assert result_of(service, PYTHON, scriptPath="examples/echo.py", inputData={"message": 1})["outputData"] == {"received_message": 1}

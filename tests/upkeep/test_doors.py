@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import select, text, update
@@ -13,6 +14,7 @@ from engine.store.claims import WORKFLOW, Claim, ClaimTable
 from engine.store.clock import timestamp
 from engine.store.database import Database
 from engine.store.doors import DoorTable
+from engine.store.hosts import database_time
 from engine.store.tables import doors as doors_of
 from engine.upkeep.hosts.doors import DoorKeeper, Successor, held_door, seen_doors
 from tests.store.test_calls import RECORD, RESULT
@@ -133,13 +135,32 @@ async def test_calls_that_temporal_does_not_take_keep_no_other_from_being_adopte
     assert [line["call_id"] for line in logs if line["event"] == "call_adopted"] == calls
 
 
-async def test_a_process_judges_nobody_for_the_time_in_which_it_saw_nothing(database: Database) -> None:
-    seen, blind = DoorTable(database, 1.0), DoorTable(database, 1.0)
+class Clock:
+    """Of this process, and of the database as far as the door `other` goes: it was heard of when the test began."""
+
+    def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._database, self._now = database, 1_000.0
+        monkeypatch.setattr("engine.store.doors.time", SimpleNamespace(monotonic=lambda: self._now))
+
+    async def go_on(self, seconds: float) -> None:
+        self._now += seconds
+        async with self._database.write() as connection:
+            before = database_time(connection, timedelta(seconds=1_000.0 - self._now))
+            await connection.execute(update(doors_of).where(doors_of.c.door == "other").values(seen_at=before))
+
+
+@pytest.fixture
+def clock(database: Database, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(database, monkeypatch)
+
+
+async def test_a_process_judges_nobody_for_the_time_in_which_it_saw_nothing(database: Database, clock: Clock) -> None:
+    seen, blind = DoorTable(database, 60.0), DoorTable(database, 60.0)
     for table in (seen, blind):
         await table.beat("own", None, LaneFigures())
-    await DoorTable(database, 1.0).beat("other", None, LaneFigures())
+    await DoorTable(database, 60.0).beat("other", None, LaneFigures())
     for _ in range(4):
-        await asyncio.sleep(0.3)
+        await clock.go_on(20)
         await seen.beat("own", None, LaneFigures())
     assert [lane.door for lane in await seen.alive()] == ["own"]
     assert [lane.door for lane in await blind.alive()] == ["other", "own"]
@@ -148,16 +169,28 @@ async def test_a_process_judges_nobody_for_the_time_in_which_it_saw_nothing(data
     assert await blind.gone(None, "own") == ()
 
 
-async def test_a_process_that_is_no_door_judges_nobody_for_that_time_either(database: Database) -> None:
-    host = DoorTable(database, 1.0)
+class Looking(DoorTable):
+    looked = asyncio.Event()
+
+    async def look(self) -> None:
+        await super().look()
+        self.looked.set()
+
+
+async def test_a_process_that_is_no_door_judges_nobody_for_that_time_either(database: Database, clock: Clock) -> None:
+    host = Looking(database, 60.0)
     await host.look()
-    await DoorTable(database, 1.0).beat("other", None, LaneFigures())
-    await asyncio.sleep(1.1)
+    await DoorTable(database, 60.0).beat("other", None, LaneFigures())
+    await clock.go_on(61)
     assert [lane.door for lane in await host.alive()] == ["other"]
-    async with seen_doors(host, 0.1):
-        await asyncio.sleep(0.2)
+    host.looked.clear()
+    async with asyncio.timeout(30), seen_doors(host, 0.01):
+        await host.looked.wait()
         assert [lane.door for lane in await host.alive()] == ["other"]
-        await asyncio.sleep(1.0)
+        for _ in range(3):
+            await clock.go_on(25)
+            host.looked.clear()
+            await host.looked.wait()
         assert await host.alive() == ()
 
 

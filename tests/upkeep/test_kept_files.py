@@ -17,7 +17,7 @@ from engine.upkeep.removal.kept_files import Retention, sweeping_files
 
 async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(sqlite_url: str, tmp_path: Path) -> None:
     database = Database(sqlite_url)
-    hosts = HostTable(database, 10.0)
+    hosts = HostTable(database, 3600.0)
     await hosts.claim(HostClaim("old", "a", "somewhere", {}))
     async with database.write() as connection:
         await connection.execute(update(host_rows).values(seen_at=database_time(connection, -timedelta(days=8))))
@@ -31,7 +31,7 @@ async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(sqlite_url: s
                 departures_of(database).forget,
                 every_s=0.01,
             ),
-            asyncio.timeout(30),
+            asyncio.timeout(60),
         ):
             while not any(one["event"] == "forgot_host" for one in said):  # noqa: ASYNC110 - the log has no event to wait for
                 await asyncio.sleep(0.01)

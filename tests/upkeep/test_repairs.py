@@ -325,7 +325,7 @@ async def test_a_round_of_the_service_that_fails_keeps_no_other_from_its_own(dat
         done.append("it")
         return ("it was done",)
 
-    hosts = HostTable(database, 10)
+    hosts = HostTable(database, 3600.0)
     with pytest.raises(MakingUnreachableError):
         await ServiceMaintenance(hosts, (fails, works)).round()
     assert done == ["it"]

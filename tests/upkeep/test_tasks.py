@@ -152,7 +152,7 @@ async def test_what_is_wrong_with_one_task_or_with_the_disk_does_not_end_the_swe
         return await present()
 
     monkeypatch.setattr(place.benches, "present", failing_once)
-    async with asyncio.timeout(20.0), sweeping_tasks(place.sweep, 0.01):
+    async with asyncio.timeout(60), sweeping_tasks(place.sweep, 0.01):
         await has_gone_on.wait()
     assert await place.state(gone) == (TaskState.FAILED, False)
     assert (await place.state(broken))[0] is TaskState.RUNNING

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - files and logs set no event
             await asyncio.sleep(0.05)
 

@@ -106,7 +106,7 @@ async def made_elsewhere(stage: Stage) -> AnyHandle:
 
 async def cancelled(stage: Stage) -> AnyHandle:
     handle = await begin(stage, {"calls": [WAITING]})
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async for event in handle.fetch_history_events(wait_new_event=True):
             if event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
                 break

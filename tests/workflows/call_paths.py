@@ -88,7 +88,7 @@ async def play_held(stage: Stage, steps: AtDoor) -> AnyHandle:
     door = door_queue(f"door-of-{stage.queue}")
     async with stage.workers([steps.admit, steps.place, steps.settle, steps.call_tool, steps.join_call], door):
         handle = await stage.start(names.INVOKE_TOOL, ECHO, workflow_id=f"call-{stage.queue}")
-        await asyncio.wait_for(steps.called.wait(), 30)
+        await asyncio.wait_for(steps.called.wait(), 60)
         steps.is_released.set()
         await handle.result()
     return handle
@@ -197,7 +197,7 @@ async def cancelled_while_running(stage: Stage) -> AnyHandle:
     steps = Steps(queue=f"{stage.queue}-calls", behaviour=slow)
     async with stage.workers([steps.admit, steps.place, steps.settle, steps.call_tool], steps.queue):
         handle = await stage.start(names.INVOKE_TOOL, ECHO, workflow_id=f"call-{stage.queue}")
-        await asyncio.wait_for(steps.called.wait(), 30)
+        await asyncio.wait_for(steps.called.wait(), 60)
         await handle.cancel()
         await handle.result()
     return handle
@@ -207,7 +207,7 @@ async def cancelled_while_waiting(stage: Stage) -> AnyHandle:
     steps = Steps(queue=f"{stage.queue}-nobody")
     async with stage.workers([steps.admit, steps.place, steps.settle, steps.call_tool]):
         handle = await stage.start(names.INVOKE_TOOL, ECHO, workflow_id=f"call-{stage.queue}")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async for event in handle.fetch_history_events(wait_new_event=True):
                 if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
                     break
@@ -221,7 +221,7 @@ async def cancelled_while_admitting(stage: Stage) -> AnyHandle:
     steps = Unhurried()
     async with stage.workers([steps.admit, steps.place, steps.settle, steps.call_tool]):
         handle = await stage.start(names.INVOKE_TOOL, ECHO, workflow_id=f"call-{stage.queue}")
-        await asyncio.wait_for(steps.called.wait(), 30)
+        await asyncio.wait_for(steps.called.wait(), 60)
         await handle.cancel()
         steps.released.set()
         await handle.result()
@@ -248,7 +248,7 @@ async def held_and_cancelled(stage: Stage) -> AnyHandle:
     door = door_queue(f"door-of-{stage.queue}")
     async with stage.workers([steps.admit, steps.place, steps.settle, steps.call_tool, steps.join_call], door):
         handle = await stage.start(names.INVOKE_TOOL, ECHO, workflow_id=f"call-{stage.queue}")
-        await asyncio.wait_for(steps.called.wait(), 30)
+        await asyncio.wait_for(steps.called.wait(), 60)
         await handle.cancel()
         await handle.result()
     assert not steps.calls

@@ -246,7 +246,7 @@ async def _played(stage: Stage, provider: Provider, group: ToolGroup, **more: ob
 
 async def _ready(handle: AnyHandle) -> SessionView:
     """Asked by query: an update would stand elsewhere in the history each time."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             view = await handle.query(names.SESSION, result_type=SessionView)
             if view.state is SessionState.READY:

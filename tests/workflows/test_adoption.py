@@ -228,11 +228,11 @@ async def test_a_launch_that_fails_is_answered_and_is_not_made_again(
 
 
 async def test_a_run_keeps_its_session_and_one_that_nobody_ends_does_not_for_ever(temporal: Client) -> None:
-    async with alone(temporal, Provider(group=group_of(idle_timeout_s=0.5), lasts_s=2.0)) as caller:
+    async with alone(temporal, Provider(group=group_of(idle_timeout_s=2.0), lasts_s=5.0)) as caller:
         launch = await caller.begin("launch")
         await result_of(launch)
         run = await caller.begin("work", server_id="server-0", waits=True)
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(2.5)
         view = await caller.session(launch).query(names.SESSION, result_type=SessionView)
         await run.terminate()
         ended = await caller.ended(launch)
@@ -241,17 +241,18 @@ async def test_a_run_keeps_its_session_and_one_that_nobody_ends_does_not_for_eve
 
 async def test_a_lease_is_renewed_by_runs_and_by_asking(temporal: Client) -> None:
     async with alone(temporal, Provider()) as caller:
-        handle = await opened(caller.stage, caller.provider, life_of(group_of(), f"session-{uuid.uuid4().hex}", lease_s=1.0))
-        await handle.execute_update(names.SESSION)
-        for _ in range(3):
-            await asyncio.sleep(0.5)
-            await handle.execute_update(names.RENEW_SESSION)
-        await asyncio.sleep(0.5)
-        await handle.execute_update(names.RUN_IN_SESSION, SessionRun())
-        await asyncio.sleep(0.5)
-        view = await handle.query(names.SESSION, result_type=SessionView)
-        account = SessionAccount.model_validate(await handle.result())
-    assert (view.state, account.session.end, caller.provider.stopped) == (SessionState.READY, SessionEnd.LEASE_EXPIRED, ["server-0"])
+        handle = await opened(caller.stage, caller.provider, life_of(group_of(), f"session-{uuid.uuid4().hex}", lease_s=4.0))
+        view = await handle.execute_update(names.SESSION, result_type=SessionView)
+        leases = [view.lease_ends_at]
+        for update, given in ((names.RENEW_SESSION, ()), (names.RUN_IN_SESSION, (SessionRun(),))):
+            await handle.execute_update(update, args=given)
+            leases.append((await handle.query(names.SESSION, result_type=SessionView)).lease_ends_at)
+        ended = SessionAccount.model_validate(await handle.result()).session
+    known = [at for at in leases if at is not None]
+    assert known == sorted({*known})
+    assert (len(known), ended.end, caller.provider.stopped) == (3, SessionEnd.LEASE_EXPIRED, ["server-0"])
+    assert ended.ended_at is not None
+    assert ended.ended_at >= known[-1]
 
 
 async def test_a_session_is_told_nonsense(temporal: Client) -> None:

@@ -22,7 +22,7 @@ from toolagent_service import step_names
 from toolagent_service.contracts.agent import AgentLimits, AgentRequest, ModelAsk, ModelTurnNote, ToolUseNote
 from toolagent_service.contracts.making_steps import BriefStep, BuildOutcome, BuildStep, Registered, RegisterStep
 
-BOUND_S = 30.0
+BOUND_S = 60.0
 
 
 @dataclass

@@ -122,6 +122,7 @@ async def test_a_lane_whose_id_another_workflow_holds_is_begun_anew_and_a_cancel
         for _ in range(2):
             with pytest.raises(LaneUnreachableError):
                 await lane.send(batch_of("quick"))
+        monkeypatch.setattr("toolagent_service.lane_workflow._PATIENCE", timedelta(seconds=60))
         await lane.send(batch_of("quick"))
         await lane.close()
     held = temporal.get_workflow_handle(other.id, run_id=other.result_run_id)

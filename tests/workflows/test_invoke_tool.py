@@ -156,7 +156,7 @@ async def test_a_call_whose_workflow_goes_on_after_it_is_not_settled_by_its_atte
     call: JsonValue = {"tool_id": "echo", "mode": "async", "callback_url": "https://example.com/told"}
     async with running(temporal, steps, queue) as own:
         handle = await start(temporal, own, call)
-        await asyncio.wait_for(steps.called.wait(), 30)
+        await asyncio.wait_for(steps.called.wait(), 60)
         await handle.terminate()
     assert steps.calls[0].workflow_id is None
 
@@ -202,7 +202,7 @@ async def test_more_or_fewer_inputs_than_one_are_answered_too(temporal: Client, 
         handle = await temporal.start_workflow(
             names.INVOKE_TOOL, args=inputs, id=f"call-{uuid.uuid4().hex}", task_queue=own, result_type=ToolResult
         )
-        result = await asyncio.wait_for(handle.result(), 20)
+        result = await asyncio.wait_for(handle.result(), 60)
     assert (result.status, result.error_type) == ("error", ErrorType.VALIDATION_ERROR)
 
 
@@ -238,7 +238,7 @@ async def test_a_cancelled_call_ends_with_a_result_that_says_what_became_of_the_
     steps = Steps(queue=queue, behaviour=slow)
     async with running(temporal, steps, queue) as own:
         handle = await start(temporal, own)
-        await asyncio.wait_for(steps.called.wait(), 20)
+        await asyncio.wait_for(steps.called.wait(), 60)
         await handle.cancel()
         result = await handle.result()
     assert result.error is not None
@@ -250,7 +250,7 @@ async def test_a_call_that_is_cancelled_while_it_waits_was_not_sent(temporal: Cl
     steps = Steps(queue=f"nobody-{uuid.uuid4().hex[:8]}")
     async with running(temporal, steps) as own:
         handle = await start(temporal, own)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             async for event in handle.fetch_history_events(wait_new_event=True):
                 if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
                     break
@@ -267,7 +267,7 @@ async def test_a_cancel_while_a_fast_call_is_made_does_not_change_how_it_ended(t
     steps = Unhurried()
     async with running(temporal, steps) as own:
         handle = await start(temporal, own)
-        await asyncio.wait_for(steps.called.wait(), 20)
+        await asyncio.wait_for(steps.called.wait(), 60)
         await handle.cancel()
         steps.released.set()
         result = await handle.result()
@@ -279,7 +279,7 @@ async def test_a_call_that_is_cancelled_while_it_is_admitted_is_settled(temporal
     steps = Deliberate(queue=queue)
     async with running(temporal, steps) as own:
         handle = await start(temporal, own)
-        await asyncio.wait_for(steps.called.wait(), 20)
+        await asyncio.wait_for(steps.called.wait(), 60)
         await handle.cancel()
         steps.released.set()
         result = await handle.result()

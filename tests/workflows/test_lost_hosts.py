@@ -19,7 +19,7 @@ from workflows.making.create_tool import CreateTool
 
 
 async def test_what_has_not_begun_to_be_written_begins_again_on_another_host(temporal: Client) -> None:
-    steps = TwoHosts()
+    steps = TwoHosts(patience_s=1)
     async with working(temporal, steps) as queue, host(temporal, steps, steps.other):
         end = await (await begun(temporal, queue)).result()
     assert (end.status, steps.moves) == (TaskState.COMPLETED, [True])
@@ -29,7 +29,7 @@ async def test_what_has_not_begun_to_be_written_begins_again_on_another_host(tem
 
 
 async def test_what_was_built_is_judged_and_registered_where_somebody_is_alive(temporal: Client) -> None:
-    steps = TwoHosts(goes_at=Stage.VERIFY)
+    steps = TwoHosts(goes_at=Stage.VERIFY, patience_s=2)
     async with working(temporal, steps) as queue:
         async with host(temporal, steps, steps.host):
             handle = await begun(temporal, queue)
@@ -42,7 +42,7 @@ async def test_what_was_built_is_judged_and_registered_where_somebody_is_alive(t
 
 
 async def test_an_agent_whose_host_is_lost_fails_and_says_what_to_do(temporal: Client) -> None:
-    steps = TwoHosts(holds="use")
+    steps = TwoHosts(holds="use", patience_s=2)
     async with working(temporal, steps) as queue:
         async with host(temporal, steps, steps.host):
             handle = await begun(temporal, queue, WORDS)
@@ -58,7 +58,7 @@ async def test_an_agent_whose_host_is_lost_fails_and_says_what_to_do(temporal: C
 
 
 async def test_a_host_that_comes_back_goes_on(temporal: Client) -> None:
-    steps = TwoHosts(goes_at=Stage.BUILD, other="")
+    steps = TwoHosts(goes_at=Stage.BUILD, other="", patience_s=2)
     async with working(temporal, steps) as queue:
         async with host(temporal, steps, steps.host):
             handle = await begun(temporal, queue)
@@ -72,7 +72,7 @@ async def test_a_host_that_comes_back_goes_on(temporal: Client) -> None:
 
 
 async def test_a_task_on_a_lost_host_is_cancelled_all_the_same(temporal: Client) -> None:
-    steps = TwoHosts(goes_at=Stage.BUILD)
+    steps = TwoHosts(goes_at=Stage.BUILD, patience_s=2)
     async with working(temporal, steps) as queue:
         async with host(temporal, steps, steps.host):
             handle = await begun(temporal, queue)

@@ -30,7 +30,7 @@ from toolagent_service import step_names
 from workers.temporal.host_workers import WORKFLOWS
 
 LIFE = timedelta(seconds=60)
-PATIENCE_S = 30
+PATIENCE_S = 60
 DEFINITIONS = {definition.name: definition for definition in map(Definition.must_from_class, WORKFLOWS) if definition.name}
 HANDLERS = sorted(name for name, definition in DEFINITIONS.items() if definition.signals or definition.queries)
 

@@ -20,7 +20,7 @@ from toolagent_service.contracts.making_steps import Diagnosis, Registered
 from workflows.making.coding_agent import CodingAgent
 from workflows.making.repair_tool import RepairTool
 
-_PATIENCE_S = 30.0
+_PATIENCE_S = 60.0
 BROKEN = "recorded calls: 1 of 2 calls were answered as before."
 
 

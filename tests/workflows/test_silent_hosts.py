@@ -44,7 +44,7 @@ async def test_where_a_call_that_is_bound_to_a_host_waits_on_is_asked_with_that_
     steps = Steps(queue="host-busy/default", host="host-busy", elsewhere=Placement(queue=queue, host="host-alive"))
     async with running(temporal, steps, queue) as own:
         handle = await temporal.start_workflow(Bound.run, "host-busy", id=f"bound-{uuid.uuid4().hex}", task_queue=own)
-        await asyncio.wait_for(handle.result(), 30)
+        await asyncio.wait_for(handle.result(), 60)
     assert [(request.plan.placement.host, request.prefer) for request in steps.placed] == [("host-busy", "host-busy")]
 
 
@@ -80,7 +80,7 @@ async def test_a_call_that_kills_each_host_ends_though_no_worker_counts_what_is_
     queue = f"q-{uuid.uuid4().hex[:8]}"
     steps = Steps(queue=queue, host="host-0", elsewhere=Placement(queue=queue, host="host-1"), behaviour=silent)
     async with running(temporal, steps, queue) as own:
-        result = await asyncio.wait_for((await start(temporal, own)).result(), 30)
+        result = await asyncio.wait_for((await start(temporal, own)).result(), 60)
     assert result.error is not None
     assert (result.error_type, result.error.details) == (ErrorType.EXECUTION_ERROR, {"outcome": "unknown"})
     assert "Each host that made the call fell silent" in result.error.message
@@ -103,7 +103,7 @@ async def test_a_call_that_is_cancelled_while_its_host_dies_is_made_nowhere_else
     steps = Steps(queue=f"q-{uuid.uuid4().hex[:8]}", host="host-dead", behaviour=silent)
     async with running(temporal, steps, steps.queue) as own:
         handle = await start(temporal, own)
-        await asyncio.wait_for(steps.called.wait(), 20)
+        await asyncio.wait_for(steps.called.wait(), 60)
         await handle.cancel()
         result = await handle.result()
         released.set()
@@ -120,7 +120,7 @@ async def test_only_of_a_call_that_no_worker_took_is_it_said_that_none_did(tempo
         handle = await start(temporal, own)
         if is_taken:
             async with Worker(temporal, task_queue=steps.queue, activities=[steps.call_tool]):
-                await asyncio.wait_for(steps.called.wait(), 20)
+                await asyncio.wait_for(steps.called.wait(), 60)
         result = await handle.result()
     assert result.error is not None
     unknown: JsonValue = {"outcome": "unknown"}

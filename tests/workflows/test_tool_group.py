@@ -25,7 +25,7 @@ from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.sessions import GroupUse, SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent_service import step_names
 
-BOUND_S = 30
+BOUND_S = 60
 
 
 @dataclass

@@ -47,24 +47,26 @@ Handle = WorkflowHandle[object, MakeEnd]
 class TwoHosts(MakingSteps):
     """`host` is asked for first. `goes_at` is the stage that it dies at; `other` is alive from then on, unless it is empty.
 
-    `stubborn` names a step that ends as if nobody had cancelled it.
+    `stubborn` names a step that ends as if nobody had cancelled it. Where a host is to be missed, `patience_s` is short; a busy one that
+    lives is not taken for dead.
     """
 
     inspected: Inspected = AN_APP
     other: str = field(default_factory=lambda: f"host-{uuid.uuid4().hex[:8]}")
     goes_at: Stage | None = None
     stubborn: str = ""
+    patience_s: float = 60.0
     went: list[bool] = field(default_factory=list[bool])
     moves: list[bool] = field(default_factory=list[bool])
 
     @activity.defn(name=step_names.AWAIT_SLOT)
     async def await_slot(self, _request: MakeRequest) -> Slot:
-        return Slot(host=self.host, patience_s=1)
+        return Slot(host=self.host, patience_s=self.patience_s)
 
     @activity.defn(name=step_names.FIND_HOST)
     async def find_host(self, step: HostStep) -> Slot:
         self.moves.append(step.moves)
-        return Slot(host=self.other or step.host, patience_s=1)
+        return Slot(host=self.other or step.host, patience_s=self.patience_s)
 
     @activity.defn(name=step_names.ENTER_STAGE)
     async def enter_stage(self, step: StageStep) -> None:

@@ -96,7 +96,7 @@ async def test_what_is_being_derived_ends_with_a_worker_that_is_killed(folder: P
     worker = await start_program(*command, stdout=asyncio.subprocess.PIPE)
     assert worker.stdout is not None
     deriving = psutil.Process(int(await worker.stdout.readline()))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not (forked := deriving.children()):  # noqa: ASYNC110 - what is waited for happens in another process
             await asyncio.sleep(0.02)
     worker.kill()
@@ -126,7 +126,7 @@ async def test_who_leaves_takes_its_processes_along(folder: Path) -> None:
 
     async with Derivation(folder, 5, timeout_s=60) as derivation:
         derivation.begin([manifest(FOR_EVER)])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(started()) < 2:  # noqa: ASYNC110 - another process forks
                 await asyncio.sleep(0.02)
         began = time.monotonic()

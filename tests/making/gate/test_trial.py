@@ -308,7 +308,7 @@ async def test_a_container_on_trial_sees_and_leaves_nothing_of_the_version_in_us
 
 async def _first(look: Callable[[], Awaitable[str]]) -> str:
     """What it wrote is read beside its answer, so it may come a moment later."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         for pause in itertools.repeat(0.05):
             if said := await look():
                 return said

@@ -14,8 +14,8 @@ __all__ = ["attended"]
 
 T = TypeVar("T")
 
-LOOK_S = 15.0
-"""Between looks; one takes half of it at most, and two in a row without an answer are the end: within 45 s."""
+LOOK_S, ANSWER_S = 15.0, 7.5
+"""Between looks, and how long one takes at most. Two in a row without an answer are the end: within 45 s."""
 
 _LOOKS = 2
 
@@ -54,7 +54,7 @@ async def _end_when_deserted(bound: asyncio.Timeout, workflow: WorkflowHandle[An
 async def _is_attended(workflow: WorkflowHandle[Any, Any], query: str) -> bool:
     """Whether a worker answers for the workflow, or the update itself will tell that there is none any more."""
     try:
-        await queried(workflow, query, None, timedelta(seconds=LOOK_S / 2))
+        await queried(workflow, query, None, timedelta(seconds=ANSWER_S))
     except WorkflowQueryFailedError:
         return True
     except RPCError as error:

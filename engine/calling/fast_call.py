@@ -125,8 +125,7 @@ class BegunCalls:
         return admitted if await self._begin(admitted.plan, entry, request) is None else await self.known(request) or admitted
 
     async def known(self, request: AdmitRequest) -> Admission | None:
-        """As `begin`, of a call that this run of its workflow has begun here; None: it has not. Nothing else is asked, also if the database is
-        away."""
+        """As `begin`, of a call that this run of its workflow has begun here; None: it has not. The database is not asked."""
         begun = self._begun.get(request.call_id)
         if begun is None or begun.request.run_id != request.run_id:
             return None

@@ -12,10 +12,9 @@ from engine.calling.exchange import Exchange
 from engine.calling.fast_call import BegunCalls
 from engine.calling.intake import Intake
 from engine.calling.queued_call import PromptSettlement
-from engine.calls.effects.ended import Places, SettledCalls
+from engine.calls.effects.ended import Places, SettledCalls, UsualDurations
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
-from engine.calls.usual_durations import UsualDurations
 from engine.registry.registry import ToolRegistry
 from engine.runtimes.auditing.audit import Audit, NoAudit
 from engine.runtimes.docker.parts import DockerParts

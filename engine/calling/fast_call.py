@@ -16,8 +16,8 @@ from engine.calling.exchange import Exchange
 from engine.calling.intake import Intake
 from engine.calling.queued_call import PromptSettlement, with_result
 from engine.calling.turn import Again, Interrupted, Told, Turn
+from engine.calls.effects.ended import UsualDurations
 from engine.calls.settlement import Settlements
-from engine.calls.usual_durations import UsualDurations
 from engine.runtimes.failures import NoSlot, NotSent, RuntimeFailure
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable

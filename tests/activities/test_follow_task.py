@@ -28,7 +28,7 @@ REQUEST = MakeRequest(task_id=TASK, spec=BUILD, description=task().description)
 
 async def followed(database: Database, *hosts: str) -> tuple[FollowTask, TaskTable]:
     """By the host `here`, beside others."""
-    table, tasks = HostTable(database, 3600.0), TaskTable(database)
+    table, tasks = HostTable(database, 10.0), TaskTable(database)
     for host in ("here", *hosts):
         await table.claim(HostClaim(host, f"{host}-1", host, {}))
     return FollowTask(TaskStates(tasks, table, "here")), tasks
@@ -68,7 +68,7 @@ def at_attempt(number: int) -> ActivityEnvironment:
 async def test_a_task_that_waits_is_written_down_once_and_told_when_to_ask_again(database: Database) -> None:
     _, others = await followed(database)
     tasks = Counting(database)
-    follow = FollowTask(TaskStates(tasks, HostTable(database, 3600.0), "here", most=1))
+    follow = FollowTask(TaskStates(tasks, HostTable(database, 10.0), "here", most=1))
     await others.create(task(2))
     assert await others.claim_slot(task(2).task_id, 1)
     for number in (1, 2, 3):
@@ -124,7 +124,7 @@ async def test_the_log_says_in_a_line_each_that_a_task_begins_and_how_it_ends(da
 
 async def test_a_task_does_not_begin_on_a_host_that_drains_and_moves_to_none(database: Database) -> None:
     _, tasks = await followed(database, "there", "yonder")
-    hosts = HostTable(database, 3600.0)
+    hosts = HostTable(database, 10.0)
     follow = FollowTask(TaskStates(tasks, hosts, "here", is_open=lambda: False))
     with pytest.raises(ApplicationError) as waits:
         await ActivityEnvironment().run(follow.await_slot, REQUEST)

@@ -125,8 +125,14 @@ async def browse(dependencies: Dependencies) -> AsyncGenerator[httpx.AsyncClient
         yield http
 
 
+@pytest.fixture
+def server_patience_s() -> float:
+    """With a server of MCP. A test of one that says nothing gives less; others have time on a busy machine."""
+    return 30.0
+
+
 @pytest_asyncio.fixture
-async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
+async def house(database: Database, tmp_path: Path, server_patience_s: float) -> AsyncGenerator[House]:
     tools, routes, client = ToolTable(database), RouteTable(database), FakeToolAgentClient()
     registry, folder = ToolRegistry(tools, routes), tmp_path / "files"
     files = FileStore(database, FolderContent(folder), folder, LIMITS.max_file_bytes)
@@ -155,7 +161,7 @@ async def house(database: Database, tmp_path: Path) -> AsyncGenerator[House]:
         lanes=DoorTable(database, 3600.0),
         audit=AuditLog(tmp_path / "audit"),
         tables=external_tables(database, tmp_path),
-        mcp_servers=registered_servers(database, tmp_path),
+        mcp_servers=registered_servers(database, tmp_path, patience_s=server_patience_s),
         upstreams=Upstreams(tools, CatalogState(database), Supervisor({}, routes, "")),
         knowhub=NoKnowHub(),
         placements=Placements("host-1", {"default": 1}, HostTable(database, 3600.0), routes),
@@ -209,7 +215,7 @@ def logins_at(database: Database, state: Path) -> McpLogins:
 
 
 def registered_servers(
-    database: Database, state: Path, every_s: float = 3600.0, patience_s: float = 2.0, own_port: int = 2
+    database: Database, state: Path, every_s: float = 3600.0, patience_s: float = 30.0, own_port: int = 2
 ) -> RegisteredServers:
     """As a front door alone has them. Those of this machine are allowed."""
     keys, logins = SecretSource({}, state / "secrets"), logins_at(database, state)

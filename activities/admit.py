@@ -2,9 +2,8 @@
 
 from temporalio import activity
 
-from activities.call_tool import ended_from_outside
 from activities.faults import Faults
-from activities.heartbeats import beating
+from activities.heartbeats import beating, ended_from_outside
 from engine.calling.attempt import MAX_TRIES
 from engine.calling.fast_call import BegunCalls, FastCall
 from engine.calling.turn import Interrupted

@@ -5,7 +5,7 @@ from datetime import timedelta
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.heartbeats import beating, is_stopped
+from activities.heartbeats import beating, ended_from_outside, is_stopped
 from engine.calling.fast_call import BegunCalls
 from engine.calling.intake import Intake
 from engine.calling.queued_call import PromptSettlement, QueuedCall
@@ -51,7 +51,3 @@ class CallTool:
 def _for_others() -> ApplicationError:
     """It was on its way here when the host began to drain; any host may take it."""
     return ApplicationError("The host drains.", type=step_names.ATTEMPT_ENDED, category=_EXPECTED, next_retry_delay=_ELSEWHERE)
-
-
-def ended_from_outside() -> ApplicationError:
-    return ApplicationError("The attempt was ended from outside.", type=step_names.ATTEMPT_ENDED, category=_EXPECTED)

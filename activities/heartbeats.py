@@ -6,8 +6,10 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from engine.calling.turn import Told, Turn
+from toolagent_service import step_names
 
 _INTERVAL_S = 1.0
 
@@ -60,3 +62,8 @@ def is_stopped() -> bool:
 def _is_call_cancelled() -> bool:
     details = activity.cancellation_details()
     return details is not None and details.cancel_requested
+
+
+def ended_from_outside() -> ApplicationError:
+    """Another attempt follows."""
+    return ApplicationError("The attempt was ended from outside.", type=step_names.ATTEMPT_ENDED, category=ApplicationErrorCategory.BENIGN)

@@ -2,8 +2,7 @@
 
 from temporalio import activity
 
-from activities.call_tool import ended_from_outside
-from activities.heartbeats import beating
+from activities.heartbeats import beating, ended_from_outside
 from engine.calling.joined_call import JoinedCalls
 from engine.calling.turn import Interrupted
 from toolagent_service import step_names

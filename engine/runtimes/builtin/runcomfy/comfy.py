@@ -45,9 +45,9 @@ class Queued(BaseModel):
 
 
 class _Declared(BaseModel):
-    """What a class of nodes takes: `[type, {"default": …}]` by name."""
+    """What a class of nodes takes: `[type, {"default": …}]` by name, or as others write it."""
 
-    required: dict[str, list[JsonValue]] = {}
+    required: dict[str, JsonValue] = {}
 
 
 class _Class(BaseModel):
@@ -96,17 +96,19 @@ class Comfy(AbstractAsyncContextManager["Comfy"]):
             raise _strange(answer) from error
 
     async def defaults(self, kind: str) -> Prompt:
-        """Of the inputs that a class of nodes requires; none for a class that there is not."""
+        """Of the inputs that a class of nodes requires, as far as they can be read; none for a class that there is not."""
         answer = await self._asked("GET", f"/object_info/{quote(kind, safe='')}")
-        body = _body(answer)
+        if answer.status != _OK:
+            raise _strange(answer)
         try:
-            found = _Class.model_validate(body.get(kind, {}) if isinstance(body, dict) else body)
-        except ValidationError as error:
-            raise _strange(answer) from error
+            # Classes are anybody's code, and declare Infinity too. A workflow that leaves nothing out needs no default of theirs.
+            found = _Class.model_validate(answer.body.get(kind, {}) if isinstance(answer.body, dict) else {})
+        except ValidationError:
+            return {}
         return {
             name: options["default"]
             for name, declared in found.input.required.items()
-            for options in declared[1:2]
+            for options in _list(declared)[1:2]
             if isinstance(options, dict) and "default" in options
         }
 
@@ -122,14 +124,14 @@ class Comfy(AbstractAsyncContextManager["Comfy"]):
         if answer.status == _BAD_REQUEST:
             raise _invalid(answer)
         try:
-            return Queued.model_validate(_body(answer))
+            return Queued.model_validate(_body_of_ours(answer))
         except ValidationError as error:
             raise _strange(answer) from error
 
     async def ended(self, prompt_id: str) -> Ended | None:
         """None: it has not ended."""
         answer = await self._asked("GET", f"/history/{prompt_id}")
-        body = _body(answer)
+        body = _body_of_ours(answer)
         found = body.get(prompt_id) if isinstance(body, dict) else None
         try:
             return Ended.model_validate(found) if found else None
@@ -137,7 +139,7 @@ class Comfy(AbstractAsyncContextManager["Comfy"]):
             raise _strange(answer) from error
 
     async def is_queued(self, prompt_id: str) -> bool:
-        """Whether it waits or runs."""
+        """Whether it waits or runs. The answer holds the prompts of others whole, with whatever they have in them."""
         answer = await self._asked("GET", "/queue")
         body = _body(answer)
         if not isinstance(body, dict):
@@ -174,11 +176,15 @@ class Comfy(AbstractAsyncContextManager["Comfy"]):
             raise ComfyUnreachable(str(error)) from error
 
 
-def _body(answer: Answer) -> JsonValue:
-    """Raises CallFailed for JSON that stays unreadable however often it is asked for: nodes of others put out NaN."""
+def _body_of_ours(answer: Answer) -> JsonValue:
+    """Of an answer about our prompt alone. Raises CallFailed for JSON that stays unreadable however often it is asked for."""
     if answer.status == _OK and answer.body is None and answer.headers.get("content-type", "").startswith("application/json"):
         message = "ComfyUI's answer cannot be read: a node put out NaN or Infinity, which JSON has not, or more than 8 MiB."
         raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"answer": answer.text}, "unknown")
+    return _body(answer)
+
+
+def _body(answer: Answer) -> JsonValue:
     if answer.status != _OK or answer.body is None:
         raise _strange(answer)
     return answer.body

@@ -29,6 +29,8 @@ _IDLE_LOOK_S = 1.0
 
 _RETRY = {"Retry-After": "1"}
 
+_NO_WINDOWS = "This process has no connection to an IM server: `python -m workers up` with TOOL_AGENT_IM_URL has one, and the functions."
+
 
 async def answered(dependencies: Dependencies, body: ChatBody, key: str | None) -> ChatReply:
     """Waits as long as the answer takes. Raises Refusal."""
@@ -101,7 +103,7 @@ def im_functions(dependencies: Dependencies) -> ImFunctionListing:
 async def used_im_function(dependencies: Dependencies, name: str, given: dict[str, JsonValue], key: str | None) -> dict[str, JsonValue]:
     """Once for each key. Raises Refusal where there are no windows, ImUseRefusedError."""
     if dependencies.im_functions is None:
-        raise Refusal(ErrorType.UNAVAILABLE, "This process has no connection to an IM server: set TOOL_AGENT_IM_URL.")
+        raise Refusal(ErrorType.UNAVAILABLE, _NO_WINDOWS)
     return await dependencies.im_functions.run(name, given, key if key is not None else uuid.uuid4().hex)
 
 

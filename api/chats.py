@@ -101,7 +101,7 @@ def im_functions(dependencies: Dependencies) -> ImFunctionListing:
 
 
 async def used_im_function(dependencies: Dependencies, name: str, given: dict[str, JsonValue], key: str | None) -> dict[str, JsonValue]:
-    """Once for each key. Raises Refusal where there are no windows, ImUseRefusedError."""
+    """Once for each key. Raises Refusal where there are no windows, ImUseRefusedError, ImKeyUsedError."""
     if dependencies.im_functions is None:
         raise Refusal(ErrorType.UNAVAILABLE, _NO_WINDOWS)
     return await dependencies.im_functions.run(name, given, key if key is not None else uuid.uuid4().hex)

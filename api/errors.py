@@ -8,7 +8,7 @@ MakingUnreachableError   Temporal cannot be asked about a task that makes or rep
 ToolAgentError           a call without an ordinary end; answered with its ToolResult
 TableRefusedError, TableNotReachedError, TableExistsError, NoSuchTableError (external tables)
 McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpServersBusyError, McpServerExistsError, NoSuchMcpServerError
-FileTooLargeError, ImUseRefusedError, StoreUnavailableError (the database, or where files are kept)
+FileTooLargeError, ImUseRefusedError, ImKeyUsedError, StoreUnavailableError (the database, or where files are kept)
 Exception                ours to repair; the caller learns nothing of it
 """
 
@@ -37,6 +37,7 @@ from toolagent.core.failures import (
     ContentDamagedError,
     ContentUnavailableError,
     FileTooLargeError,
+    ImKeyUsedError,
     ImUseRefusedError,
     McpServerExistsError,
     McpServerNotReachedError,
@@ -181,6 +182,7 @@ def handle_errors(app: Starlette) -> None:
     _handle(app, MakingUnreachableError, lambda error: refusal_response(unanswered(error, "Ask again.")))
     _handle(app, FileTooLargeError, lambda error: refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, str(error))))
     _handle(app, ImUseRefusedError, lambda error: refusal_response(bad_field("arguments", str(error))))
+    _handle(app, ImKeyUsedError, lambda error: refusal_response(bad_field("Idempotency-Key", str(error), ProblemKind.IDEMPOTENCY_CONFLICT)))
     _handle(app, TableRefusedError, lambda error: refusal_response(_refused_field(error)))
     _handle(app, TableNotReachedError, lambda error: refusal_response(Refusal(ProblemKind.SERVER_NOT_REACHED, str(error))))
     _handle(app, TableExistsError, lambda error: refusal_response(bad_field("source", str(error), ProblemKind.TABLE_EXISTS)))

@@ -7,6 +7,7 @@ from api.chats import im_functions, used_im_function
 from api.documentation import JSON_BODY, problem_responses
 from api.making import Key
 from api.ports import Injected
+from api.problems import ProblemKind
 from api.reading.chat_bodies import ImUseBody
 from api.reading.strict_json import StrictRoute
 from toolagent.contracts.calls import ErrorType
@@ -24,7 +25,7 @@ async def list_im_functions(dependencies: Injected) -> ImFunctionListing:
 @router.post(
     "/im/functions/{name}",
     summary="List IM windows, read one, or say something in one",
-    responses=problem_responses(*JSON_BODY, ErrorType.UNAVAILABLE),
+    responses=problem_responses(*JSON_BODY, ProblemKind.IDEMPOTENCY_CONFLICT, ErrorType.UNAVAILABLE),
 )
 async def use_im_function(name: str, body: ImUseBody, dependencies: Injected, idempotency_key: Key = None) -> dict[str, JsonValue]:
     """What the function answers. Whatever is wrong with its name or its arguments is a 422 that says so, in words for a model."""

@@ -25,7 +25,8 @@ class ChatBox:
 
     def __init__(self, path: Path, chat_id: str) -> None:
         self._path, self._chat_id = path, chat_id
-        self._known: OrderedDict[str, None] = OrderedDict()
+        self._known: OrderedDict[str, int] = OrderedDict()
+        """Hashes of what they say, by their keys."""
         self.partner: ImMessage | None = None
         """The last question to this window, or else the last one to all windows: who asked it is told what the chat says by itself."""
         _mend(path)
@@ -36,6 +37,11 @@ class ChatBox:
         """Whether it is one of the last thousand."""
         return key_of(message) in self._known
 
+    def has_otherwise(self, message: ImMessage) -> bool:
+        """Whether one of the last thousand has its id and says something else."""
+        said = hash(message.content)
+        return self._known.get(key_of(message), said) != said
+
     def append(self, message: ImMessage) -> None:
         append_lasting(self._path, message.model_dump_json(exclude_none=True).encode() + b"\n")
         self._note(message)
@@ -45,7 +51,7 @@ class ChatBox:
         return (*self._tail(),)[-count:]
 
     def _note(self, message: ImMessage) -> None:
-        self._known[key_of(message)] = None
+        self._known[key_of(message)] = hash(message.content)
         if len(self._known) > _KNOWN:
             self._known.popitem(last=False)
         if wants_answer(message) and (self.partner is None or self._is_here(message) or not self._is_here(self.partner)):

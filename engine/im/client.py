@@ -84,7 +84,10 @@ class ImClient:
                 parts.create_task(self._delivery.run(), name="im notices")
 
     async def say(self, chat_id: str, key: str, content: str) -> bool:
-        """To whoever asked last in that window, once for each key. Whether that window is there and has not said it before."""
+        """To whoever asked last in that window, once for each key. Whether that window is there and has not said it before.
+
+        Raises WindowFull.
+        """
         told = await self.windows.say(chat_id, key, content)
         if told is not None:
             self._outbox.add(told)

@@ -7,10 +7,14 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from engine.im.client import ImClient
+from engine.im.windows import WindowFull
 from toolagent.contracts.im import ImFunctionOffer
-from toolagent.core.failures import ImUseRefusedError
+from toolagent.core.failures import ImKeyUsedError, ImUseRefusedError
 
 _MOST_READ = 50
+
+_MOST_CHARACTERS = 32_768
+"""Of a message: as JSON they fit a frame of the usual size, whatever they are."""
 
 A = TypeVar("A", bound="Arguments")
 
@@ -30,7 +34,7 @@ class ReadMessages(Arguments):
 
 class SendMessage(Arguments):
     chat_id: Annotated[str, Field(description="One of list_windows; the message goes to the last sender in that window.")]
-    content: Annotated[str, Field(min_length=1)]
+    content: Annotated[str, Field(min_length=1, max_length=_MOST_CHARACTERS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class ImFunction(Generic[A]):
     do: Callable[[ImClient, A, str], Awaitable[dict[str, JsonValue]]]
 
     async def run(self, client: ImClient, given: dict[str, JsonValue], use: str) -> dict[str, JsonValue]:
-        """`use` names this use: repeated, it is done once. Raises ImUseRefusedError."""
+        """`use` names this use: repeated, it is done once. Raises ImUseRefusedError, ImKeyUsedError."""
         try:
             arguments = self.arguments.model_validate(given)
         except ValidationError as error:
@@ -63,7 +67,12 @@ async def _read(client: ImClient, asked: ReadMessages, _: str) -> dict[str, Json
 async def _send(client: ImClient, asked: SendMessage, use: str) -> dict[str, JsonValue]:
     if not await client.windows.last(asked.chat_id, 1):
         raise ImUseRefusedError(f"There is no window {asked.chat_id!r}: no message has come in for it. list_windows lists the windows.")
-    is_new = await client.say(asked.chat_id, use, asked.content)
+    try:
+        is_new = await client.say(asked.chat_id, use, asked.content)
+    except WindowFull as full:
+        raise ImUseRefusedError(str(full)) from full
+    if not is_new and await client.windows.has_said_otherwise(asked.chat_id, use, asked.content):
+        raise ImKeyUsedError("It was used for other words. Choose a new one.")
     return {"status": "sent" if is_new else "sent before"}
 
 
@@ -88,7 +97,7 @@ class ImFunctions:
         )
 
     async def run(self, name: str, given: dict[str, JsonValue], use: str) -> dict[str, JsonValue]:
-        """`use` names this use: repeated, it is done once. Raises ImUseRefusedError, OSError."""
+        """`use` names this use: repeated, it is done once. Raises ImUseRefusedError, ImKeyUsedError, OSError."""
         function = next((one for one in _FUNCTIONS if one.name == name), None)
         if function is None:
             raise ImUseRefusedError(f"There is no function {name[:80]!r}; there are: {', '.join(one.name for one in _FUNCTIONS)}.")

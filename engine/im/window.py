@@ -101,14 +101,18 @@ class ChatWindow:
         others = (entry for entry in self.entries if entry.asked != asked)
         self._change((*others, Entry(asked=asked, told=told)), told)
 
-    def say(self, key: str, content: str) -> ImMessage | None:
-        """What is said to whoever asked last; None where nobody has, or where it was said under this key before."""
-        partner = self._opened_box.partner
-        told = notice_to(partner, self.chat_id, key, content) if partner else None
-        if told is None or told in self._opened_box:
-            return None
+    def unsaid(self, key: str, content: str) -> ImMessage | None:
+        """What is to be said to whoever asked last; None where nobody has, or where it was said under this key before."""
+        told = self._notice(key, content)
+        return None if told is None or told in self._opened_box else told
+
+    def say(self, told: ImMessage) -> None:
         self._change((*self.entries, Entry(told=told)), told)
-        return told
+
+    def has_said_otherwise(self, key: str, content: str) -> bool:
+        """Whether something else was said under this key."""
+        told = self._notice(key, content)
+        return told is not None and self._opened_box.has_otherwise(told)
 
     def settle(self, told_id: str) -> None:
         """It was acknowledged, or refused for good."""
@@ -127,6 +131,10 @@ class ChatWindow:
     def last(self, count: int) -> tuple[ImMessage, ...]:
         """What was said last, the oldest of it first."""
         return self._opened_box.last(count)
+
+    def _notice(self, key: str, content: str) -> ImMessage | None:
+        partner = self._opened_box.partner
+        return notice_to(partner, self.chat_id, key, content) if partner else None
 
     @property
     def _opened_box(self) -> ChatBox:

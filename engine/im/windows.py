@@ -74,8 +74,15 @@ class ChatWindows:
         await self._exclusively(lambda: self._open[chat_id].answer(asked, told))
 
     async def say(self, chat_id: str, key: str, content: str) -> ImMessage | None:
-        """What is said to whoever asked last in that window; None where there is no such window, or where it was said before."""
-        return await self._exclusively(lambda: window.say(key, content) if (window := self._found(chat_id)) else None)
+        """What is said to whoever asked last in that window; None where there is no such window, or where it was said before.
+
+        Raises WindowFull.
+        """
+        return await self._exclusively(lambda: self._say(chat_id, key, content))
+
+    async def has_said_otherwise(self, chat_id: str, key: str, content: str) -> bool:
+        """Whether something else was said under that key in that window, among the last thousand messages there."""
+        return await self._exclusively(lambda: bool((window := self._found(chat_id)) and window.has_said_otherwise(key, content)))
 
     async def settle(self, chat_id: str, told_id: str) -> None:
         await self._exclusively(lambda: window.settle(told_id) if (window := self._open.get(chat_id)) else None)
@@ -150,6 +157,13 @@ class ChatWindows:
         taken = tuple(window.chat_id for window in free if window.take(message))
         self._broadcasts.end(message)
         return taken
+
+    def _say(self, chat_id: str, key: str, content: str) -> ImMessage | None:
+        if (window := self._found(chat_id)) is None or (told := window.unsaid(key, content)) is None:
+            return None
+        self._make_room(len(content))
+        window.say(told)
+        return told
 
     def _windows_for(self, message: ImMessage) -> list[ChatWindow]:
         if message.receiver_chat_id is not None:

@@ -33,9 +33,12 @@ async def test_an_agent_lists_reads_and_sends(house: House, tmp_path: Path) -> N
             given: dict[str, JsonValue] = {"chat_id": "w1", "content": "one more thing"}
             assert [(await used("send_message", given, "once"))[1] for _ in range(2)] == [{"status": "sent"}, {"status": "sent before"}]
             assert (await alice.next(ImType.NOTICE)).content == "one more thing"
+            status, problem = await used("send_message", {**given, "content": "something else"}, "once")
+            assert (status, problem["type"]) == (409, "idempotency_conflict"), "it would be lost without a word"
             (_, read) = await used("read_messages", {"chat_id": "w1", "limit": 2})
             assert [message["content"] for message in read["messages"]] == ["w1: hello", "one more thing"]  # pyright: ignore
             wrong = {"no window": ("send_message", {**given, "chat_id": "w2"}), "content:": ("send_message", {"chat_id": "w1"})}
+            wrong["at most 32768"] = ("send_message", {**given, "content": "x" * 32_769})
             for told, (name, of_it) in {**wrong, "no function 'dance'": ("dance", {})}.items():
                 status, problem = await used(name, {**of_it})
                 assert (status, told in str(problem["detail"])) == (422, True), problem

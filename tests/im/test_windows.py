@@ -178,6 +178,30 @@ async def test_answers_that_nobody_acknowledges_give_way_to_messages(tmp_path: P
     assert dropped == ids[:1], "what cannot be taken costs nobody an answer"
 
 
+async def test_what_is_said_without_being_asked_has_its_room_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.im.windows._MOST_CHARACTERS", 1_000)
+    dropped: list[str] = []
+    windows = ChatWindows(tmp_path, dropped=dropped.append)
+    ids = await told_without_end(windows, 2, "x" * 300)
+    await windows.take(asked("1", "w1"))
+    assert await windows.say("w1", "one", "z" * 600)
+    assert dropped == ids[:1]
+    assert await windows.say("w1", "one", "z" * 600) is None
+    assert dropped == ids[:1], "what is said already needs no room"
+    await windows.take(asked("2", "w1", "y" * 900))
+    with pytest.raises(WindowFull, match="Too much waits"):
+        await windows.say("w1", "two", "z" * 600)
+
+
+async def test_what_was_said_under_a_key_is_known_after_a_restart(tmp_path: Path) -> None:
+    windows = ChatWindows(tmp_path)
+    await windows.take(asked("1"))
+    await windows.say("w1", "key", "one")
+    for there in (windows, ChatWindows(tmp_path)):
+        found = [await there.has_said_otherwise(chat_id, key, "one") for chat_id, key in (("w1", "key"), ("w1", "new"), ("w2", "key"))]
+        assert [*found, await there.has_said_otherwise("w1", "key", "two")] == [False, False, False, True]
+
+
 @pytest.mark.promise("im-answered-once")
 async def test_what_is_for_all_and_comes_again_is_not_taken_by_a_window_opened_since(tmp_path: Path) -> None:
     windows = ChatWindows(tmp_path)

@@ -5,6 +5,7 @@ __all__ = [
     "ContentMissingError",
     "ContentUnavailableError",
     "FileTooLargeError",
+    "ImKeyUsedError",
     "ImUseRefusedError",
     "McpLoginRequiredError",
     "McpServerExistsError",
@@ -33,6 +34,10 @@ class FileTooLargeError(ValueError):
     def __init__(self, limit: int) -> None:
         super().__init__(f"A file may have at most {limit} bytes (TOOL_AGENT_MAX_FILE_BYTES).")
         self.limit = limit
+
+
+class ImKeyUsedError(ValueError):
+    """The key of a use of the IM windows was used for something else."""
 
 
 class ImUseRefusedError(ValueError):

@@ -24,6 +24,9 @@ class Admit:
     async def admit(self, request: AdmitRequest) -> Admission:
         """What the caller got wrong is an answer; a database that is away is raised, and tried again."""
         with self._faults.bounded(f"admit {request.call_id}"):
+            # Before the database is asked, which may be away.
+            if (known := await self._begun.known(request)) is not None:
+                return known
             async with self._steps.under_way("admit", request.call_id) as lost:
                 return await (self._admissions.give_up(request, lost) if lost >= MOST_LOST else self._admit(request, lost))
 
@@ -33,8 +36,6 @@ class Admit:
             return await self._admissions.place(request)
 
     async def _admit(self, request: AdmitRequest, lost: int) -> Admission:
-        if (known := await self._begun.known(request)) is not None:
-            return known
         decision = await self._admissions.admit(request)
         admission, entry = decision.admission, decision.entry
         if not isinstance(admission, Admitted) or entry is None:

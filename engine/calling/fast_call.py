@@ -114,11 +114,14 @@ class BegunCalls:
             plan.placement.host == self._host
             and request.session is None
             and request.prefer is None
-            and self._intake.is_open
-            and self._hand.takes_calls
+            and self._is_open
             and not may_ask(plan.listens, entry)
             and may_begin(is_ready=self._supervisor.is_ready(entry), quick_s=self._durations.quick(manifest.tool_id, manifest.version))
         )
+
+    @property
+    def _is_open(self) -> bool:
+        return self._intake.is_open and self._hand.takes_calls
 
     async def begin(self, admitted: Admitted, entry: ToolEntry, request: AdmitRequest) -> Admission:
         """Its answer; or that an attempt is to make it, or to wait for its end."""
@@ -131,8 +134,6 @@ class BegunCalls:
             return None
         await asyncio.wait((begun.task,), timeout=self._budget_s)
         if not begun.task.done() or (begun.outcome is not None and begun.result is None):
-            # Whose workflow was terminated is not waited for.
-            asyncio.get_running_loop().call_later(begun.plan.timeout_s + begun.plan.queue_timeout_s, self._forget, begun)
             return Admitted(plan=begun.plan, is_begun=True)
         self._forget(begun)
         return Admitted(plan=begun.plan) if begun.result is None else Answered(result=begun.result)
@@ -143,15 +144,14 @@ class BegunCalls:
         if begun is not None:
             turn.follow(begun.turn)
             await _waited_for(begun, turn, is_cancelled=request.is_cancelled)
-            turn.follow(None)
+            turn.take_over(begun.turn)
             self._forget(begun)
         if begun is not None and begun.outcome is not None:
-            return with_result(begun.outcome, begun.result)
+            # A workflow that does not say who it is settles the call itself.
+            return with_result(begun.outcome, begun.result if request.workflow_id is not None else None)
         if request.is_cancelled or (begun is not None and begun.is_cancelled):
-            # The mark says whether that is true.
-            return Finished(
-                error=ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was sent.", details={"sent": False})
-            )
+            # The mark says whether it was sent.
+            return Finished(error=ToolError(type=ErrorType.CANCELLED, message="The call was cancelled.", details={"sent": False}))
         return None
 
     @asynccontextmanager
@@ -188,8 +188,13 @@ class BegunCalls:
         if (known := self._begun.get(plan.call_id)) is not None:
             slots.release()
             return known
+        if not self._is_open:
+            # It began to drain, or to stop, while the call waited for its slot.
+            slots.release()
+            return None
         begun = self._begun[plan.call_id] = _Begun(plan, request)
         begun.task = asyncio.create_task(self._made(begun, entry, slots), name=f"begun {plan.call_id}")
+        begun.task.add_done_callback(lambda _: self._forget_later(begun))
         return begun
 
     async def _made(self, begun: "_Begun", entry: ToolEntry, slot: asyncio.Semaphore) -> None:
@@ -208,7 +213,14 @@ class BegunCalls:
             settling = SettleRequest(plan=begun.plan, outcome=begun.outcome, workflow_id=asked.workflow_id, run_id=asked.run_id)
             begun.result = await self._settlement.recorded(settling, is_unclaimed=asked.is_new)
 
+    def _forget_later(self, begun: "_Begun") -> None:
+        """Whose workflow was terminated is not waited for."""
+        if self._begun.get(begun.plan.call_id) is begun:
+            begun.timer = asyncio.get_running_loop().call_later(begun.plan.queue_timeout_s, self._forget, begun)
+
     def _forget(self, begun: "_Begun") -> None:
+        if begun.timer is not None:
+            begun.timer.cancel()
         if self._begun.get(begun.plan.call_id) is begun:
             del self._begun[begun.plan.call_id]
 
@@ -223,6 +235,7 @@ class _Begun:
         self.outcome: Finished | None = None
         self.result: ToolResult | None = None
         self.task: asyncio.Task[None]
+        self.timer: asyncio.TimerHandle | None = None
 
     def cancel(self, *, is_of_call: bool = True) -> None:
         """Have it end; what the tool has answered stands."""
@@ -248,8 +261,10 @@ async def _waited_for(begun: _Begun, turn: Turn, *, is_cancelled: bool) -> None:
     try:
         await asyncio.wait((begun.task,))
     except asyncio.CancelledError:
+        if begun.outcome is not None:
+            return  # what the tool has answered stands, and is recorded here or by the workflow
         is_of_call = turn.is_call_cancelled
         begun.cancel(is_of_call=is_of_call)
         await ended(begun.task)
-        if not is_of_call:
+        if not is_of_call and begun.outcome is None:
             raise Interrupted from None

@@ -54,9 +54,13 @@ class Turn:
         """Once it is cancelled: whether somebody cancelled the call. A worker that stops or a time-out ends this attempt, not the call."""
         return self._is_call_cancelled()
 
-    def follow(self, begun: "Turn | None") -> None:
+    def follow(self, begun: "Turn") -> None:
         """From now on what another turn knows is told, which began the call before this one."""
         self._begun = begun
+
+    def take_over(self, begun: "Turn") -> None:
+        """What another turn knows is this one's: it goes on with the call."""
+        self._begun, self._told = None, begun.known._replace(progress="", waits=self._told.waits)
 
     def say(self, progress: str) -> None:
         """What is being done now, in a few words."""

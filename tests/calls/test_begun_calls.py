@@ -11,11 +11,13 @@ from temporalio.activity import ActivityCancellationDetails
 from temporalio.testing import ActivityEnvironment
 
 from activities.call_tool import CallTool
+from engine.calling.attempt import Attempt
 from engine.calling.dialogues import Dialogues
-from engine.calling.exchange import Exchange
+from engine.calling.exchange import Exchange, Send
 from engine.calling.fast_call import BegunCalls
 from engine.calling.intake import Intake
 from engine.calling.queued_call import QueuedCall
+from engine.calling.turn import Again, Turn
 from engine.calls.call_folders import CallFolders
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
@@ -97,6 +99,7 @@ class Desk:
     begun: BegunCalls
     own: CallTool
     another: CallTool
+    intake: Intake
 
     async def begin(self, plan: CallPlan = PLAN) -> Admission:
         return await self.begun.begin(Admitted(plan=plan), self.entry, REQUEST.model_copy(update={"call_id": plan.call_id}))
@@ -124,7 +127,7 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
         source = RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         manifest = ToolManifest(tool_id="t", name="T")
         await registry.register(manifest, (source,))
-        yield Desk(tool, ToolEntry(manifest=manifest, sources=(source,)), calls, begun, own, another)
+        yield Desk(tool, ToolEntry(manifest=manifest, sources=(source,)), calls, begun, own, another, intake)
         tool.released.set()
     await supervisor.close()
     await http.aclose()
@@ -135,8 +138,11 @@ async def test_a_short_call_is_made_and_recorded_where_it_is_admitted(desk: Desk
     desk.tool.released.set()
     assert desk.begun.takes(PLAN, desk.entry, REQUEST)
     admission = await desk.begin()
-    while not isinstance(admission, Answered):  # the machine is busy
+    for _ in range(100):  # the machine is busy
+        if isinstance(admission, Answered):
+            break
         admission = await desk.begun.known(REQUEST)
+    assert isinstance(admission, Answered)
     record = await desk.calls.get(CALL_ID)
     assert record is not None
     assert (record.result, record.sent_at is not None) == (admission.result, True)
@@ -200,6 +206,55 @@ async def test_an_answer_that_cannot_be_recorded_at_once_is_kept_for_the_attempt
         await is_tried.wait()
     ended = await desk.attempt(desk.own)
     assert (ended.output, ended.settled is not None, desk.tool.requests) == ({"ok": True}, True, 1)
+
+
+async def test_an_answer_that_is_there_is_not_thrown_away_by_a_worker_that_stops(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_tried, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def away(*_: object, **_more: object) -> None:
+        is_tried.set()
+        await goes_on.wait()
+        raise StoreUnavailableError("The database is away.")
+
+    monkeypatch.setattr(CallTable, "settle", away)
+    await desk.begin()
+    environment = ActivityEnvironment()
+    attempt = asyncio.create_task(environment.run(desk.own.call_tool, CallRequest(plan=PLAN, workflow_id=CALL_ID, run_id="r")))
+    desk.tool.released.set()
+    await is_tried.wait()
+    environment.cancel(ActivityCancellationDetails(worker_shutdown=True))
+    goes_on.set()
+    assert (await attempt).output == {"ok": True}
+
+
+async def test_the_attempt_after_a_begun_call_knows_what_its_tool_has_had(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = list[float]()
+
+    async def attempted(_: QueuedCall, _plan: CallPlan, turn: Turn) -> Finished:
+        known.append(turn.earlier_s)
+        return Finished(output={})
+
+    async def broken(_: Exchange, _send: Send, _attempt: Attempt, turn: Turn) -> Finished:
+        turn.sending()
+        await asyncio.sleep(0.3)
+        raise Again("connection_lost", "The connection was lost.")
+
+    monkeypatch.setattr(QueuedCall, "attempt", attempted)
+    monkeypatch.setattr(Exchange, "make", broken)
+    await desk.begin()
+    await desk.attempt(desk.own)
+    assert known[0] >= 0.3
+
+
+@pytest.mark.promise("temporal-is-the-queue")
+async def test_a_call_that_waited_for_its_slot_does_not_begin_once_the_host_drains(desk: Desk) -> None:
+    first = await desk.begin()
+    other = PLAN.model_copy(update={"call_id": "call-00000002"})
+    waiting = asyncio.create_task(desk.begin(other))
+    await asyncio.sleep(0)
+    desk.intake.heed("a drain")
+    desk.tool.released.set()
+    assert (first, await waiting, desk.tool.requests) == (Admitted(plan=PLAN, is_begun=True), Admitted(plan=other), 1)
 
 
 @pytest.mark.promise("temporal-is-the-queue")

@@ -117,6 +117,10 @@ async def test_an_input_in_whose_calls_the_process_ended_twice_is_rejected_and_o
             await desk.settlements.settle(SettleRequest(plan=plan, outcome=outcome, workflow_id="w", run_id="r"))
     result = refused(await desk.admit("stitch", {**given, "spacing": 4}, "call-third001"))
     assert (result.error_type, reason_of(result)) == (ErrorType.REJECTED, QUARANTINED)
+    asked = AdmitRequest(
+        call=ToolCall(tool_id="stitch", params={**given, "spacing": 4}), call_id="call-stop0001", workflow_id="w", run_id="r", is_stop=True
+    )
+    assert plan_of((await desk.admissions.admit(asked)).admission).params["spacing"] == 4  # what was launched is stopped all the same
     (kept,) = await desk.quarantine.of_tool("stitch")
     assert kept.params == {"images": ["a.png"], "spacing": 4, "token": "***"}
     assert plan_of(await desk.admit("stitch", {**given, "spacing": 5}, "call-fourth01")).params["spacing"] == 5

@@ -42,7 +42,7 @@ def test_other_commands_are_programs_of_the_machine() -> None:
     [
         "uvx", "uvx --from", "uvx --index-url https://a.example a", "uvx git+https://a.example/b", "uvx a@https://a.example/b.whl",
         "uvx --python pypy a", "npx", "npx -y", "npx github:a/b", "npx ../a", "npx -y ..", "npx @a/.b", "npx --package=a", "npx -c echo",
-        "docker run x", f"uvx a;{'(' * 1900}os_name=='a'{')' * 1900}",
+        "docker run x", f"uvx a;{'(' * 3900}",
     ],
 )  # fmt: skip
 def test_what_comes_from_elsewhere_or_cannot_be_read_is_refused(command: str) -> None:

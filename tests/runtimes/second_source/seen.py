@@ -27,7 +27,7 @@ from engine.runtimes.running.supervisor import Supervisor
 from engine.store.database import Database
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
-from tests.api.conftest import House, house
+from tests.api.conftest import House, house, server_patience_s
 from tests.registry.importing import files_of, importer_of, write_catalog
 from tests.runtimes.conftest import Routes, request_of, silent
 from tests.runtimes.second_source.source import TemplateSource
@@ -39,7 +39,7 @@ from toolagent.contracts.task_specs import Example
 from toolagent_service.calls.dispatch import placement_of
 from toolagent_service.making.mendable import unmendable
 
-__all__ = ["house"]
+__all__ = ["house", "server_patience_s"]
 
 CATALOG: dict[str, dict[str, JsonValue]] = {
     "registry.json": {

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import pytest
+from pydantic import JsonValue
 
 from engine.calls.cached_tools import CachedTools, CachedTroubles
 from engine.calls.checks.asked import Trouble
@@ -108,7 +109,7 @@ async def test_the_version_that_fails_may_serve_meanwhile(desk: "Desk") -> None:
 @pytest.mark.promise("quarantined-inputs")
 async def test_an_input_in_whose_calls_the_process_ended_twice_is_rejected_and_others_are_served(desk: "Desk") -> None:
     (desk.root / "a.png").write_bytes(b"x")
-    given = {"images": ["a.png"], "token": "hidden"}
+    given: dict[str, JsonValue] = {"images": ["a.png"], "token": "hidden"}
     for number in (1, 2):
         plan = plan_of(await desk.admit("stitch", given, f"call-crash{number:03}"))
         error = {"type": "execution_error", "message": "Lost.", "details": {"outcome": "unknown", "tool_ended": "It ended."}}

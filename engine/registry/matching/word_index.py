@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import tantivy
 
 from engine.registry.matching.texts import CutTexts
-from engine.registry.matching.words import HAN, words_of
+from engine.registry.matching.words import HAN, wholes_of, words_of
 
 _WRITER_BYTES = 60_000_000
 """It takes as much of it as it needs. What ten thousand tools need fits, so that there are no parts to be merged."""
@@ -125,4 +125,4 @@ class WordIndex:
             yield tantivy.Document(tool=tool_id, **lines)
 
     def _stems_in(self, text: str) -> str:
-        return " ".join(self._analyzer.analyze(" ".join(words_of(text))))
+        return " ".join(self._analyzer.analyze(" ".join((*words_of(text), *wholes_of(text)))))

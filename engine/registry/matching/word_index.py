@@ -39,8 +39,8 @@ class WordIndex:
         self._analyzer = plain.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.stemmer("english")).build()
         self._searcher = self._index.searcher()
         self._signs: dict[str, str] = {}
-        """What summaries say in Chinese. It is read when no word of a need was found, which takes a millisecond; most of a tool's terms
-        would be these."""
+        """What summaries say in Chinese. All of it is read when no word of a need was found: a millisecond for ten thousand short ones,
+        several for thousands of long ones. As terms they would be most of a tool's; a set for each takes longer to make than it saves."""
         self._found: dict[tuple[int, int], str] = {}
         """The ids of what was found, by where it stands: reading a document costs more than finding it."""
 
@@ -95,9 +95,10 @@ class WordIndex:
 
     def _with_signs(self, signs: Collection[str]) -> list[str]:
         """The ids of tools with all of these Chinese signs, first where they are most of what is said."""
-        shares = {
-            tool_id: sum(map(text.count, signs)) / len(text) for tool_id, text in self._signs.items() if all(sign in text for sign in signs)
-        }
+        having = [*self._signs.items()]
+        for sign in signs:
+            having = [(tool_id, text) for tool_id, text in having if sign in text]
+        shares = {tool_id: sum(map(text.count, signs)) / len(text) for tool_id, text in having}
         return sorted(shares, key=shares.__getitem__, reverse=True)
 
     def _stems(self, words: Iterable[str]) -> Iterable[str]:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -139,4 +140,39 @@ def test_whom_a_server_with_a_short_queue_does_not_take_at_once_it_gets_when_it_
         with suppress(BlockingIOError):
             servers.append(ways.taken())
     assert len(servers) == len(clients)
+    ways.close()
+
+
+def test_a_server_whose_queue_is_full_may_still_connect_to_its_proxy(tmp_path: Path) -> None:
+    """Else a program that takes calls one by one and asks for something within a call never ends the call."""
+    ways = Ways(tmp_path / "door.sock", backlog=1)
+    proxy = socket.socket(socket.AF_UNIX)
+    proxy.bind(str(tmp_path / "proxy.sock"))
+    proxy.listen()
+    proxy.settimeout(0)
+    inner = socket.create_server(("127.0.0.1", 0))
+    ways.forwarder.listen(inner, str(tmp_path / "proxy.sock"))
+    for _ in range(30):
+        ways.client()
+    ways.settle()
+    with socket.create_connection(inner.getsockname()[:2]):
+        ways.settle()
+        proxy.accept()[0].close()
+    ways.close()
+    proxy.close()
+
+
+def test_a_server_that_takes_nobody_for_long_is_asked_seldom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr(inside, "time", SimpleNamespace(monotonic=lambda: now))
+    ways = Ways(tmp_path / "door.sock", backlog=1)
+    for _ in range(9):
+        ways.client()
+    ways.settle()
+    now += 60
+    ways.forwarder.step(0)
+    begun = time.monotonic()
+    assert not ways.forwarder.step(None)
+    assert time.monotonic() - begun > 0.5
+    monkeypatch.undo()
     ways.close()

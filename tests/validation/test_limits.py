@@ -20,23 +20,26 @@ from toolagent.validation.schemas import MAX_ISSUES, find_issues, issues_of, sch
 
 T = TypeVar("T")
 STOOD_STILL_S = 0.5
+TURNS = 5
+"""A loop that is blocked has one at most."""
 
 
-async def longest_pause(work: Callable[[], Awaitable[T]]) -> tuple[T, float]:
-    """What came of it, and for how much of this process's time the event loop did nothing else: what others take is no fault of ours."""
-    longest, last = 0.0, time.process_time()
+async def longest_pause(work: Callable[[], Awaitable[T]]) -> tuple[T, float, int]:
+    """What came of it, for how much of this process's time the event loop did nothing else (what others take is no fault of ours), and
+    its turns meanwhile: a loop that waits for another process takes no time of its own, and no turns."""
+    longest, last, turns = 0.0, time.process_time(), 0
 
     async def watch() -> None:
-        nonlocal longest, last
+        nonlocal longest, last, turns
         while True:
             now = time.process_time()
-            longest, last = max(longest, now - last), now
+            longest, last, turns = max(longest, now - last), now, turns + 1
             await asyncio.sleep(0.005)
 
     watching = asyncio.create_task(watch())
     try:
         result = await work()
-        return result, max(longest, time.process_time() - last)
+        return result, max(longest, time.process_time() - last), turns
     finally:
         watching.cancel()
 
@@ -52,8 +55,9 @@ async def longest_pause(work: Callable[[], Awaitable[T]]) -> tuple[T, float]:
     ids=["two branches", "many reasons", "a long list", "long numbers"],
 )
 async def test_the_event_loop_goes_on_whatever_is_checked(schema: JsonSchema, value: JsonValue) -> None:
-    issues, pause = await longest_pause(lambda: find_issues(schema, value))
+    issues, pause, turns = await longest_pause(lambda: find_issues(schema, value))
     assert pause < STOOD_STILL_S
+    assert turns >= TURNS
     assert len(issues) <= MAX_ISSUES
 
 

@@ -5,7 +5,7 @@ import re
 import tantivy
 
 from engine.registry.matching.texts import text_of
-from engine.registry.matching.words import HAN, telling_words, words_of
+from engine.registry.matching.words import HAN, telling_words, wholes_of, words_of
 from toolagent.contracts.manifest import ToolManifest
 
 _BRITISH = re.compile(r"(?<=\w{3})is(?=(?:e|es|ed|er|ers|ing|ation|ations)$)")
@@ -17,7 +17,8 @@ def words_in_common(need: str, tool: ToolManifest) -> tuple[str, ...]:
 
     A single Chinese character is part of many words, and says nothing.
     """
-    said = {_stem(word) for word in words_of(text_of(tool).summary)}
+    summary = text_of(tool).summary
+    said = {_stem(word) for word in (*words_of(summary), *wholes_of(summary))}
     return tuple(word for word in telling_words(need) if _stem(word) in said and not HAN.fullmatch(word))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engine.registry.matching.meanings import Meanings
 from engine.registry.matching.texts import Filters, Traits, cut_texts_of, traits_of
 from engine.registry.matching.word_index import Wanted, WordIndex
-from engine.registry.matching.words import cut, telling_words
+from engine.registry.matching.words import cut, telling_words, wholes_of
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.manifest import ToolManifest
 
@@ -73,7 +73,7 @@ class Ranking:
         words = telling_words(query)
         meanings = self._meanings
         glosses = [*filter(None, map(meanings.gloss, cut(query)))] if meanings else ()
-        by_words = self._words.search(Wanted(words, glosses), deep)
+        by_words = self._words.search(Wanted([*words, *wholes_of(query)], glosses), deep)
         alike = meanings.search(query, deep if filters else _MOST_ALIKE) if meanings else []
         found = dict.fromkeys((*self.named(query), *_fused(by_words, alike)))
         admitted = [tool_id for tool_id in found if filters.admit(self._known[tool_id])] if filters else [*found]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import tantivy
 
 from engine.registry.matching.texts import CutTexts
-from engine.registry.matching.words import HAN, words_of
+from engine.registry.matching.words import HAN, wholes_of, words_of
 
 _WRITER_BYTES = 60_000_000
 """It takes as much of it as it needs. What ten thousand tools need fits, so that there are no parts to be merged."""
@@ -39,8 +39,8 @@ class WordIndex:
         self._analyzer = plain.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.stemmer("english")).build()
         self._searcher = self._index.searcher()
         self._signs: dict[str, str] = {}
-        """What summaries say in Chinese. It is read when no word of a need was found, which takes a millisecond; most of a tool's terms
-        would be these."""
+        """What summaries say in Chinese. All of it is read when no word of a need was found: a millisecond for ten thousand short ones,
+        several for thousands of long ones. As terms they would be most of a tool's; a set for each takes longer to make than it saves."""
         self._found: dict[tuple[int, int], str] = {}
         """The ids of what was found, by where it stands: reading a document costs more than finding it."""
 
@@ -95,9 +95,10 @@ class WordIndex:
 
     def _with_signs(self, signs: Collection[str]) -> list[str]:
         """The ids of tools with all of these Chinese signs, first where they are most of what is said."""
-        shares = {
-            tool_id: sum(map(text.count, signs)) / len(text) for tool_id, text in self._signs.items() if all(sign in text for sign in signs)
-        }
+        having = [*self._signs.items()]
+        for sign in signs:
+            having = [(tool_id, text) for tool_id, text in having if sign in text]
+        shares = {tool_id: sum(map(text.count, signs)) / len(text) for tool_id, text in having}
         return sorted(shares, key=shares.__getitem__, reverse=True)
 
     def _stems(self, words: Iterable[str]) -> Iterable[str]:
@@ -125,4 +126,4 @@ class WordIndex:
             yield tantivy.Document(tool=tool_id, **lines)
 
     def _stems_in(self, text: str) -> str:
-        return " ".join(self._analyzer.analyze(" ".join(words_of(text))))
+        return " ".join(self._analyzer.analyze(" ".join((*words_of(text), *wholes_of(text)))))

@@ -19,8 +19,10 @@ _BY_SIGNS = (
     (re.compile(r"\.NET(?![A-Za-z])|(?<![A-Za-z0-9.])\.[Nn]et(?![A-Za-z])"), " dotnet "),
 )
 """`C++`, `F#`, `ASP.NET`: signs that are read as letters, as they are in names of files. `example.net` is an address."""
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?:[a-z]{2}|[a-z][A-Z]))")
-"""`LoadImage`, `NASATool`, `HTMLToPDF`; `PDFs` is one word."""
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_ACRONYM = re.compile(r"(?<=[A-Z])(?=[A-Z](?!to(?![a-z]))(?:[a-z]{2}|[a-z][A-Z]))")
+_CAMEL = re.compile(rf"{_HUMP.pattern}|{_ACRONYM.pattern}|(?<=[A-Z])(?=to[A-Z])")
+"""`LoadImage`, `NASATool`, `HTMLToPDF`, `USDtoEUR`; `PDFs` is one word."""
 _ADDRESS = re.compile(r"https?://[^\s\u3000-\u9fff\uff00-\uffef\"'<>]+", re.IGNORECASE)
 _SUM = re.compile(r"\d\s*[*×÷+^]\s*\d")
 _COUNTED = re.compile(r"\d+|[这那每哪]?[一二两三四五六七八九十几]?[个张段份篇封句家款条页首幅本]话?")
@@ -54,6 +56,17 @@ def cut(text: str) -> list[str]:
 def words_of(text: str) -> list[str]:
     """All of them in small letters; Chinese words with the shorter ones in them; of `LoadImage` and `load_image` both parts."""
     return [*chain.from_iterable(map(words_in, cut(text)))]
+
+
+def wholes_of(text: str) -> list[str]:
+    """What is cut after an acronym, as it is written: `OAuth` and `QRCode` are said in one word too.
+
+    They are found by it, but are no words more: of a need each word counts once.
+    """
+    if _ACRONYM.search(text) is None:
+        return []
+    parts = [part for piece in cut(_ADDRESS.sub(" ", text)) for part in _HUMP.split(piece)]
+    return [part.lower() for part in parts if part.isalnum() and _ACRONYM.search(part)]
 
 
 @lru_cache(maxsize=WORDS_KNOWN)

@@ -24,10 +24,12 @@ _BACKLOG = 128
 _MOST = 512
 _KEPT_FDS = 16
 _DRAIN_S = 1.0
-_AGAIN_S = 0.05
 _CONNECTING = 4
+_AGAIN_S, _SELDOM_S = 0.05, 1.0
+_PART_OF_WAIT = 0.1
 """A server whose queue is full says nothing, and the kernel would ask it again after a second, two, four: only so many ask it at once,
-and they ask every `_AGAIN_S`. Others wait at the door, in their order."""
+every `_AGAIN_S` at first, and every `_SELDOM_S` when it has taken nobody for long. Others wait at the door, in their order; who comes by
+another door, as the program does that asks its proxy, does not wait for it."""
 
 _LOOPBACK = "127.0.0.1"
 _GROUP = 64_321
@@ -66,23 +68,35 @@ class Side:
         return (0 if is_held or self.read_ended else _READ) | (_WRITE if self.pending else 0)
 
 
+class Listener:
+    """Where connections come in, and where they lead."""
+
+    def __init__(self, socket: _socket.socket, target: tuple[str, int] | str) -> None:
+        self.socket, self.target = socket, target
+        self.is_paused = False
+        self.stuck_since = 0.0
+        """Nobody has got in there since, though somebody asks."""
+
+    def again_at(self, asked: float) -> float:
+        return asked + min(max((asked - self.stuck_since) * _PART_OF_WAIT, _AGAIN_S), _SELDOM_S)
+
+
 class Forwarder:
     """Connects listening sockets with where they lead."""
 
     def __init__(self) -> None:
         self._poll = select.epoll()
-        self._listening: dict[int, tuple[_socket.socket, tuple[str, int] | str]] = {}
+        self._listening: dict[int, Listener] = {}
         self._sides: dict[int, Side] = {}
-        self._connecting: dict[Side, tuple[tuple[str, int] | str, float]] = {}
-        """Where each leads, and since when it asks for that; who waits longest is first."""
+        self._connecting: dict[Side, tuple[Listener, float]] = {}
+        """By which each came, and when it asked last; who waits longest is first."""
         self._wakeup = -1
-        self._full = False
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most = _MOST if files == resource.RLIM_INFINITY else max(1, min(_MOST, (files - _KEPT_FDS) // 2))
 
     def listen(self, socket: _socket.socket, target: tuple[str, int] | str) -> None:
         socket.setblocking(False)
-        self._listening[socket.fileno()] = (socket, target)
+        self._listening[socket.fileno()] = Listener(socket, target)
         self._poll.register(socket.fileno(), _READ)
 
     def wake_by(self, fd: int) -> None:
@@ -93,7 +107,8 @@ class Forwarder:
     def step(self, timeout_s: float | None) -> bool:
         """Wait for something to do, and do it; False when there was nothing."""
         if self._connecting:
-            timeout_s = _AGAIN_S if timeout_s is None else min(timeout_s, _AGAIN_S)
+            next_s = self._until_next()
+            timeout_s = next_s if timeout_s is None else min(timeout_s, next_s)
         events = self._poll.poll(timeout_s)
         for fd, event in events:
             if fd == self._wakeup:
@@ -103,16 +118,16 @@ class Forwarder:
         # Last, as a new connection may get the number of one that has just gone, and must not get its events.
         for fd, _ in events:
             if fd in self._listening:
-                self._accept(*self._listening[fd])
+                self._accept(self._listening[fd])
         self._connect_again()
         return bool(events)
 
     def finish(self) -> None:
         """Take no more connections, and hand on what is on its way already."""
-        for fd, (socket, _) in self._listening.items():
-            if not self._full:
+        for fd, listener in self._listening.items():
+            if not listener.is_paused:
                 self._poll.unregister(fd)
-            socket.close()
+            listener.socket.close()
         self._listening.clear()
         until = time.monotonic() + _DRAIN_S
         while self._sides and time.monotonic() < until:
@@ -120,22 +135,26 @@ class Forwarder:
             if not self.step(_AGAIN_S if has_more else 0) and not has_more:
                 return
 
-    def _accept(self, listening: _socket.socket, target: tuple[str, int] | str) -> None:
+    def _accept(self, listener: Listener) -> None:
         try:
-            near = Side(_accepted(listening))
+            near = Side(_accepted(listener.socket))
         except OSError:
             return  # the client has gone again
-        far = Side(_socket_for(target))
+        far = Side(_socket_for(listener.target))
         near.other, far.other = far, near
         self._sides[near.socket.fileno()] = near
-        self._connect(far, target)
+        if not self._count_connecting(listener):
+            listener.stuck_since = time.monotonic()
+        self._connect(far, listener)
         self._make_room()
 
-    def _connect(self, far: Side, target: tuple[str, int] | str) -> None:
-        code = far.socket.connect_ex(target)
+    def _connect(self, far: Side, listener: Listener) -> None:
+        code = far.socket.connect_ex(listener.target)
         far.connecting = code == errno.EINPROGRESS
         if far.connecting:
-            self._connecting[far] = target, time.monotonic()
+            self._connecting[far] = listener, time.monotonic()
+        else:
+            listener.stuck_since = time.monotonic()
         self._sides[far.socket.fileno()] = far
         if code not in (0, errno.EINPROGRESS):
             self._drop(far)
@@ -146,13 +165,22 @@ class Forwarder:
             self._watch(side)
 
     def _connect_again(self) -> None:
-        asked_before = time.monotonic() - _AGAIN_S
-        for far, (target, since) in [*self._connecting.items()]:
-            if since <= asked_before:
+        if not self._connecting:
+            return
+        now = time.monotonic()
+        for far, (listener, asked) in [*self._connecting.items()]:
+            if listener.again_at(asked) <= now:
                 del self._connecting[far], self._sides[far.socket.fileno()]
                 far.socket.close()
-                far.socket, far.mask = _socket_for(target), None
-                self._connect(far, target)
+                far.socket, far.mask = _socket_for(listener.target), None
+                self._connect(far, listener)
+        self._make_room()
+
+    def _until_next(self) -> float:
+        return max(0.0, min(listener.again_at(asked) for listener, asked in self._connecting.values()) - time.monotonic())
+
+    def _count_connecting(self, listener: Listener) -> int:
+        return sum(one is listener for one, _ in self._connecting.values())
 
     def _serve(self, side: Side, event: int) -> None:
         try:
@@ -183,7 +211,8 @@ class Forwarder:
             if code := side.socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR):
                 raise OSError(code, "no connection")
             side.connecting = False
-            del self._connecting[side]
+            listener, _ = self._connecting.pop(side)
+            listener.stuck_since = time.monotonic()
             self._make_room()
             return
         if event & _WRITE and side.pending:
@@ -229,11 +258,12 @@ class Forwarder:
 
     def _make_room(self) -> None:
         """At most so many at once; others wait in the backlog."""
-        full = len(self._sides) >= 2 * self._most or len(self._connecting) >= _CONNECTING
-        if full != self._full:
-            self._full = full
-            for fd in self._listening:
-                if full:
+        full = len(self._sides) >= 2 * self._most
+        for fd, listener in self._listening.items():
+            pause = full or self._count_connecting(listener) >= _CONNECTING
+            if pause != listener.is_paused:
+                listener.is_paused = pause
+                if pause:
                     self._poll.unregister(fd)
                 else:
                     self._poll.register(fd, _READ)

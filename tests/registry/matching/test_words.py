@@ -6,6 +6,7 @@ import pytest
 import rjieba
 
 from bench.search.catalog import labelled
+from engine.registry.matching.evidence import words_in_common
 from engine.registry.matching.ranking import Ranking
 from engine.registry.matching.texts import Filters
 from engine.registry.matching.words import cut, words_of
@@ -31,6 +32,27 @@ def test_a_cut_text_has_chinese_words_whole_and_the_others_as_they_are_written()
 
 def test_a_word_after_an_acronym_is_one_of_its_own() -> None:
     assert words_of("NASATool HTMLToPDF loadImage APIs") == ["nasa", "tool", "html", "to", "pdf", "load", "image", "apis"]
+    assert words_of("USDtoEUR HTMLtoPDF") == ["usd", "to", "eur", "html", "to", "pdf"]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [("oauth", {"sign_in", "small"}), ("OAuth", {"sign_in", "small"}), ("qrcode", {"draw"}), ("QRCode", {"draw"}), ("QR code", {"draw"})],
+)
+def test_a_name_with_an_acronym_is_found_in_one_word_and_in_two(query: str, found: set[str]) -> None:
+    said = {
+        "sign_in": "GetOAuthToken.",
+        "small": "Has oauth.",
+        "draw": "Makes a QRCode.",
+        "check": "Basic auth.",
+        "format": "Lays code out.",
+    }
+    tools = {tool_id: ToolManifest(tool_id=tool_id, name=tool_id, description=text) for tool_id, text in said.items()}
+    ranking = Ranking()
+    ranking.change((), [*tools.values()])
+    first = ranking.search(query, Filters())[: len(found)]
+    assert {*first} == found
+    assert words_in_common(query, tools[first[0]]) != ()
 
 
 @pytest.mark.parametrize(

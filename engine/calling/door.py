@@ -51,6 +51,8 @@ class Door:
         self._name, self._lane, self._is_ready, self._tables, self._mode = name, lane, is_ready, tables, mode
         self._claiming = Counter[str]()
         """Calls whose claims may be on their way to the database."""
+        self._withdrawing = dict[str, asyncio.Event]()
+        """Calls whose claims are being taken back. Who asks for one meanwhile would be told of a claim that goes."""
 
     async def make(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
         """The call's result, or by whom it is had. `is_new`: nobody else has this id. Raises LaneRefusedError, LanePendingError."""
@@ -91,6 +93,7 @@ class Door:
             with self._lane.room():
                 if not is_new:
                     with self._noted(call_id):
+                        await self._withdrawn(call_id)
                         answer = await self._claimed(flight.claim, call)
                     if not isinstance(answer, Claim):
                         return answer
@@ -104,10 +107,21 @@ class Door:
 
     async def withdraw(self, call_id: str, claimed_at: str) -> None:
         """Its workflow was refused: a call that was claimed then is not accepted after all. Raises StoreUnavailableError."""
-        for owner in (NOBODY, self._name):
-            # Who asked for it since may have it in this lane, by the same claim.
-            if owner == NOBODY or (self._lane.flight(call_id) is None and not self._claiming[call_id]):
-                await self._tables.claims.withdraw(call_id, owner, claimed_at)
+        await self._tables.claims.withdraw(call_id, NOBODY, claimed_at)
+        await self._withdrawn(call_id)
+        # Who asked for it since may have it in this lane, by the same claim.
+        if self._lane.flight(call_id) is not None or self._claiming[call_id]:
+            return
+        is_gone = self._withdrawing[call_id] = asyncio.Event()
+        try:
+            await self._tables.claims.withdraw(call_id, self._name, claimed_at)
+        finally:
+            del self._withdrawing[call_id]
+            is_gone.set()
+
+    async def _withdrawn(self, call_id: str) -> None:
+        while (is_gone := self._withdrawing.get(call_id)) is not None:
+            await is_gone.wait()
 
     async def tool_in_hand(self, call_id: str) -> str | None:
         """The tool of a call that some door has accepted and that has not ended. Raises StoreUnavailableError."""

@@ -344,6 +344,32 @@ async def test_a_claim_of_an_unknown_commit_goes_with_the_refusal_of_its_call_bu
     assert await front.claims.get(ID) is not None
 
 
+@pytest.mark.promise("accepted-means-ended")
+async def test_who_asks_while_a_claim_is_withdrawn_is_accepted_after_it(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    front.claims.is_deaf = True
+    unknown = await front.door.make(call(), ID, is_new=False)
+    assert isinstance(unknown, Elsewhere)
+    front.claims.is_deaf, front.stage.away = False, 1_000_000
+    withdraw, is_asked, goes_on = front.claims.withdraw, asyncio.Event(), asyncio.Event()
+
+    async def slow(call_id: str, owner: str, claimed_at: str | None = None) -> None:
+        if owner == "own":
+            is_asked.set()
+            await goes_on.wait()
+        await withdraw(call_id, owner, claimed_at)
+
+    monkeypatch.setattr(front.claims, "withdraw", slow)
+    withdrawn = asyncio.create_task(front.door.withdraw(ID, unknown.claimed_at))
+    await is_asked.wait()
+    since = asyncio.create_task(front.door.make(call(), ID, is_new=False))
+    await asyncio.wait((since,), timeout=0.5)  # it could have the same claim by then
+    goes_on.set()
+    await withdrawn
+    with pytest.raises(LanePendingError):
+        await since
+    assert await front.claims.get(ID) is not None
+
+
 class NoTemporal:
     """Is asked nothing."""
 

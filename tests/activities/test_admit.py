@@ -189,8 +189,11 @@ async def test_a_call_that_is_known_to_be_cancelled_does_not_begin(
     async def begin(_calls: BegunCalls, admitted: Admitted, *_more: object) -> Admission:
         return admitted.model_copy(update={"is_begun": True})
 
-    monkeypatch.setattr(FastCall, "takes", lambda *_: False)
-    monkeypatch.setattr(BegunCalls, "takes", lambda *_: True)
+    def takes(calls: BegunCalls | FastCall, *_more: object) -> bool:
+        return isinstance(calls, BegunCalls)
+
+    monkeypatch.setattr(FastCall, "takes", takes)
+    monkeypatch.setattr(BegunCalls, "takes", takes)
     monkeypatch.setattr(BegunCalls, "begin", begin)
     admission = await desk.admit(is_cancelled=is_cancelled)
     assert isinstance(admission, Admitted)

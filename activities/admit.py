@@ -44,7 +44,7 @@ class Admit:
             # What may have killed its process is left to attempts, which are counted one by one. And where admission fails in the end
             # the workflow has to know that nothing was begun.
             is_first = not lost and activity.info().attempt == 1
-            begins = is_first and self._begun.takes(admission.plan, entry, request)
+            begins = is_first and not request.is_cancelled and self._begun.takes(admission.plan, entry, request)
             return await self._begun.begin(admission, entry, request) if begins else admission
         async with beating() as turn:
             try:

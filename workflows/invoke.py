@@ -148,7 +148,7 @@ async def carried_out(request: AdmitRequest, decision: Decision) -> ToolResult:
             if decision.is_cancelled and not is_begun:
                 outcome = Finished(error=CANCELLED_BEFORE)
             else:
-                outcome = await _call(plan, request, is_cancelled=decision.is_cancelled)
+                outcome = await _call(plan, request, is_begun=is_begun, is_cancelled=decision.is_cancelled)
             if outcome.settled is not None:
                 return _whole(outcome.settled, outcome)
             settling = SettleRequest(plan=plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
@@ -160,7 +160,7 @@ async def carried_out(request: AdmitRequest, decision: Decision) -> ToolResult:
 async def _decided(request: AdmitRequest, *, is_cancelled: bool, renew: Callable[[bool], NoReturn] | None) -> Decision:
     pause, before = options.JOIN_PAUSE, None
     while True:
-        admission, was_heard = await _admit(request)
+        admission, was_heard = await _admit(request, is_cancelled=is_cancelled)
         is_cancelled = is_cancelled or was_heard
         if not isinstance(admission, Held):
             return Decision(admission, is_cancelled)
@@ -198,27 +198,35 @@ async def _paused(pause: timedelta) -> None:
         return
 
 
-async def _admit(request: AdmitRequest) -> tuple[Admission, bool]:
-    """The decision, and whether the call was cancelled meanwhile.
+async def _admit(request: AdmitRequest, *, is_cancelled: bool) -> tuple[Admission, bool]:
+    """The decision, and whether the call was cancelled meanwhile. What is known to be cancelled does not begin.
 
     What could be made at once may have been made and recorded by then, and its caller told: only asking again says so.
     """
     heard: list[bool] = []
-    admission = await surely(
-        lambda: workflow.execute_local_activity(stubs.admit, request, **options.admit(request.call.tool_id)), lambda: heard.append(True)
-    )
+
+    async def admit() -> Admission:
+        known = is_cancelled or workflow.cancellation_reason() is not None
+        asked = request.model_copy(update={"is_cancelled": True}) if known else request
+        return await workflow.execute_local_activity(stubs.admit, asked, **options.admit(request.call.tool_id))
+
+    admission = await surely(admit, lambda: heard.append(True))
     return admission, bool(heard)
 
 
-async def _call(plan: CallPlan, request: AdmitRequest, *, is_cancelled: bool) -> Finished:
-    """One that `is_cancelled` has begun: who makes it ends it."""
-    try:
-        return await _call_on_queue(plan, request, is_cancelled=is_cancelled)
-    except (asyncio.CancelledError, FailureError) as error:
-        return Finished(error=_not_finished(plan, error))
+async def _call(plan: CallPlan, request: AdmitRequest, *, is_begun: bool, is_cancelled: bool) -> Finished:
+    """One that `is_begun` when it is cancelled is ended by who makes it."""
+    while True:
+        try:
+            return await _call_on_queue(plan, request, is_begun=is_begun, is_cancelled=is_cancelled)
+        except (asyncio.CancelledError, FailureError) as error:
+            if not is_begun or not is_cancelled_exception(error):
+                return Finished(error=_not_finished(plan, error))
+        # No worker had what waits for it. It goes on until it is told.
+        is_cancelled = True
 
 
-async def _call_on_queue(plan: CallPlan, request: AdmitRequest, *, is_cancelled: bool) -> Finished:
+async def _call_on_queue(plan: CallPlan, request: AdmitRequest, *, is_begun: bool, is_cancelled: bool) -> Finished:
     queue_timeout = timedelta(seconds=plan.queue_timeout_s)
     give_up_at = workflow.now() + queue_timeout
     patience, asked = options.HOST_PATIENCE, _asked(plan, request).model_copy(update={"is_cancelled": is_cancelled})
@@ -228,7 +236,9 @@ async def _call_on_queue(plan: CallPlan, request: AdmitRequest, *, is_cancelled:
         left = max(give_up_at - workflow.now(), timedelta(seconds=1))
         try:
             waits = min(patience, left) if plan.placement.host else left
-            return await workflow.execute_activity(stubs.call_tool, asked, **options.call(plan, waits, is_bound=is_bound))
+            return await workflow.execute_activity(
+                stubs.call_tool, asked, **options.call(plan, waits, is_bound=is_bound, is_begun=is_begun)
+            )
         except ActivityError as error:
             told = told_when_lost(error)
             is_taken = is_taken or told is not None or is_taken_before(error)
@@ -242,7 +252,9 @@ async def _call_on_queue(plan: CallPlan, request: AdmitRequest, *, is_cancelled:
                 return Finished(error=_not_taken_again(plan))
             else:
                 raise
-            where = PlaceRequest(plan=plan, prefer=request.prefer)
+            # Only its host knows the call that has begun. Once an attempt was lost there, so is that.
+            prefer = plan.placement.host if is_begun and not is_taken else request.prefer
+            where = PlaceRequest(plan=plan, prefer=prefer)
             placement = await workflow.execute_local_activity(stubs.place, where, **options.place(plan))
             plan = plan.model_copy(update={"placement": placement})
             asked = asked.model_copy(update={"plan": plan})

@@ -40,6 +40,9 @@ keeps all these times itself; this one is for an activity that does not."""
 _LONG_PAUSE = timedelta(seconds=1)
 """Between two attempts of a local activity."""
 
+_FIRST = 1
+"""The highest priority."""
+
 _LIVES = 3
 """How many whole attempts fit into the life of a call."""
 
@@ -94,10 +97,10 @@ def place(plan: CallPlan) -> LocalOptions:
     return {**admit(plan.tool_id), "summary": f"place {plan.tool_id}"}
 
 
-def call(plan: CallPlan, patience: timedelta, *, is_bound: bool) -> ActivityOptions:
+def call(plan: CallPlan, patience: timedelta, *, is_bound: bool, is_begun: bool) -> ActivityOptions:
     """Attempts after the first are for workers that died, restarted or were in trouble, as many as there is time for. Where the queue is
     one host's, its death ends the activity: another attempt there would wait for `patience`. A call that `is_bound`, of a session or a look
-    at one, waits for its host: what it works with is nowhere else.
+    at one, waits for its host: what it works with is nowhere else. Who waits for one that `is_begun` passes those that have not begun.
 
     What may have been sent is not sent again (see `engine.calling.queued_call`).
     """
@@ -115,7 +118,7 @@ def call(plan: CallPlan, patience: timedelta, *, is_bound: bool) -> ActivityOpti
         ),
         # The tool's answer may already be on its way, and whether it stopped belongs into the result.
         "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-        "priority": Priority(priority_key=plan.priority),
+        "priority": Priority(priority_key=_FIRST if is_begun else plan.priority),
         "summary": f"call {plan.tool_id}",
     }
 

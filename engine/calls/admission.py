@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from engine.calls.checks import CHECKS, CHECKS_OF_ID
 from engine.calls.checks.asked import AnsweredBefore, Asked, HeldByDoor, Sources
 from engine.calls.effects.ended import Places
-from engine.calls.endings import Refused, lost_step
+from engine.calls.endings import Refused, lost_step, refused_when_sent
 from engine.calls.lookup import entry_in
 from engine.calls.memberships import Memberships
 from engine.calls.placements import InHand, Placements
-from engine.calls.settlement import settled_unmade
+from engine.calls.settlement import settled_unmade, was_sent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent_service.contracts.lanes import Way
@@ -60,8 +60,11 @@ class Admissions:
         except AnsweredBefore as before:
             return Decision(Answered(result=before.result))
         except Refused as refusal:
-            end = Finished(error=refusal.error, validation_errors=refusal.issues)
             claim = here.claim if here is not None and here.is_accepted else None
+            # A lane sends nothing that is not accepted.
+            is_sent = (here is None or claim is not None) and await was_sent(request.call_id, self._places)
+            error = refused_when_sent(refusal.error) if is_sent else refusal.error
+            end = Finished(error=error, validation_errors=refusal.issues)
             return Decision(Answered(result=await settled_unmade(request, end, self._places, claim, way)))
         return Decision(Admitted(plan=asked.plan(self._sources.limits, placement, request.session, way)), asked.found)
 

@@ -55,6 +55,11 @@ def as_sent(error: ToolError) -> ToolError:
     return ToolError(type=kind, message=message, details={**known, "sent": True, "outcome": "unknown"})
 
 
+def refused_when_sent(error: ToolError) -> ToolError:
+    """Of a call that is refused when it is admitted again: it had begun, and its process died."""
+    return as_sent(error if error.type is ErrorType.CANCELLED else error.model_copy(update={"type": ErrorType.EXECUTION_ERROR}))
+
+
 def as_not_sent(error: ToolError) -> ToolError:
     """Nothing was sent: calling again is safe."""
     known = error.details if isinstance(error.details, dict) else {}

@@ -50,7 +50,7 @@ class Settlements:
     async def refuse(self, claim: Claim, call: ToolCall, error: ToolError) -> None:
         """End a call that was accepted and can never be made, or be made again. Raises OvertakenError where it is not the claim's."""
         unknown = as_sent(error.model_copy(update={"type": ErrorType.EXECUTION_ERROR}))
-        end = Finished(error=unknown if await self._was_sent(claim.call_id) else as_not_sent(error))
+        end = Finished(error=unknown if await was_sent(claim.call_id, self._places) else as_not_sent(error))
         await settled_unmade(AdmitRequest(call=call, call_id=claim.call_id, workflow_id="", run_id=""), end, self._places, claim)
 
     async def _ended_as(self, request: SettleRequest, error: ToolError) -> ToolResult:
@@ -67,12 +67,14 @@ class Settlements:
         """
         if outcome.error is None or outcome.started_at is not None or plan.fast:
             return outcome
-        sent = await self._was_sent(plan.call_id)
+        sent = await was_sent(plan.call_id, self._places)
         return outcome.model_copy(update={"error": as_sent(outcome.error) if sent else as_not_sent(outcome.error)})
 
-    async def _was_sent(self, call_id: str) -> bool:
-        record = await self._places.calls.get(call_id)
-        return record is not None and record.sent_at is not None
+
+async def was_sent(call_id: str, places: Places) -> bool:
+    """Whether its request may have left."""
+    record = await places.calls.get(call_id)
+    return record is not None and record.sent_at is not None
 
 
 async def settled(ended: Ended, places: Places) -> ToolResult:

@@ -15,7 +15,7 @@ from activities.admit import Admit
 from engine.calling.attempt import MAX_TRIES
 from engine.calling.dialogues import Dialogues
 from engine.calling.exchange import Exchange
-from engine.calling.fast_call import FastCall
+from engine.calling.fast_call import BegunCalls, FastCall
 from engine.calling.intake import Intake
 from engine.calls.admission import Admissions
 from engine.calls.call_folders import CallFolders
@@ -75,7 +75,7 @@ class Desk:
     intake: Intake
     calls: CallTable
     settled: SettledCalls
-    admit: Callable[[], Awaitable[Admission]]
+    admit: Callable[..., Awaitable[Admission]]
 
 
 @pytest_asyncio.fixture
@@ -110,11 +110,11 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
         Steps(StepTrace(tmp_path / "steps"), LostStepTable(database)),
     )
 
-    async def admit() -> Admission:
+    async def admit(**asked: object) -> Admission:
         env = ActivityEnvironment()
         env.info = dataclasses.replace(env.info, is_local=True)
         request = AdmitRequest(call=ToolCall(tool_id="t", params={"a": 1}), call_id=CALL_ID, workflow_id=CALL_ID, run_id="r")
-        return await env.run(activity.admit, request)
+        return await env.run(activity.admit, request.model_copy(update=asked))
 
     server = await asyncio.start_server(tool.serve, "127.0.0.1", 0)
     async with server:
@@ -179,3 +179,22 @@ async def test_an_admission_that_fails_for_a_reason_of_ours_is_not_tried_for_eve
     with pytest.raises(ApplicationError) as failure:
         await desk.admit()
     assert failure.value.non_retryable
+
+
+@pytest.mark.promise("cancel-closes")
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_a_call_that_is_known_to_be_cancelled_does_not_begin(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, *, is_cancelled: bool
+) -> None:
+    async def begin(_calls: BegunCalls, admitted: Admitted, *_more: object) -> Admission:
+        return admitted.model_copy(update={"is_begun": True})
+
+    def takes(calls: BegunCalls | FastCall, *_more: object) -> bool:
+        return isinstance(calls, BegunCalls)
+
+    monkeypatch.setattr(FastCall, "takes", takes)
+    monkeypatch.setattr(BegunCalls, "takes", takes)
+    monkeypatch.setattr(BegunCalls, "begin", begin)
+    admission = await desk.admit(is_cancelled=is_cancelled)
+    assert isinstance(admission, Admitted)
+    assert admission.is_begun is not is_cancelled

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import JsonValue
 
+from engine.calls.records import record_of_refused
 from engine.store.database import Database
 from engine.store.groups import GroupTable
 from engine.store.hosts import HostClaim, HostTable
 from tests.validation.recursive import nested
-from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.matching import CompositeTool
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, TOO_LARGE, reason_of
-from toolagent_service.contracts.steps import Admission, Admitted, Answered, Finished, Placement, PlaceRequest, SettleRequest
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Finished, Placement, PlaceRequest, SettleRequest
 
 if TYPE_CHECKING:
     from tests.calls.conftest import Desk
@@ -188,6 +189,18 @@ async def test_a_refused_call_is_recorded_without_its_parameters(desk: "Desk") -
     record = await desk.calls.get("call-12345678")
     assert record is not None
     assert (record.result, record.params) == (result, {})
+
+
+@pytest.mark.promise("never-twice")
+@pytest.mark.parametrize("tool_id", ["asleep", "taken_away", "asks"])
+async def test_a_call_that_was_sent_is_not_said_to_be_refused(desk: "Desk", tool_id: str) -> None:
+    """Its process has died, and what it asked for may not be had any more when it is admitted again."""
+    asked = AdmitRequest(call=ToolCall(tool_id=tool_id), call_id="call-12345678", workflow_id="w", run_id="r", is_new=True)
+    assert await desk.calls.mark_sent(record_of_refused(asked))
+    error = refused((await desk.admissions.admit(asked)).admission).error
+    assert error is not None
+    assert isinstance(error.details, dict)
+    assert (error.type, error.details["sent"], error.details["outcome"]) == (ErrorType.EXECUTION_ERROR, True, "unknown")
 
 
 @pytest.mark.promise("a-key-is-not-reused")

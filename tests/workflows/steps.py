@@ -124,12 +124,14 @@ class Deliberate(Steps):
 
     released: asyncio.Event = field(default_factory=asyncio.Event)
     is_begun: bool = False
+    asked: list[AdmitRequest] = field(default_factory=list[AdmitRequest])
 
     @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
+        self.asked.append(request)
         self.called.set()
         await self.released.wait()
-        return Admitted(plan=plan_of(request, queue=self.queue), is_begun=self.is_begun)
+        return Admitted(plan=plan_of(request, queue=self.queue, host=self.host), is_begun=self.is_begun)
 
 
 @dataclass

@@ -301,6 +301,7 @@ async def test_who_makes_a_call_that_has_begun_ends_it_when_it_was_cancelled_whi
     async with Worker(temporal, task_queue=queue, workflows=[InvokeTool], activities=[steps.admit, steps.settle, steps.call_tool]):
         result = await handle.result()
     assert result.error == cancelled().error
+    assert all(request.is_cancelled for request in steps.asked)
 
 
 async def test_an_earlier_settlement_stands(temporal: Client) -> None:

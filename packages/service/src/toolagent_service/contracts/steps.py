@@ -97,6 +97,8 @@ class AdmitRequest(Contract):
     """It is not to be made: unless it has an answer, this becomes its answer."""
     is_stop: bool = False
     """A session makes this stop by itself. Repairs and quarantines do not hold it back."""
+    is_cancelled: bool = False
+    """It is known to be cancelled: it does not begin where it is admitted."""
 
 
 class Admitted(Contract):

@@ -79,10 +79,9 @@ class Memberships:
         return None
 
     async def _newest(self, group: ToolGroup) -> SessionView | None:
-        """What a stop that names nothing stops. One that stops already may do so for hours, while another one costs."""
+        """What a stop that names nothing stops."""
         living = await self._sessions.of_group(group.group_id, living=True)
-        launched = (view for view in living if view.state is not SessionState.LAUNCHING)
-        return min(launched, key=lambda view: view.state is not SessionState.READY, default=None)
+        return next((view for view in living if view.state is not SessionState.LAUNCHING), None)
 
     async def _launched(self, view: SessionView) -> JsonValue:
         """What the session has launched. A caller may know it from the record before the session has noted it."""

@@ -237,20 +237,17 @@ async def test_a_session_that_is_named_between_two_looks_is_found(front: Front, 
     assert part.session_id == "session-12345678"
 
 
-async def test_a_stop_that_takes_nothing_of_the_launch_is_that_of_the_newest_session_that_does_not_stop(front: Front) -> None:
+async def test_a_stop_that_takes_nothing_of_the_launch_is_that_of_the_newest_session(front: Front) -> None:
     """Made beside the session it would be made again by that. A run which takes nothing may be anybody's, and keeps no session."""
     group = group_of("first", steps=[{"tool_id": tool_id, "role": tool_id} for tool_id in ("launch", "run", "stop")])
     await front.groups.replace([group])
     assert isinstance(await front.admit("stop", call_id="call-before-all"), Admitted)
-    await front.session("first", "session-00000005", SessionState.STOPPING)
-    stopping = await front.admit("stop", call_id="call-of-no-other")
-    assert isinstance(stopping, Grouped) and stopping.session_id == "session-00000005"  # noqa: PT018
     for number, state, ended_at in ((1, "ready", None), (2, "stopping", None), (3, "launching", None), (4, "stopped", _AT)):
         at = _AT + timedelta(seconds=number)
         await front.session("first", f"session-0000000{number}", SessionState(state), opened_at=at, ended_at=ended_at)
     part = await front.admit("stop")
     assert (isinstance(part, Grouped) and part.session_id, isinstance(await front.admit("run", call_id="call-87654321"), Admitted)) == (
-        "session-00000001",
+        "session-00000002",
         True,
     )
     asked = AdoptedCall(call=ToolCall(tool_id="stop"), call_id=_ID, workflow_id="w", run_id="r")

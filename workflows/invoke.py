@@ -222,8 +222,9 @@ async def _call(plan: CallPlan, request: AdmitRequest, *, is_begun: bool, is_can
         except (asyncio.CancelledError, FailureError) as error:
             if not is_begun or not is_cancelled_exception(error):
                 return Finished(error=_not_finished(plan, error))
-        # No worker had what waits for it. It goes on until it is told.
+        # No worker had what waits for it. It goes on until it is told; a host that is gone is not waited for as for a call.
         is_cancelled = True
+        plan = plan.model_copy(update={"queue_timeout_s": min(plan.queue_timeout_s, options.HOST_PATIENCE.total_seconds())})
 
 
 async def _call_on_queue(plan: CallPlan, request: AdmitRequest, *, is_begun: bool, is_cancelled: bool) -> Finished:

@@ -10,8 +10,8 @@ from sqlalchemy import Column, Index, Integer, RowMapping, String, Table, Text, 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
-from engine.store.tables import METADATA, calls
+from engine.store.database import Database, DatabaseAccess
+from engine.store.tables import METADATA, calls, key, required
 from engine.store.upserts import insert_new
 from toolagent.contracts.call_messages import CallMessage, MessageKind
 
@@ -28,22 +28,22 @@ Payload = Mapping[str, JsonValue]
 call_messages = Table(
     "call_messages",
     METADATA,
-    Column("call_id", String(100), primary_key=True),
-    Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("kind", String(16), nullable=False),
-    Column("payload", Text, nullable=False),
+    key("call_id", String(100)),
+    key("position", Integer),
+    required("kind", String(16)),
+    required("payload", Text),
     Column("answer", Text),
-    Column("at", String(32), nullable=False),
+    required("at", String(32)),
     Column("answered_at", String(32)),
     Index("ix_call_messages_at", "at"),
 )
 
 
-class CallMessages:
+class CallMessages(DatabaseAccess):
     """All raise StoreUnavailableError. The caller and the tool may be in two processes."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._waiting: dict[tuple[str, int], asyncio.Event] = {}
 
     async def say_all(self, call_id: str, new: Sequence[tuple[MessageKind, Payload]]) -> int:
@@ -73,11 +73,10 @@ class CallMessages:
         """Answer a question; False where it is answered already, or there is no such question."""
         values = {"answer": json.dumps(answer), "answered_at": timestamp(now())}
         asked = (call_messages.c.call_id == call_id, call_messages.c.position == position, call_messages.c.kind == "question")
-        async with self._database.write() as connection:
-            done = await connection.execute(update(call_messages).where(*asked, call_messages.c.answer.is_(None)).values(**values))
+        is_answered = await self._database.change(update(call_messages).where(*asked, call_messages.c.answer.is_(None)).values(**values))
         if (waiting := self._waiting.get((call_id, position))) is not None:
             waiting.set()
-        return bool(done.rowcount)
+        return bool(is_answered)
 
     async def wait_answer(self, call_id: str, position: int, timeout_s: float) -> dict[str, JsonValue]:
         """The answer to a question, whichever process gets it. Raises TimeoutError."""
@@ -100,9 +99,8 @@ class CallMessages:
         """Remove the messages of calls that have ended. Says how many, in words."""
         settled = select(calls.c.call_id).where(calls.c.call_id == call_messages.c.call_id, calls.c.settled_at < timestamp(now() - _KEPT))
         old = call_messages.c.at < timestamp(now() - _KEPT_AT_MOST)
-        async with self._database.write() as connection:
-            done = await connection.execute(delete(call_messages).where(or_(settled.exists(), old)))
-        return (f"forgot {done.rowcount} messages of calls",) if done.rowcount else ()
+        forgotten = await self._database.change(delete(call_messages).where(or_(settled.exists(), old)))
+        return (f"forgot {forgotten} messages of calls",) if forgotten else ()
 
 
 async def _last(connection: AsyncConnection, call_id: str) -> int:

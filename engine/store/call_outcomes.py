@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import and_, case, or_, select
 
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.tables import calls
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent_service.calls.blame import BLAMED, is_own_fault
@@ -26,11 +26,8 @@ class Outcomes:
     last_good_at: datetime | None = None
 
 
-class CallOutcomes:
+class CallOutcomes(DatabaseAccess):
     """All methods raise StoreUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def failing(self, within: timedelta) -> tuple[tuple[str, str], ...]:
         """Tools and versions with calls that failed in this time, for whatever reason."""

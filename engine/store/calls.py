@@ -12,7 +12,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 
 from engine.store.claims import Claim, delete_claims, held_claims, put_claims
 from engine.store.clock import now, timestamp
-from engine.store.database import CommitUnknownError, Database
+from engine.store.database import CommitUnknownError, Database, DatabaseAccess
 from engine.store.events import event_row
 from engine.store.file_references import hold_files, holder_of_call, named_files
 from engine.store.group_commit import GroupCommit
@@ -35,11 +35,11 @@ class OvertakenError(Exception):
     """The call is in another owner's hands, who sees to its end."""
 
 
-class CallTable:
+class CallTable(DatabaseAccess):
     """Every write is keyed by the call id and may be repeated."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._settling = GroupCommit[_Ending](database, _settle)
         self._marking = GroupCommit[_Mark](database, _mark_all)
 
@@ -94,8 +94,7 @@ class CallTable:
             retry=retry_if_exception_type(StoreUnavailableError), stop=stop_after_delay(_AWAY_S), wait=wait_fixed(0.2), reraise=True
         ):
             with attempt:
-                async with self._database.write_once() as connection:
-                    await connection.execute(update(calls).where(ours).values(sent_at=None, sends=0))
+                await self._database.change(update(calls).where(ours).values(sent_at=None, sends=0))
 
     async def settle(
         self,

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_files import CATALOG, ids_of_others
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.evidence import forget_overtaken
 from engine.store.tables import events, sources, tool_versions, tools
 from engine.store.tools import erase_tools
@@ -69,11 +69,8 @@ class _Known:
     versions: dict[str, tuple[str, str | None]]
 
 
-class CatalogEntryTable:
+class CatalogEntryTable(DatabaseAccess):
     """Reads and writes tools as their files see them."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def bring_in(self, entries: Sequence[CatalogEntry], origin: str) -> None:
         """Write the entries that changed since they were last imported, and make new versions the active ones.

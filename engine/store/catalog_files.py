@@ -9,7 +9,7 @@ from pydantic import BaseModel, JsonValue
 from sqlalchemy import Table, bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.database import Database
+from engine.store.database import Database, DatabaseAccess
 from engine.store.tables import catalog_files
 from engine.store.upserts import upsert, upsert_all
 
@@ -30,11 +30,8 @@ class CatalogFile:
     entry_ids: tuple[str, ...] = ()
 
 
-class CatalogFileTable:
+class CatalogFileTable(DatabaseAccess):
     """`catalog` says whose data folder a file lies in: hosts on one database may have different ones."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def save(self, catalog: str, file: str, content: CatalogFile) -> None:
         row = {"catalog": catalog, "file": file, "envelope": json.dumps(content.envelope), "entry_ids": json.dumps(content.entry_ids)}

@@ -2,16 +2,13 @@
 
 from sqlalchemy import select
 
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.tables import catalog_state
 
 _NUMBER = select(catalog_state.c.number)
 
 
-class CatalogState:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class CatalogState(DatabaseAccess):
     async def number(self) -> int:
         """Raises StoreUnavailableError."""
         (number,) = await self._database.scalars(_NUMBER)

@@ -6,18 +6,15 @@ from sqlalchemy import select
 
 from engine.store.chat_tables import chat_turns, chats
 from engine.store.clock import timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from toolagent.contracts.chats import ChatRole
 from toolagent.core.chats import task_message_id
 
 _PREFIX = task_message_id("")
 
 
-class ChatSayings:
+class ChatSayings(DatabaseAccess):
     """All raise StoreUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def since(self, at: datetime) -> tuple[tuple[str, str, str, datetime], ...]:
         """Chat id, message id, text and time of those with this time or a later one, the oldest first."""

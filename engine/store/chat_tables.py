@@ -2,7 +2,7 @@
 
 from sqlalchemy import Boolean, Column, Index, Integer, String, Table, Text
 
-from engine.store.tables import METADATA
+from engine.store.tables import METADATA, key, required
 
 _CHAT_ID = String(200)
 _TIME = String(32)
@@ -10,15 +10,15 @@ _TIME = String(32)
 chats = Table(
     "chats",
     METADATA,
-    Column("chat_id", _CHAT_ID, primary_key=True),
+    key("chat_id", _CHAT_ID),
     # Random; what its conversations with the model are named by: see `toolagent.core.chats`.
-    Column("key", String(32), nullable=False),
+    required("key", String(32)),
     # Turns of both sides. The number of the last one.
-    Column("turn_count", Integer, nullable=False),
+    required("turn_count", Integer),
     # While its workflow lives, as far as that could say it.
-    Column("is_open", Boolean, nullable=False),
-    Column("created_at", _TIME, nullable=False),
-    Column("updated_at", _TIME, nullable=False),
+    required("is_open", Boolean),
+    required("created_at", _TIME),
+    required("updated_at", _TIME),
     Index("ix_chats_key", "key", unique=True),
     Index("ix_chats_updated_at", "updated_at"),
 )
@@ -26,26 +26,26 @@ chats = Table(
 chat_turns = Table(
     "chat_turns",
     METADATA,
-    Column("chat_id", _CHAT_ID, primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("role", String(16), nullable=False),
-    Column("message_id", String(100), nullable=False),
-    Column("text", Text, nullable=False),
-    Column("at", _TIME, nullable=False),
-    Column("tools", Text, nullable=False),
-    Column("task_ids", Text, nullable=False),
+    key("chat_id", _CHAT_ID),
+    key("number", Integer),
+    required("role", String(16)),
+    required("message_id", String(100)),
+    required("text", Text),
+    required("at", _TIME),
+    required("tools", Text),
+    required("task_ids", Text),
     Column("answered_by", String(16)),
-    Column("error", Text, nullable=False),
+    required("error", Text),
     Index("ix_chat_turns_message_id", "chat_id", "message_id", "role", unique=True),
 )
 
 chat_events = Table(
     "chat_events",
     METADATA,
-    Column("chat_id", _CHAT_ID, primary_key=True),
-    Column("position", Integer, primary_key=True),
-    Column("at", _TIME, nullable=False),
-    Column("event", String(16), nullable=False),
-    Column("message_id", String(100), nullable=False),
-    Column("data", Text, nullable=False),
+    key("chat_id", _CHAT_ID),
+    key("position", Integer),
+    required("at", _TIME),
+    required("event", String(16)),
+    required("message_id", String(100)),
+    required("data", Text),
 )

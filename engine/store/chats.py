@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.chat_rows import event_of, event_row, listed_of, reply_of, turn_of, turn_row
 from engine.store.chat_tables import chat_events, chat_turns, chats
 from engine.store.clock import now, timestamp
-from engine.store.database import Database, wait_alone
+from engine.store.database import DatabaseAccess, wait_alone
 from engine.store.file_references import holder_of_conversation, release_files
 from engine.store.tables import messages, model_turns, task_notes, tool_outcomes
 from toolagent.contracts.chats import AnsweredBy, ChatEvent, ChatEventKind, ChatReply, ChatRole, ChatTurn, Chunk, ListedChat
@@ -85,11 +85,8 @@ class SaidMessage(NamedTuple):
     conversation_id: str
 
 
-class ChatTable:
+class ChatTable(DatabaseAccess):
     """A turn is named by its message and side: written again, it stands as it was. All raise StoreUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def say(self, chat_id: str, message_id: str, text: str) -> SaidMessage:
         """Opens the chat."""
@@ -215,8 +212,7 @@ class ChatTable:
 
     async def rest(self, chat_id: str) -> None:
         """Its workflow ends."""
-        async with self._database.write_once() as connection:
-            await connection.execute(update(chats).where(chats.c.chat_id == chat_id).values(is_open=False))
+        await self._database.change(update(chats).where(chats.c.chat_id == chat_id).values(is_open=False))
 
     async def forget(self, chat_id: str, *, silent_since: str | None = None) -> bool:
         """The chat with all that was said and done in it, but for tasks that it began; False where there is none.

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Delete, RowMapping, and_, bindparam, delet
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import Database, DatabaseAccess
 from engine.store.group_commit import GroupCommit
 from engine.store.tables import calls, claims
 from engine.store.upserts import insert_new
@@ -58,11 +58,11 @@ class Claim:
         return other is not None and (other.owner, other.number) == (self.owner, self.number)
 
 
-class ClaimTable:
+class ClaimTable(DatabaseAccess):
     """All methods raise StoreUnavailableError; what they write may be written again."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._taking = GroupCommit[_Asked](database, _take)
         self._looking = GroupCommit[_Looked](database, _look)
 
@@ -77,8 +77,7 @@ class ClaimTable:
         mine = [claims.c.call_id == call_id, claims.c.owner == owner]
         if claimed_at is not None:
             mine.append(claims.c.claimed_at == claimed_at)
-        async with self._database.write_once() as connection:
-            await connection.execute(delete(claims).where(*mine))
+        await self._database.change(delete(claims).where(*mine))
 
     async def get(self, call_id: str) -> Claim | None:
         row = await self._database.mapping(select(claims).where(claims.c.call_id == call_id))
@@ -136,8 +135,7 @@ class ClaimTable:
     async def give_away(self, call_id: str, owner: str) -> None:
         """The owner does not make the call: a workflow of its own takes it over."""
         mine = and_(claims.c.call_id == call_id, claims.c.owner == owner)
-        async with self._database.write_once() as connection:
-            await connection.execute(update(claims).where(mine).values(owner=NOBODY, number=claims.c.number + 1))
+        await self._database.change(update(claims).where(mine).values(owner=NOBODY, number=claims.c.number + 1))
 
 
 def _is_younger(age: timedelta) -> ColumnElement[bool]:

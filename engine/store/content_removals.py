@@ -68,8 +68,7 @@ class ContentRemovals:
 
     async def _end(self, sha256: str, token: str) -> None:
         mine = (content_removals.c.sha256 == sha256, content_removals.c.token == token)
-        async with self._database.write() as connection:
-            await connection.execute(delete(content_removals).where(*mine))
+        await self._database.change(delete(content_removals).where(*mine))
 
     async def _token(self, sha256: str) -> str | None:
         return await self._database.scalar(select(content_removals.c.token).where(content_removals.c.sha256 == sha256))

@@ -139,6 +139,11 @@ class Database:
         async with self._turn, self._connected() as connection:
             yield connection
 
+    async def change(self, statement: Executable) -> int:
+        """Run one statement as `write_once` does. Returns how many rows it changed."""
+        async with self.write_once() as connection:
+            return (await connection.execute(statement)).rowcount
+
     async def check(self) -> None:
         """Write a row. Raises StoreUnavailableError when the database does not answer or cannot be written, or its file is gone."""
         async with self.write() as connection:
@@ -215,6 +220,13 @@ class Database:
                 await finished(task.result().close())
             raise cancelled
         return task.result()
+
+
+class DatabaseAccess:
+    """What classes that read and write tables have in common."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
 
 async def wait_alone(connection: AsyncConnection, name: str) -> None:

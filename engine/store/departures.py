@@ -10,8 +10,9 @@ from sqlalchemy import Column, Table, delete, exists, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_files import CATALOG
+from engine.store.clock import database_time
 from engine.store.database import Database
-from engine.store.hosts import NOBODY, database_time
+from engine.store.hosts import NOBODY
 from engine.store.tables import catalog_files, containers, faults, groups, hosts, routes, tools
 from engine.store.tool_files import forget_version
 from engine.store.tools import erase_tools
@@ -58,7 +59,7 @@ class Departures:
         return gone
 
     async def _removal(self, connection: AsyncConnection):
-        old = hosts.c.seen_at < database_time(connection, -_FORGOTTEN)
+        old = hosts.c.seen_at < database_time(-_FORGOTTEN)
         others = select(catalog_files.c.catalog).join(hosts, hosts.c.host == catalog_files.c.catalog)
         others = others.where(catalog_files.c.file == self._files.tools, ~old).limit(1)
         if (await connection.execute(others)).one_or_none() is None:
@@ -83,7 +84,7 @@ class Departures:
 async def _take_note_of_strangers(connection: AsyncConnection) -> None:
     """A catalog whose host has no row counts as heard of now: when it was, nobody knows."""
     known = exists().where(hosts.c.host == catalog_files.c.catalog)
-    now = database_time(connection)
+    now = database_time()
     empty, nobody = literal("{}"), literal(NOBODY)
     found = select(catalog_files.c.catalog, nobody, literal("unknown"), empty, now, now).where(~known).distinct()
     columns = ["host", "instance", "origin", "buckets", "started_at", "seen_at"]

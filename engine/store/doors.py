@@ -5,12 +5,11 @@ from datetime import timedelta
 
 from pydantic import ValidationError
 from sqlalchemy import ColumnElement, and_, delete, false, literal, not_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from engine.store.clock import database_time
 from engine.store.database import Database
-from engine.store.hosts import database_time
 from engine.store.tables import doors
-from engine.store.upserts import insert_for
+from engine.store.upserts import upsertion
 from toolagent.contracts.lanes import Lane, LaneFigures
 from toolagent_service.calls.lanes import lane_id
 
@@ -30,10 +29,10 @@ class DoorTable:
 
     async def beat(self, door: str, host: str | None, figures: LaneFigures) -> None:
         """Say that it is alive, and how its lane does."""
+        at = database_time()
+        row = {"door": door, "host": host, "figures": figures.model_dump_json(), "started_at": at, "seen_at": at}
         async with self._database.write_once() as connection:
-            at, text = database_time(connection), figures.model_dump_json()
-            insert = insert_for(connection, doors).values(door=door, host=host, figures=text, started_at=at, seen_at=at)
-            await connection.execute(insert.on_conflict_do_update(index_elements=["door"], set_={"seen_at": at, "figures": text}))
+            await connection.execute(upsertion(connection, doors, row, once=("host", "started_at")))
         self._own.add(door)
         self._note_sight()
 
@@ -44,31 +43,17 @@ class DoorTable:
 
     async def leave(self, door: str) -> None:
         """It is closed, or known to be gone."""
-        async with self._database.write_once() as connection:
-            await connection.execute(delete(doors).where(doors.c.door == door))
+        await self._database.change(delete(doors).where(doors.c.door == door))
         self._own.discard(door)
 
     async def alive(self) -> tuple[Lane, ...]:
         """By id."""
-        async with self._database.read() as connection:
-            query = select(doors).where(not_(self._is_late(connection))).order_by(doors.c.door)
-            rows = (await connection.execute(query)).mappings().all()
-        return tuple(
-            Lane(
-                door=row["door"],
-                workflow_id=lane_id(row["door"]),
-                host=row["host"],
-                started_at=row["started_at"],
-                seen_at=row["seen_at"],
-                figures=_figures(row["figures"]),
-            )
-            for row in rows
-        )
+        rows = await self._database.mappings(select(doors).where(not_(self._is_late())).order_by(doors.c.door))
+        return tuple(Lane.model_validate({**row, "workflow_id": lane_id(row["door"]), "figures": _figures(row["figures"])}) for row in rows)
 
     async def gone(self, host: str | None, own: str) -> tuple[str, ...]:
         """Doors without a lease; and those of this host in an earlier life of its process, which cannot be alive beside us."""
-        async with self._database.read() as connection:
-            rows = (await connection.execute(select(doors.c.door, doors.c.host, self._is_late(connection)))).all()
+        rows = await self._database.rows(select(doors.c.door, doors.c.host, self._is_late()))
         return tuple(door for door, at, late in rows if door != own and (late or (host is not None and at == host)))
 
     def _note_sight(self) -> None:
@@ -80,10 +65,10 @@ class DoorTable:
     def _was_blind(self) -> bool:
         return self._looked_at is not None and time.monotonic() - self._looked_at > self._lease.total_seconds() / 2
 
-    def _is_late(self, connection: AsyncConnection) -> ColumnElement[bool]:
+    def _is_late(self) -> ColumnElement[bool]:
         if self._was_blind or time.monotonic() < self._blind_until:
             return false()
-        return and_(doors.c.seen_at < database_time(connection, -self._lease), doors.c.door.not_in(self._own))
+        return and_(doors.c.seen_at < database_time(-self._lease), doors.c.door.not_in(self._own))
 
 
 def _figures(text: str) -> LaneFigures:

@@ -7,7 +7,7 @@ import structlog
 from sqlalchemy import ColumnElement, RowMapping, and_, case, func, select
 
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.tables import events
 from engine.store.tool_alerts import OF_TOOLS
 from engine.store.upserts import insert_new
@@ -21,11 +21,8 @@ LONGEST_ALERT = 1_000
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-class EventTable:
+class EventTable(DatabaseAccess):
     """Events are derived: an id says what happened, and saying it twice records it once."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def add(self, new: tuple[Event, ...]) -> None:
         async with self._database.write() as connection:

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import and_, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.tables import evidence, sources, tool_versions, tools
 from engine.store.upserts import upsert
 from toolagent.contracts.catalog import ToolEntry
@@ -23,11 +23,8 @@ _SOURCES = select(sources.c.tool_id, sources.c.version, sources.c.source).order_
 _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
 
-class EvidenceTable:
+class EvidenceTable(DatabaseAccess):
     """One document a version; of two that were written the last stands."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def get(self, tool_id: str, version: str) -> Evidence | None:
         return (await self.of_tool(tool_id)).get(version)

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_entries import EXTERNAL_ORIGIN
 from engine.store.catalog_files import CATALOG
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.tables import events, external_tables, sources, tool_versions, tools
 from engine.store.tools import collected, erase_tools, stored_versions
 from engine.store.upserts import insert_new, upsert_all
@@ -24,11 +24,8 @@ _AT_ONCE = 100
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class ExternalTableRows:
+class ExternalTableRows(DatabaseAccess):
     """All raise StoreUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def get(self, source: str) -> ExternalTable | None:
         text = await self._database.scalar(select(external_tables.c.document).where(external_tables.c.source == source))

@@ -7,18 +7,15 @@ from sqlalchemy import delete, insert, select
 
 from engine.store.catalog_files import CATALOG
 from engine.store.clock import now
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.events import event_row
 from engine.store.tables import events, faults
 from engine.store.upserts import insert_new
 from toolagent.contracts.records import CatalogFault, Event, EventType
 
 
-class FaultTable:
+class FaultTable(DatabaseAccess):
     """By catalog: the id of the host whose data folder it is."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def list_all(self) -> tuple[CatalogFault, ...]:
         """Of all catalogs; what several of them have stands here once."""

@@ -57,11 +57,9 @@ class FileStore:
         row = await self._row(file_id)
         if row is None:
             return None
-        if row["used_at"] < timestamp(now() - _FRESH):
-            async with self._database.write() as connection:
-                noted = await connection.execute(update(files).where(files.c.file_id == file_id).values(used_at=timestamp(now())))
-            if noted.rowcount == 0:  # a sweep came first
-                return None
+        noted = update(files).where(files.c.file_id == file_id).values(used_at=timestamp(now()))
+        if row["used_at"] < timestamp(now() - _FRESH) and not await self._database.change(noted):
+            return None  # a sweep came first
         return StoredFile.model_validate(row)
 
     async def has_content(self, file: StoredFile) -> bool:

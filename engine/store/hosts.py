@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, RowMapping, String, and_, delete, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.database import Database
+from engine.store.clock import database_time
+from engine.store.database import Database, DatabaseAccess
 from engine.store.tables import hosts, routes
-from engine.store.upserts import insert_for
+from engine.store.upserts import upsertion
 from toolagent.contracts.hosts import Host
 from toolagent_service.calls.dispatch import HostStanding
 
@@ -53,12 +54,13 @@ class HostTakenError(Exception):
 _NO_WORK = HostWork()
 
 
-class HostTable:
+class HostTable(DatabaseAccess):
     """A host that was not heard of for `lease_s` seconds is dead. All methods raise StoreUnavailableError."""
 
     def __init__(self, database: Database, lease_s: float) -> None:
-        self._database = database
-        self._lease = timedelta(seconds=lease_s)
+        super().__init__(database)
+        self._is_alive = _heard_of_within(timedelta(seconds=lease_s))
+        self._select = select(hosts, self._is_alive.label("is_alive"))
 
     async def claim(self, claim: HostClaim) -> str | None:
         """Become that host: one that is new, dead, or lived in the same place and must be dead, since we hold its state directory.
@@ -66,14 +68,11 @@ class HostTable:
         Returns the mark of its drain, which outlives processes, if it is to drain. Raises HostTakenError when it is alive elsewhere.
         """
         row = {"host": claim.host, "instance": claim.instance, "origin": claim.origin, "buckets": json.dumps(claim.buckets)}
-        row |= {"calls": "{}", "drained_of": None}
+        row |= {"calls": "{}", "drained_of": None, "started_at": database_time(), "seen_at": database_time()}
+        free = or_(hosts.c.origin == claim.origin, ~self._is_alive)
         async with self._database.write() as connection:
-            now, dead = database_time(connection), database_time(connection, -self._lease)
-            insert = insert_for(connection, hosts).values(**row, started_at=now, seen_at=now)
-            changed = {name: insert.excluded[name] for name in (*row, "started_at", "seen_at") if name != "host"}
-            free = or_(hosts.c.origin == claim.origin, hosts.c.seen_at < dead, hosts.c.instance == NOBODY)
-            statement = insert.on_conflict_do_update(index_elements=["host"], set_=changed, where=free)
-            found = (await connection.execute(statement.returning(hosts.c.draining_at))).one_or_none()
+            statement = upsertion(connection, hosts, row, where=free).returning(hosts.c.draining_at)
+            found = (await connection.execute(statement)).one_or_none()
             if found is None:
                 raise HostTakenError(await self._holder(connection, claim.host))
             return found.draining_at
@@ -86,7 +85,7 @@ class HostTable:
         mine = and_(hosts.c.host == claim.host, hosts.c.instance == claim.instance)
         said = {"calls": json.dumps(dict(work.calls)), "drained_of": work.drained_of}
         async with self._database.write() as connection:
-            beat = update(hosts).where(mine).values(seen_at=database_time(connection), **said).returning(hosts.c.draining_at)
+            beat = update(hosts).where(mine).values(seen_at=database_time(), **said).returning(hosts.c.draining_at)
             if (seen := (await connection.execute(beat)).one_or_none()) is not None:
                 return seen.draining_at
             taken = select(hosts.c.host).where(hosts.c.host == claim.host, hosts.c.instance != NOBODY)
@@ -100,66 +99,49 @@ class HostTable:
 
         Again, it stays as it is.
         """
-        async with self._database.write() as connection:
-            since = func.coalesce(hosts.c.draining_at, database_time(connection))
-            return bool((await connection.execute(update(hosts).where(hosts.c.host == host).values(draining_at=since))).rowcount)
+        since = func.coalesce(hosts.c.draining_at, database_time())
+        return bool(await self._database.change(update(hosts).where(hosts.c.host == host).values(draining_at=since)))
 
     async def undrain(self, host: str) -> bool:
         """Have it take calls again. False where there is no such host."""
-        async with self._database.write() as connection:
-            return bool((await connection.execute(update(hosts).where(hosts.c.host == host).values(draining_at=None))).rowcount)
+        return bool(await self._database.change(update(hosts).where(hosts.c.host == host).values(draining_at=None)))
 
     async def release(self, claim: HostClaim) -> None:
         """Be a host no longer; nothing when another instance is. Its tools have ended, so their routes go too."""
         mine = and_(hosts.c.host == claim.host, hosts.c.instance == claim.instance)
         async with self._database.write() as connection:
-            left = {"instance": NOBODY, "buckets": "{}", "calls": "{}", "seen_at": database_time(connection)}
+            left = {"instance": NOBODY, "buckets": "{}", "calls": "{}", "seen_at": database_time()}
             if (await connection.execute(update(hosts).where(mine).values(**left))).rowcount:
                 await connection.execute(delete(routes).where(routes.c.host == claim.host))
 
     async def list_all(self) -> tuple[Host, ...]:
         """By id; the dead ones too, for a day."""
-        async with self._database.read() as connection:
-            shown = and_(hosts.c.instance != NOBODY, hosts.c.seen_at >= database_time(connection, -_SHOWN))
-            rows = (await connection.execute(self._select(connection).where(shown).order_by(hosts.c.host))).mappings().all()
-        return tuple(map(_host, rows))
+        return tuple(map(_host, await self._database.mappings(self._select.where(_heard_of_within(_SHOWN)).order_by(hosts.c.host))))
 
     async def list_alive(self) -> dict[str, frozenset[str]]:
         """The buckets that each host serves which is alive, by its id."""
-        async with self._database.read() as connection:
-            alive = and_(hosts.c.instance != NOBODY, hosts.c.seen_at >= database_time(connection, -self._lease))
-            rows = (await connection.execute(select(hosts.c.host, hosts.c.buckets).where(alive).order_by(hosts.c.host))).all()
+        rows = await self._database.rows(select(hosts.c.host, hosts.c.buckets).where(self._is_alive).order_by(hosts.c.host))
         return {host: frozenset(json.loads(buckets)) for host, buckets in rows}
 
     async def standings(self) -> dict[str, HostStanding]:
         """How each host stands that is alive, by its id."""
-        async with self._database.read() as connection:
-            alive = and_(hosts.c.instance != NOBODY, hosts.c.seen_at >= database_time(connection, -self._lease))
-            query = select(hosts.c.host, hosts.c.buckets, hosts.c.calls, hosts.c.draining_at.is_not(None).label("drains"))
-            rows = (await connection.execute(query.where(alive).order_by(hosts.c.host))).all()
-        return {row.host: HostStanding(json.loads(row.buckets), json.loads(row.calls), drains=bool(row.drains)) for row in rows}
+        query = select(hosts.c.host, hosts.c.buckets, hosts.c.calls, hosts.c.draining_at)
+        rows = await self._database.rows(query.where(self._is_alive).order_by(hosts.c.host))
+        return {
+            host: HostStanding(json.loads(buckets), json.loads(calls), drains=since is not None) for host, buckets, calls, since in rows
+        }
 
     async def find(self, host: str) -> tuple[Host, bool] | None:
         """A host, also one that is long gone; and whether its process is through with the drain that it is to make."""
-        async with self._database.read() as connection:
-            row = (await connection.execute(self._select(connection).where(hosts.c.host == host))).mappings().one_or_none()
+        row = await self._database.mapping(self._select.where(hosts.c.host == host))
         return None if row is None else (_host(row), row["draining_at"] is not None and row["drained_of"] == row["draining_at"])
 
-    def _select(self, connection: AsyncConnection):
-        alive = and_(hosts.c.seen_at >= database_time(connection, -self._lease), hosts.c.instance != NOBODY)
-        return select(hosts, alive.label("is_alive"))
-
     async def _holder(self, connection: AsyncConnection, host: str) -> Host:
-        return _host((await connection.execute(self._select(connection).where(hosts.c.host == host))).mappings().one())
+        return _host((await connection.execute(self._select.where(hosts.c.host == host))).mappings().one())
 
 
-def database_time(connection: AsyncConnection, shift: timedelta = timedelta()) -> ColumnElement[str]:
-    """The time by the clock of the database, as `engine.store.clock.timestamp` writes it (SQLite knows milliseconds only)."""
-    seconds = shift.total_seconds()
-    if connection.dialect.name == "postgresql":
-        moment = func.timezone("UTC", func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, seconds))
-        return func.to_char(moment, 'YYYY-MM-DD"T"HH24:MI:SS.US', type_=String) + literal("+00:00")
-    return func.strftime("%Y-%m-%dT%H:%M:%f", "now", f"{seconds:+.3f} seconds", type_=String) + literal("000+00:00")
+def _heard_of_within(time: timedelta) -> ColumnElement[bool]:
+    return and_(hosts.c.instance != NOBODY, hosts.c.seen_at >= database_time(-time))
 
 
 def _host(row: RowMapping) -> Host:

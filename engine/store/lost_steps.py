@@ -7,7 +7,7 @@ from datetime import timedelta
 from sqlalchemy import delete, select
 
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.tables import lost_steps
 from engine.store.upserts import insert_for
 
@@ -15,10 +15,7 @@ _KEPT = timedelta(days=7)
 """A call does not wait for longer for its next attempt."""
 
 
-class LostStepTable:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class LostStepTable(DatabaseAccess):
     async def add(self, steps: Iterable[str]) -> None:
         """Count one more loss of each; old ones are forgotten."""
         counted, at = Counter(steps), now()

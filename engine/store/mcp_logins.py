@@ -8,7 +8,7 @@ from sqlalchemy import Update, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.mcp_tables import mcp_logins, mcp_servers
 from toolagent.contracts.mcp_servers import McpServer
 
@@ -42,11 +42,8 @@ class PendingLogin:
     visit: str
 
 
-class McpLoginRows:
+class McpLoginRows(DatabaseAccess):
     """All raise StoreUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def get(self, name: str, url: str) -> McpLoginRow | None:
         """None where the server of this name is at another URL."""
@@ -120,8 +117,7 @@ class McpLoginRows:
     async def forget_unregistered(self, name: str) -> None:
         """What was kept for a server that was not taken in after all."""
         stray = mcp_logins.c.name.not_in(select(mcp_servers.c.name))
-        async with self._database.write_once() as connection:
-            await connection.execute(delete(mcp_logins).where(mcp_logins.c.name == name, stray))
+        await self._database.change(delete(mcp_logins).where(mcp_logins.c.name == name, stray))
 
     async def unregistered(self) -> frozenset[str]:
         """Of which servers something is kept that are not there."""
@@ -130,8 +126,7 @@ class McpLoginRows:
         )
 
     async def _changed(self, statement: Update) -> bool:
-        async with self._database.write_once() as connection:
-            return bool((await connection.execute(statement)).rowcount)
+        return bool(await self._database.change(statement))
 
 
 def _alone(name: str) -> str:

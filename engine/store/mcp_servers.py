@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_files import CATALOG
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.file_references import hold_files, named_files, release_files
 from engine.store.groups import write_group
 from engine.store.mcp_tables import mcp_logins, mcp_servers
@@ -49,11 +49,8 @@ class BroughtIn:
     before: tuple[McpServer, ...] = ()
 
 
-class McpServerRows:
+class McpServerRows(DatabaseAccess):
     """All raise StoreUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def get(self, name: str) -> McpServer | None:
         found = await self._database.mapping(_SERVERS.where(mcp_servers.c.name == name))

@@ -7,7 +7,7 @@ from datetime import timedelta
 from sqlalchemy import delete, select, update
 
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.mcp_tables import mcp_requests, mcp_sessions
 from engine.store.upserts import insert_new, upsert
 from toolagent_service.contracts.mcp import McpSession
@@ -16,11 +16,8 @@ _AT_ONCE = 500
 """Sessions a transaction: SQLite has one writer, and calls are waiting for it."""
 
 
-class McpSessionTable:
+class McpSessionTable(DatabaseAccess):
     """All raise StoreUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def open(self, session: McpSession) -> None:
         moment = timestamp(session.opened_at)
@@ -47,8 +44,7 @@ class McpSessionTable:
     async def touch(self, session_id: str) -> None:
         """It is used: its time begins anew."""
         seen = update(mcp_sessions).where(mcp_sessions.c.session_id == session_id).values(seen_at=timestamp(now()))
-        async with self._database.write_once() as connection:
-            await connection.execute(seen)
+        await self._database.change(seen)
 
     async def close(self, session_id: str) -> None:
         """Closing it twice is no error. Calls that it made go on."""
@@ -81,8 +77,7 @@ class McpSessionTable:
 
     async def end_request(self, session_id: str, request_id: str) -> None:
         mine = (mcp_requests.c.session_id == session_id, mcp_requests.c.request_id == request_id)
-        async with self._database.write_once() as connection:
-            await connection.execute(delete(mcp_requests).where(*mine))
+        await self._database.change(delete(mcp_requests).where(*mine))
 
     async def call_of(self, session_id: str, request_id: str) -> str | None:
         """The call that a request under way is."""

@@ -2,16 +2,16 @@
 
 from sqlalchemy import Column, Index, Integer, String, Table, Text
 
-from engine.store.tables import METADATA
+from engine.store.tables import METADATA, key, required
 
 _TIME = String(32)
 
 mcp_servers = Table(
     "mcp_servers",
     METADATA,
-    Column("name", String(64), primary_key=True),
+    key("name", String(64)),
     # An `McpServer`.
-    Column("document", Text, nullable=False),
+    required("document", Text),
     # An `McpSource` of no tool: what is started or asked, with the files of one whose packages are locked. Empty until it was reached.
     Column("source", Text),
 )
@@ -19,11 +19,11 @@ mcp_servers = Table(
 mcp_logins = Table(
     "mcp_logins",
     METADATA,
-    Column("name", String(64), primary_key=True),
+    key("name", String(64)),
     # The server's: what was given there is shown to no other.
-    Column("url", Text, nullable=False),
+    required("url", Text),
     # Grows with each change of `sealed`.
-    Column("number", Integer, nullable=False),
+    required("number", Integer),
     # Tokens and client, encrypted with a secret of the installation.
     Column("sealed", Text),
     # A person has to log in since then.
@@ -44,19 +44,19 @@ mcp_logins = Table(
 mcp_sessions = Table(
     "mcp_sessions",
     METADATA,
-    Column("session_id", String(64), primary_key=True),
+    key("session_id", String(64)),
     # An `McpSession`.
-    Column("document", Text, nullable=False),
-    Column("opened_at", _TIME, nullable=False),
-    Column("seen_at", _TIME, nullable=False),
+    required("document", Text),
+    required("opened_at", _TIME),
+    required("seen_at", _TIME),
     Index("ix_mcp_sessions_seen_at", "seen_at"),
 )
 
 mcp_requests = Table(
     "mcp_requests",
     METADATA,
-    Column("session_id", String(64), primary_key=True),
+    key("session_id", String(64)),
     # As JSON: 1 and "1" are two ids.
-    Column("request_id", String(200), primary_key=True),
-    Column("call_id", String(100), nullable=False),
+    key("request_id", String(200)),
+    required("call_id", String(100)),
 )

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import and_, func, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.database import Database
+from engine.store.clock import database_time
+from engine.store.database import DatabaseAccess
 from engine.store.events import event_row
-from engine.store.hosts import database_time
 from engine.store.repair_tables import production_repairs
 from engine.store.tables import events, tasks
 from engine.store.upserts import insert_new
@@ -56,11 +56,8 @@ class OpenRepair:
     previous: str | None
 
 
-class ProductionRepairs:
+class ProductionRepairs(DatabaseAccess):
     """Every write may be repeated, also by another host. All methods raise StoreUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def history(self, tool_id: str) -> RepairHistory:
         found = await self._history(tool_id)
@@ -69,8 +66,8 @@ class ProductionRepairs:
         # A clock was set back, and the pause would last until it has caught up.
         async with self._database.write(alone=_lock_of(tool_id)) as connection:
             for time in (production_repairs.c.opened_at, production_repairs.c.ended_at):
-                late = and_(production_repairs.c.tool_id == tool_id, time > database_time(connection))
-                await connection.execute(update(production_repairs).where(late).values({time: database_time(connection)}))
+                late = and_(production_repairs.c.tool_id == tool_id, time > database_time())
+                await connection.execute(update(production_repairs).where(late).values({time: database_time()}))
         return await self._history(tool_id)
 
     async def attempts(self, tool_id: str, version: str) -> int:
@@ -89,7 +86,7 @@ class ProductionRepairs:
         async with self._database.write(alone=_lock_of(new.tool_id)) as connection:
             if (await connection.execute(select(literal(1)).where(in_the_way).limit(1))).first() is not None:
                 return False
-            at = (await connection.execute(select(database_time(connection)))).scalar_one()
+            at = (await connection.execute(select(database_time()))).scalar_one()
             row = {
                 "tool_id": new.tool_id,
                 "version": new.version,
@@ -126,9 +123,9 @@ class ProductionRepairs:
             task_id_of = production_repairs.c.task_id
             over = task_id_of.in_(select(tasks.c.task_id).where(tasks.c.ended_at.is_not(None)))
             unknown = task_id_of.not_in(select(tasks.c.task_id))
-            lost = and_(unknown, production_repairs.c.opened_at < database_time(connection, -_LOST_AFTER))
+            lost = and_(unknown, production_repairs.c.opened_at < database_time(-_LOST_AFTER))
             old = and_(_IS_OPEN, or_(over, lost))
-            ended = {"ended_at": database_time(connection), "outcome": TaskState.FAILED.value}
+            ended = {"ended_at": database_time(), "outcome": TaskState.FAILED.value}
             if (await connection.execute(select(literal(1)).where(old).limit(1))).first() is not None:
                 await connection.execute(update(production_repairs).where(old).values(**ended))
 
@@ -143,7 +140,7 @@ class ProductionRepairs:
         of_it = select(*columns).where(production_repairs.c.tool_id == tool_id)
         async with self._database.read() as connection:
             rows = (await connection.execute(of_it.order_by(production_repairs.c.opened_at.desc()).limit(_LOOKED_AT))).all()
-            now = datetime.fromisoformat((await connection.execute(select(database_time(connection)))).scalar_one())
+            now = datetime.fromisoformat((await connection.execute(select(database_time()))).scalar_one())
         found = [_earlier(opened, ended, task_id) for opened, ended, task_id in rows]
         return RepairHistory(
             now, tuple(one for place, one in enumerate(found) if place == 0 or one.ended_at is None or one.opened_at > now - DAY)
@@ -155,7 +152,7 @@ async def end_repair(connection: AsyncConnection, task_id: str, outcome: TaskSta
     this = and_(_IS_OPEN, production_repairs.c.task_id == task_id)
     # Looked for first: most tasks are of no repair from production, and a write would have all caches read anew.
     if (await connection.execute(select(production_repairs.c.opened_at).where(this))).first() is not None:
-        ended = {"ended_at": database_time(connection), "outcome": outcome.value}
+        ended = {"ended_at": database_time(), "outcome": outcome.value}
         await connection.execute(update(production_repairs).where(this).values(**ended))
 
 

@@ -8,8 +8,8 @@ from pydantic import JsonValue
 from sqlalchemy import RowMapping, and_, delete, exists, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.database import Database
-from engine.store.hosts import database_time
+from engine.store.clock import database_time
+from engine.store.database import DatabaseAccess
 from engine.store.repair_tables import poisonous_inputs
 from engine.store.tables import calls, tool_versions
 from engine.store.upserts import upsert
@@ -37,11 +37,8 @@ def input_of(params: dict[str, JsonValue]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class QuarantineTable:
+class QuarantineTable(DatabaseAccess):
     """Every write may be repeated. All methods raise StoreUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def note_crash(self, record: CallRecord, error: str, *, alone: bool = True) -> bool:
         """The tool's process has ended during this call, which was sent. Whether its input is quarantined now.
@@ -63,7 +60,7 @@ class QuarantineTable:
             noted, quarantined = await _counts(connection, record)
             if row is None and noted >= _MOST_NOTED:
                 return False
-            at = (await connection.execute(select(database_time(connection)))).scalar_one()
+            at = (await connection.execute(select(database_time()))).scalar_one()
             is_poison = sum(crashes.values()) >= CRASHES and quarantined < _MOST
             params = json.dumps(record.params, ensure_ascii=True)
             values = {
@@ -106,7 +103,7 @@ class QuarantineTable:
         """Single crashes of long ago, and all of versions that were removed."""
         same = and_(tool_versions.c.tool_id == poisonous_inputs.c.tool_id, tool_versions.c.version == poisonous_inputs.c.version)
         async with self._database.write() as connection:
-            single = and_(poisonous_inputs.c.quarantined_at.is_(None), poisonous_inputs.c.first_at < database_time(connection, -_FORGOTTEN))
+            single = and_(poisonous_inputs.c.quarantined_at.is_(None), poisonous_inputs.c.first_at < database_time(-_FORGOTTEN))
             old = or_(single, ~exists().where(same))
             if await connection.scalar(select(func.count()).select_from(poisonous_inputs).where(old)):
                 await connection.execute(delete(poisonous_inputs).where(old))

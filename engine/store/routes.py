@@ -2,17 +2,17 @@
 
 from datetime import timedelta
 
-from sqlalchemy import JSON, ColumnElement, RowMapping, String, and_, case, cast, delete, distinct, func, select
+from sqlalchemy import JSON, ColumnElement, String, and_, case, cast, delete, distinct, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from engine.store.clock import database_time
 from engine.store.database import Database
-from engine.store.hosts import database_time
 from engine.store.tables import hosts, routes
-from engine.store.upserts import insert_for
+from engine.store.upserts import upsertion
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent_service.calls.dispatch import HostLoad
 
-_UP = (RunState.RUNNING.value, RunState.STARTING.value)
+_UP = (RunState.RUNNING, RunState.STARTING)
 
 
 class RouteTable:
@@ -29,11 +29,10 @@ class RouteTable:
             "version": version,
             "state": route.state.value,
             "route": route.model_dump_json(),
+            "updated_at": database_time(),
         }
-        async with self._database.write() as connection:
-            statement = insert_for(connection, routes).values(**row, updated_at=database_time(connection))
-            changed = {name: statement.excluded[name] for name in ("version", "state", "route", "updated_at")}
-            await connection.execute(statement.on_conflict_do_update(index_elements=["tool_id", "host"], set_=changed))
+        async with self._database.write_once() as connection:
+            await connection.execute(upsertion(connection, routes, row))
 
     async def list_all(self) -> tuple[ToolRoute, ...]:
         """By tool; where several hosts have one, the one that was heard of last comes last."""
@@ -63,37 +62,30 @@ class RouteTable:
 
     async def up_elsewhere(self, host: str) -> frozenset[str]:
         """The tools that are up on other hosts which are alive and do not drain."""
-        async with self._database.read() as connection:
-            others = select(routes.c.tool_id).outerjoin(hosts, hosts.c.host == routes.c.host).where(routes.c.host != host)
-            rows = await connection.execute(
-                others.where(routes.c.state.in_(_UP), ~self._is_dead(connection), hosts.c.draining_at.is_(None))
-            )
-            return frozenset(rows.scalars())
+        others = select(routes.c.tool_id).outerjoin(hosts, hosts.c.host == routes.c.host).where(routes.c.host != host)
+        return frozenset(
+            await self._database.scalars(others.where(routes.c.state.in_(_UP), ~self._is_dead(), hosts.c.draining_at.is_(None)))
+        )
 
     async def reset(self, host: str) -> None:
         """Forget the routes of a host that starts: its processes ended with its last worker."""
-        async with self._database.write() as connection:
-            await connection.execute(delete(routes).where(routes.c.host == host))
+        await self._database.change(delete(routes).where(routes.c.host == host))
 
     async def forget(self, tool_id: str, host: str) -> None:
         """The tool has left this host."""
-        async with self._database.write() as connection:
-            await connection.execute(delete(routes).where(routes.c.tool_id == tool_id, routes.c.host == host))
+        await self._database.change(delete(routes).where(routes.c.tool_id == tool_id, routes.c.host == host))
 
     async def remove(self, tool_id: str) -> int:
-        async with self._database.write() as connection:
-            return (await connection.execute(delete(routes).where(routes.c.tool_id == tool_id))).rowcount
+        return await self._database.change(delete(routes).where(routes.c.tool_id == tool_id))
 
     async def _list(self, *conditions: ColumnElement[bool]) -> tuple[ToolRoute, ...]:
-        async with self._database.read() as connection:
-            query = select(routes.c.route, self._is_dead(connection).label("is_dead"))
-            query = query.outerjoin(hosts, hosts.c.host == routes.c.host).where(*conditions)
-            rows = (await connection.execute(query.order_by(routes.c.tool_id, routes.c.updated_at))).mappings().all()
-        return tuple(map(_route, rows))
+        query = select(routes.c.route, self._is_dead()).outerjoin(hosts, hosts.c.host == routes.c.host).where(*conditions)
+        rows = await self._database.rows(query.order_by(routes.c.tool_id, routes.c.updated_at))
+        return tuple(_route(text, is_dead=is_dead) for text, is_dead in rows)
 
-    def _is_dead(self, connection: AsyncConnection) -> ColumnElement[bool]:
+    def _is_dead(self) -> ColumnElement[bool]:
         """A host without a row has not died: it gave its id back."""
-        return func.coalesce(hosts.c.seen_at < database_time(connection, -self._lease), False)
+        return func.coalesce(hosts.c.seen_at < database_time(-self._lease), False)
 
 
 def _pid(connection: AsyncConnection) -> ColumnElement[str | None]:
@@ -103,9 +95,9 @@ def _pid(connection: AsyncConnection) -> ColumnElement[str | None]:
     return cast(routes.c.route, JSON)["pid"].as_string()
 
 
-def _route(row: RowMapping) -> ToolRoute:
-    route = ToolRoute.model_validate_json(row["route"])
-    if not row["is_dead"] or route.state not in (RunState.RUNNING, RunState.STARTING):
+def _route(text: str, *, is_dead: bool) -> ToolRoute:
+    route = ToolRoute.model_validate_json(text)
+    if not is_dead or route.state not in _UP:
         return route
     ended = {"state": RunState.STOPPED, "endpoint": None, "pid": None, "port": None, "started_at": None}
     return route.model_copy(update={**ended, "last_error": f"Its host {route.host!r} does not answer any more."})

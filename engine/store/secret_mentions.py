@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import literal, select
 
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.mcp_tables import mcp_servers
 from engine.store.tables import catalog_files, containers, external_tables, groups, sources, tool_versions
 
@@ -24,11 +24,8 @@ _TEXTS = (
 )
 
 
-class SecretMentions:
+class SecretMentions(DatabaseAccess):
     """Raises StoreUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def of(self, names: Iterable[str]) -> frozenset[str]:
         """Those of the names that something in the catalog names, whatever it is."""

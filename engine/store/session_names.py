@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Column, Index, String, Table, delete, select
+from sqlalchemy import Index, String, Table, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.elements import ColumnElement
 
-from engine.store.tables import METADATA, group_sessions
+from engine.store.tables import METADATA, group_sessions, key
 from engine.store.upserts import insert_new
 
 _MOST = 100
@@ -15,8 +15,8 @@ session_names = Table(
     "session_names",
     METADATA,
     # A mark of `toolagent_service.groups.roles`: of a group, a place in a launch's result, and what is there.
-    Column("mark", String(32), primary_key=True),
-    Column("session_id", String(80), primary_key=True),
+    key("mark", String(32)),
+    key("session_id", String(80)),
     Index("ix_session_names_session_id", "session_id"),
 )
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Row, func, or_, select, true, update
 
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.session_names import forget_names, has_one_of_each, name_session, session_names
 from engine.store.tables import calls, group_sessions
 from engine.store.upserts import insert_new
@@ -26,15 +26,12 @@ class SessionUnreadableError(Exception):
         self.session_id = session_id
 
 
-class SessionTable:
+class SessionTable(DatabaseAccess):
     """Written by the session's workflow, again and again. All raise StoreUnavailableError.
 
     A row that another version of us has written, and this one cannot read, is left out of lists; where one row is asked for, that raises
     ValidationError.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def open(self, request: OpenSession, view: SessionView, most: int | None) -> bool:
         """Whether it may begin: False where `most` sessions of the group live already. Asked again, the answer is the same."""
@@ -61,8 +58,7 @@ class SessionTable:
         """`group` is what the session was started with."""
         changed = update(group_sessions).where(group_sessions.c.session_id == view.session_id).values(_changing(view, group))
         if not view.ended_at and not _has_launched(view):
-            async with self._database.write_once() as connection:
-                await connection.execute(changed)
+            await self._database.change(changed)
             return
         async with self._database.write() as connection:
             await connection.execute(changed)

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.tables import task_notes
 from engine.store.upserts import dialect_insert
 from toolagent.contracts.making import TaskNote, TaskNoteKind
@@ -22,11 +22,8 @@ _AT_ONCE = 500
 _LONGEST_KEY = 200
 
 
-class TaskNoteTable:
+class TaskNoteTable(DatabaseAccess):
     """Positions count from 1 without gaps, in the order in which notes were committed; notes are never changed."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def write(self, task_id: str, notes: Sequence[NewNote]) -> None:
         """Write several notes in this order. May be repeated: of two with one key the first stands."""

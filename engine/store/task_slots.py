@@ -5,9 +5,8 @@ from datetime import timedelta
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.clock import now, timestamp
-from engine.store.database import Database
-from engine.store.hosts import database_time
+from engine.store.clock import database_time, now, timestamp
+from engine.store.database import DatabaseAccess
 from engine.store.tables import tasks
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import TaskEndedError, UnknownTaskError
@@ -20,11 +19,8 @@ _PAUSE = timedelta(seconds=0.5)
 _LONGEST_PAUSE = _SILENT / 2
 
 
-class TaskSlots:
+class TaskSlots(DatabaseAccess):
     """Columns `asked_at` and `slot_at` of the table `tasks`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def claim(self, task_id: str, most: int, host: str | None = None) -> bool:
         """Whether the task is one of the at most `most` that run; then it is `running`, on that host. One that runs may ask again.
@@ -33,7 +29,7 @@ class TaskSlots:
         """
         async with self._database.write(alone=_SLOTS) as connection:
             # The row is locked by this, so that an end which comes now waits, or is seen below.
-            await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(asked_at=database_time(connection)))
+            await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(asked_at=database_time()))
             columns = (tasks.c.slot_at, tasks.c.created_at, tasks.c.ended_at, tasks.c.status)
             row = (await connection.execute(select(*columns).where(tasks.c.task_id == task_id))).one_or_none()
             if row is None:
@@ -53,17 +49,15 @@ class TaskSlots:
 
     async def pause(self, task_id: str) -> timedelta:
         """How long a task that waits may leave off asking: the longer, the more wait before it, so that many of them are no load."""
-        async with self._database.read() as connection:
-            created_at = await connection.scalar(select(tasks.c.created_at).where(tasks.c.task_id == task_id))
-            waiting = and_(tasks.c.slot_at.is_(None), _older(task_id, created_at or ""), _heard(connection))
-            query = select(func.count()).select_from(tasks).where(tasks.c.ended_at.is_(None), waiting)
-            ahead = (await connection.execute(query)).scalar_one()
+        created_at = await self._database.scalar(select(tasks.c.created_at).where(tasks.c.task_id == task_id))
+        waiting = (tasks.c.ended_at.is_(None), tasks.c.slot_at.is_(None), _older(task_id, created_at or ""), _HEARD)
+        ahead = await self._database.scalar(select(func.count()).select_from(tasks).where(*waiting)) or 0
         return min(_PAUSE * (ahead + 1), _LONGEST_PAUSE)
 
 
 async def _before(connection: AsyncConnection, task_id: str, created_at: str) -> int:
     """How many have a slot, or have the better claim to one."""
-    counted = or_(tasks.c.slot_at.is_not(None), and_(_older(task_id, created_at), _heard(connection)))
+    counted = or_(tasks.c.slot_at.is_not(None), and_(_older(task_id, created_at), _HEARD))
     query = select(func.count()).select_from(tasks).where(tasks.c.ended_at.is_(None), tasks.c.task_id != task_id, counted)
     return (await connection.execute(query)).scalar_one()
 
@@ -72,5 +66,4 @@ def _older(task_id: str, created_at: str) -> ColumnElement[bool]:
     return or_(tasks.c.created_at < created_at, and_(tasks.c.created_at == created_at, tasks.c.task_id < task_id))
 
 
-def _heard(connection: AsyncConnection) -> ColumnElement[bool]:
-    return func.coalesce(tasks.c.asked_at, tasks.c.created_at) > database_time(connection, -_SILENT)
+_HEARD = func.coalesce(tasks.c.asked_at, tasks.c.created_at) > database_time(-_SILENT)

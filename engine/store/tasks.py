@@ -10,7 +10,7 @@ from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import Database, DatabaseAccess
 from engine.store.file_references import holder_of_candidates, release_files
 from engine.store.production_repairs import end_repair
 from engine.store.tables import model_turns, tasks
@@ -34,11 +34,11 @@ _STATE_OF_LAST_STAGE: dict[TaskState, Literal["done", "failed", "cancelled"]] = 
 }
 
 
-class TaskTable:
+class TaskTable(DatabaseAccess):
     """Every write is keyed by the task's id and may be repeated. What a task cost is written by its ledger (`ModelTurnTable`)."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._slots = TaskSlots(database)
 
     async def create(self, task: MakeTask) -> MakeTask:
@@ -109,8 +109,7 @@ class TaskTable:
         """What it does at the moment, in a few words, and a line of its log about that. Nothing happens when it has ended."""
         noted = _of(task_id).where(tasks.c.ended_at.is_(None)).values(progress=well_formed(progress))
         if line is None:
-            async with self._database.write_once() as connection:
-                await connection.execute(noted)
+            await self._database.change(noted)
             return
         async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             if (await connection.execute(noted)).rowcount:

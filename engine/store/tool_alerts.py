@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, and_, func, select
 
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.tables import events, tool_versions, tools
 
 OF_TOOLS = "health_alert:"
@@ -24,11 +24,8 @@ class ToolAlert:
     error: str
 
 
-class ToolAlerts:
+class ToolAlerts(DatabaseAccess):
     """Of active versions: what came before a version became active was another's. All methods raise StoreUnavailableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def often(self, within: timedelta, times: int) -> Mapping[str, str]:
         """The versions, by tool, with so many alerts in this time."""

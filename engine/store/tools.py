@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_files import CATALOG
 from engine.store.clock import now, timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.evidence import forget_evidence, forget_overtaken, is_in_the_way, write_evidence
 from engine.store.file_references import holder_of_version, release_files
 from engine.store.groups import is_anothers_group, write_group
@@ -37,11 +37,8 @@ _IS_ACTIVE = and_(tools.c.removed_at.is_(None), _IS_HEAD)
 _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
 
-class ToolTable:
+class ToolTable(DatabaseAccess):
     """All versions of all tools. Removed tools stay as a mark, so that a catalog file does not bring them back."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def get(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
         """One version, the active one if none is named."""

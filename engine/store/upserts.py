@@ -1,9 +1,9 @@
 """Writing a row whether or not it is there: what makes repeated steps harmless."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from sqlalchemy import Table, bindparam
+from sqlalchemy import ColumnElement, Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -11,6 +11,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 def insert_for(connection: AsyncConnection, table: Table) -> sqlite.Insert | postgresql.Insert:
     """The dialect's INSERT, which knows ON CONFLICT."""
     return dialect_insert(connection.dialect.name, table)
+
+
+def upsertion(
+    connection: AsyncConnection,
+    table: Table,
+    values: Mapping[str, object],
+    *,
+    once: Collection[str] = (),
+    where: ColumnElement[bool] | None = None,
+) -> sqlite.Insert | postgresql.Insert:
+    """`upsert` as a statement, whose values may be SQL expressions. Columns written `once` stay, and rows that `where` excludes."""
+    return _changing(insert_for(connection, table).values(**values), table, values, once, where)
 
 
 async def upsert(connection: AsyncConnection, table: Table, values: Mapping[str, object]) -> None:
@@ -36,10 +48,19 @@ async def insert_new(connection: AsyncConnection, table: Table, rows: Sequence[M
 # Building a statement costs more than sending it, and there are few of them.
 @lru_cache
 def _upsert_statement(dialect: str, table: Table, columns: tuple[str, ...], once: frozenset[str]) -> sqlite.Insert | postgresql.Insert:
-    keys = [column.name for column in table.primary_key.columns]
-    statement = dialect_insert(dialect, table).values({name: bindparam(name) for name in columns})
-    changed = {name: statement.excluded[name] for name in columns if name not in keys and name not in once}
-    return statement.on_conflict_do_update(index_elements=keys, set_=changed)
+    return _changing(dialect_insert(dialect, table).values({name: bindparam(name) for name in columns}), table, columns, once)
+
+
+def _changing(
+    insert: sqlite.Insert | postgresql.Insert,
+    table: Table,
+    columns: Iterable[str],
+    once: Collection[str],
+    where: ColumnElement[bool] | None = None,
+) -> sqlite.Insert | postgresql.Insert:
+    keys = table.primary_key.columns.keys()
+    changed = {name: insert.excluded[name] for name in columns if name not in keys and name not in once}
+    return insert.on_conflict_do_update(index_elements=keys, set_=changed, where=where)
 
 
 @lru_cache

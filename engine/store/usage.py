@@ -6,18 +6,15 @@ from datetime import datetime
 from sqlalchemy import case, func, select
 
 from engine.store.clock import timestamp
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.tables import calls
 from toolagent.contracts.usage import ToolUsage
 
 _P95 = 0.95
 
 
-class UsageTable:
+class UsageTable(DatabaseAccess):
     """Reads the table `calls`; calls of lanes, batches and sessions are there too."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def of_tool(self, tool_id: str, since: datetime | None = None) -> ToolUsage:
         """Of the calls that are recorded, or of those since then. Raises StoreUnavailableError."""

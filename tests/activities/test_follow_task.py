@@ -11,8 +11,9 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.follow_task import FollowTask
 from engine.store import tables
+from engine.store.clock import database_time
 from engine.store.database import Database
-from engine.store.hosts import HostClaim, HostTable, database_time
+from engine.store.hosts import HostClaim, HostTable
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import TaskTable
 from engine.tasks.states import TaskStates
@@ -36,7 +37,7 @@ async def followed(database: Database, *hosts: str) -> tuple[FollowTask, TaskTab
 
 async def dies(database: Database, *hosts: str) -> None:
     async with database.write() as connection:
-        long_ago = database_time(connection, -timedelta(minutes=1))
+        long_ago = database_time(-timedelta(minutes=1))
         await connection.execute(update(tables.hosts).where(tables.hosts.c.host.in_(hosts)).values(seen_at=long_ago))
 
 

@@ -9,12 +9,13 @@ from pydantic import JsonValue
 from sqlalchemy import delete, update
 
 from engine.registry.departures import departures_of
+from engine.store.clock import database_time
 from engine.store.catalog_files import CatalogFileTable
 from engine.store.containers import ContainerTable
 from engine.store.database import Database
 from engine.store.faults import FaultTable
 from engine.store.groups import GroupTable
-from engine.store.hosts import HostClaim, HostTable, database_time
+from engine.store.hosts import HostClaim, HostTable
 from engine.store.routes import RouteTable
 from engine.store.tables import hosts
 from engine.store.tools import ToolTable
@@ -52,7 +53,7 @@ async def _came_with(database: Database, folder: Path, host: str, ids: Sequence[
 
 async def _unheard_of(database: Database, host: str, for_: timedelta) -> None:
     async with database.write() as connection:
-        await connection.execute(update(hosts).where(hosts.c.host == host).values(seen_at=database_time(connection, -for_)))
+        await connection.execute(update(hosts).where(hosts.c.host == host).values(seen_at=database_time(-for_)))
 
 
 async def _known(database: Database) -> set[str]:

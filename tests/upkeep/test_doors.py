@@ -11,10 +11,9 @@ from structlog.testing import capture_logs
 from engine.calling.lane import Flight
 from engine.store.calls import CallTable, OvertakenError
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
-from engine.store.clock import timestamp
+from engine.store.clock import database_time, timestamp
 from engine.store.database import Database
 from engine.store.doors import DoorTable
-from engine.store.hosts import database_time
 from engine.store.tables import doors as doors_of
 from engine.upkeep.hosts.doors import DoorKeeper, Successor, held_door, seen_doors
 from tests.store.test_calls import RECORD, RESULT
@@ -145,7 +144,7 @@ class Clock:
     async def go_on(self, seconds: float) -> None:
         self._now += seconds
         async with self._database.write() as connection:
-            before = database_time(connection, timedelta(seconds=1_000.0 - self._now))
+            before = database_time(timedelta(seconds=1_000.0 - self._now))
             await connection.execute(update(doors_of).where(doors_of.c.door == "other").values(seen_at=before))
 
 

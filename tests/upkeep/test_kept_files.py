@@ -8,9 +8,10 @@ import structlog
 from sqlalchemy import update
 
 from engine.registry.departures import departures_of
+from engine.store.clock import database_time
 from engine.store.content.folder import FolderContent
 from engine.store.database import Database
-from engine.store.hosts import HostClaim, HostTable, database_time
+from engine.store.hosts import HostClaim, HostTable
 from engine.store.tables import hosts as host_rows
 from engine.upkeep.removal.kept_files import Retention, sweeping_files
 
@@ -20,7 +21,7 @@ async def test_the_hourly_sweep_forgets_hosts_that_never_came_back(sqlite_url: s
     hosts = HostTable(database, 3600.0)
     await hosts.claim(HostClaim("old", "a", "somewhere", {}))
     async with database.write() as connection:
-        await connection.execute(update(host_rows).values(seen_at=database_time(connection, -timedelta(days=8))))
+        await connection.execute(update(host_rows).values(seen_at=database_time(-timedelta(days=8))))
     with structlog.testing.capture_logs() as said:
         async with (
             sweeping_files(

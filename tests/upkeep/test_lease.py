@@ -10,8 +10,9 @@ import pytest_asyncio
 from sqlalchemy import update
 
 from engine.calling.intake import Intake
+from engine.store.clock import database_time
 from engine.store.database import Database
-from engine.store.hosts import HostClaim, HostTable, HostTakenError, database_time
+from engine.store.hosts import HostClaim, HostTable, HostTakenError
 from engine.store.routes import RouteTable
 from engine.store.tables import hosts as hosts_of
 from engine.upkeep.hosts.lease import NotTheHostError, held_host
@@ -31,7 +32,7 @@ async def base(database_url: str) -> AsyncGenerator[Database]:
 
 async def _silent_for_its_lease(base: Database) -> None:
     async with base.write() as connection:
-        before = database_time(connection, timedelta(seconds=-_LEASE_S - 1))
+        before = database_time(timedelta(seconds=-_LEASE_S - 1))
         await connection.execute(update(hosts_of).values(seen_at=before))
 
 

@@ -11,7 +11,7 @@ from engine.store.clock import now, timestamp
 from engine.store.content.incoming import Incoming
 from engine.store.content.store import ContentEntry
 from engine.store.content.verified import digest_of
-from engine.store.database import Database
+from engine.store.database import DatabaseAccess
 from engine.store.tables import blob_chunks
 from engine.store.upserts import insert_new
 from toolagent.core.failures import ContentMissingError, StoreFullError, StoreUnwritableError
@@ -22,11 +22,8 @@ CHUNK = 1 << 19
 _PAGE = 500
 
 
-class DatabaseContent:
+class DatabaseContent(DatabaseAccess):
     """Rows of half a mebibyte, written in one transaction and read one by one. Those of damaged bytes have negative positions."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def put(self, content: Incoming) -> None:
         if await self._is_whole(content.sha256):
@@ -60,8 +57,7 @@ class DatabaseContent:
         return None
 
     async def delete(self, sha256: str) -> None:
-        async with self._database.write() as connection:
-            await connection.execute(delete(blob_chunks).where(*_here(sha256)))
+        await self._database.change(delete(blob_chunks).where(*_here(sha256)))
 
     def entries(self) -> AsyncGenerator[ContentEntry]:
         return self._listed(0)
@@ -81,8 +77,7 @@ class DatabaseContent:
         return self._listed(-1)
 
     async def forget_damaged(self, sha256: str) -> None:
-        async with self._database.write() as connection:
-            await connection.execute(delete(blob_chunks).where(*_aside(sha256)))
+        await self._database.change(delete(blob_chunks).where(*_aside(sha256)))
 
     async def _listed(self, first: int) -> AsyncGenerator[ContentEntry]:
         last = ""

@@ -80,7 +80,7 @@ class CallMessages(DatabaseAccess):
 
     async def wait_answer(self, call_id: str, position: int, timeout_s: float) -> dict[str, JsonValue]:
         """The answer to a question, whichever process gets it. Raises TimeoutError."""
-        query = select(call_messages.c.answer).where(call_messages.c.call_id == call_id, call_messages.c.position == position)
+        query = select(call_messages.c.answer).filter_by(call_id=call_id, position=position)
         answered = self._waiting.setdefault((call_id, position), asyncio.Event())
         pause_s = _LOOK_S
         try:

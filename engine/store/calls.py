@@ -85,7 +85,7 @@ class CallTable(DatabaseAccess):
         left = {"sends": calls.c.sends - 1, "sent_at": case((calls.c.sends > 1, calls.c.sent_at), else_=None)}
         async with self._database.write() as connection:
             if claim is None or claim.is_held_as((await held_claims(connection, [call_id], lock=True)).get(call_id)):
-                await connection.execute(update(calls).where(calls.c.call_id == call_id).values(left))
+                await connection.execute(update(calls).filter_by(call_id=call_id).values(left))
 
     async def _take_back(self, call_id: str, sent_at: str) -> None:
         """The first mark of a call, if it is the one of this moment. Raises StoreUnavailableError when the database stays away."""

@@ -40,7 +40,7 @@ class CatalogFileTable(DatabaseAccess):
 
     async def of_file(self, file: str) -> dict[str, CatalogFile]:
         """By catalog, those that have this file."""
-        query = select(catalog_files.c.catalog, catalog_files.c.envelope, catalog_files.c.entry_ids).where(catalog_files.c.file == file)
+        query = select(catalog_files.c.catalog, catalog_files.c.envelope, catalog_files.c.entry_ids).filter_by(file=file)
         rows = await self._database.rows(query.order_by(catalog_files.c.catalog))
         return {catalog: CatalogFile(json.loads(envelope), tuple(cast("list[str]", json.loads(ids)))) for catalog, envelope, ids in rows}
 

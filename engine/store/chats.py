@@ -161,7 +161,7 @@ class ChatTable(DatabaseAccess):
         return first - 1 if first else await self.last_position(chat_id)
 
     async def get(self, chat_id: str) -> ListedChat | None:
-        row = await self._database.mapping(select(chats).where(chats.c.chat_id == chat_id))
+        row = await self._database.mapping(select(chats).filter_by(chat_id=chat_id))
         return listed_of(row) if row else None
 
     async def known(self, chat_ids: Sequence[str]) -> frozenset[str]:
@@ -173,7 +173,7 @@ class ChatTable(DatabaseAccess):
 
     async def turns(self, chat_id: str, *, before: int | None = None, limit: int = 100) -> tuple[ChatTurn, ...]:
         """The last ones before a number, in order."""
-        query = select(chat_turns).where(chat_turns.c.chat_id == chat_id)
+        query = select(chat_turns).filter_by(chat_id=chat_id)
         query = query if before is None else query.where(chat_turns.c.number < before)
         rows = await self._database.mappings(query.order_by(chat_turns.c.number.desc()).limit(limit))
         return tuple(turn_of(row) for row in reversed(rows))
@@ -194,7 +194,7 @@ class ChatTable(DatabaseAccess):
         if is_open is not None:
             query = query.where(chats.c.is_open.is_(is_open))
         if before is not None:
-            since = select(chats.c.updated_at).where(chats.c.chat_id == before).scalar_subquery()
+            since = select(chats.c.updated_at).filter_by(chat_id=before).scalar_subquery()
             query = query.where((chats.c.updated_at < since) | ((chats.c.updated_at == since) & (chats.c.chat_id > before)))
         rows = await self._database.mappings(query.order_by(chats.c.updated_at.desc(), chats.c.chat_id).limit(limit))
         return tuple(map(listed_of, rows))
@@ -204,7 +204,7 @@ class ChatTable(DatabaseAccess):
 
     async def unended_tasks(self, chat_id: str) -> tuple[str, ...]:
         """Tasks that were begun for it and whose end it has not told."""
-        of_it = select(chat_turns.c.message_id, chat_turns.c.task_ids).where(chat_turns.c.chat_id == chat_id)
+        of_it = select(chat_turns.c.message_id, chat_turns.c.task_ids).filter_by(chat_id=chat_id)
         rows = await self._database.rows(of_it.where(chat_turns.c.role == ChatRole.ASSISTANT.value).order_by(chat_turns.c.number))
         told = {message_id for message_id, _ in rows}
         begun = [task_id for _, task_ids in rows if task_ids != "[]" for task_id in json.loads(task_ids)]
@@ -212,7 +212,7 @@ class ChatTable(DatabaseAccess):
 
     async def rest(self, chat_id: str) -> None:
         """Its workflow ends."""
-        await self._database.change(update(chats).where(chats.c.chat_id == chat_id).values(is_open=False))
+        await self._database.change(update(chats).filter_by(chat_id=chat_id).values(is_open=False))
 
     async def forget(self, chat_id: str, *, silent_since: str | None = None) -> bool:
         """The chat with all that was said and done in it, but for tasks that it began; False where there is none.
@@ -224,15 +224,15 @@ class ChatTable(DatabaseAccess):
             key = (await connection.execute(query, {"of": chat_id})).scalar_one_or_none()
             if key is None:
                 return False
-            own = select(chat_turns.c.number).where(chat_turns.c.chat_id == chat_id, chat_turns.c.role == ChatRole.USER.value)
+            own = select(chat_turns.c.number).filter_by(chat_id=chat_id, role=ChatRole.USER.value)
             for (number,) in (await connection.execute(own)).all():
                 conversation = conversation_of(key, number)
                 for named in OF_A_CONVERSATION:
                     await connection.execute(delete(named.table).where(named == conversation))
                 await release_files(connection, holder_of_conversation(conversation))
-            await connection.execute(delete(chat_turns).where(chat_turns.c.chat_id == chat_id))
-            await connection.execute(delete(chat_events).where(chat_events.c.chat_id == chat_id))
-            await connection.execute(delete(chats).where(chats.c.chat_id == chat_id))
+            await connection.execute(delete(chat_turns).filter_by(chat_id=chat_id))
+            await connection.execute(delete(chat_events).filter_by(chat_id=chat_id))
+            await connection.execute(delete(chats).filter_by(chat_id=chat_id))
         return True
 
     async def _message_of(self, conversation_id: str) -> Sequence[Row[str, str]]:
@@ -262,7 +262,7 @@ async def _opened(connection: AsyncConnection, chat_id: str, message_id: str) ->
         await connection.execute(insert(chats), row)
         return key, None, None
     if not rows[0]["is_open"]:
-        await connection.execute(update(chats).where(chats.c.chat_id == chat_id).values(is_open=True))
+        await connection.execute(update(chats).filter_by(chat_id=chat_id).values(is_open=True))
     return rows[0]["key"], *_sides([turn_of(row) for row in rows if row["number"] is not None])
 
 

@@ -80,7 +80,7 @@ class ClaimTable(DatabaseAccess):
         await self._database.change(delete(claims).where(*mine))
 
     async def get(self, call_id: str) -> Claim | None:
-        row = await self._database.mapping(select(claims).where(claims.c.call_id == call_id))
+        row = await self._database.mapping(select(claims).filter_by(call_id=call_id))
         return None if row is None else _claim(row)
 
     async def is_known(self, call_id: str) -> bool:
@@ -91,7 +91,7 @@ class ClaimTable(DatabaseAccess):
 
     async def cancel(self, call_id: str) -> str | None:
         """Write down that the call is to end; its owner, None where nobody has it."""
-        cancelled = update(claims).where(claims.c.call_id == call_id).values(cancelled_at=timestamp(now())).returning(claims.c.owner)
+        cancelled = update(claims).filter_by(call_id=call_id).values(cancelled_at=timestamp(now())).returning(claims.c.owner)
         async with self._database.write_once() as connection:
             return (await connection.execute(cancelled)).scalar_one_or_none()
 

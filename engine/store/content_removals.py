@@ -71,7 +71,7 @@ class ContentRemovals:
         await self._database.change(delete(content_removals).where(*mine))
 
     async def _token(self, sha256: str) -> str | None:
-        return await self._database.scalar(select(content_removals.c.token).where(content_removals.c.sha256 == sha256))
+        return await self._database.scalar(select(content_removals.c.token).filter_by(sha256=sha256))
 
     async def _is_named(self, sha256: str) -> bool:
-        return bool(await self._database.scalars(select(files.c.file_id).where(files.c.sha256 == sha256).limit(1)))
+        return bool(await self._database.scalars(select(files.c.file_id).filter_by(sha256=sha256).limit(1)))

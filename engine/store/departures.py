@@ -94,7 +94,7 @@ async def _take_note_of_strangers(connection: AsyncConnection) -> None:
 
 async def _only_in(connection: AsyncConnection, file: str, gone: Collection[str]) -> set[str]:
     """The entries that these catalogs' file has and no other's."""
-    rows = (await connection.execute(select(catalog_files.c.catalog, catalog_files.c.entry_ids).where(catalog_files.c.file == file))).all()
+    rows = (await connection.execute(select(catalog_files.c.catalog, catalog_files.c.entry_ids).filter_by(file=file))).all()
     found: dict[bool, set[str]] = {True: set(), False: set()}
     for catalog, entry_ids in rows:
         found[catalog in gone].update(cast("list[str]", json.loads(entry_ids)))

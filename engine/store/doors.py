@@ -43,7 +43,7 @@ class DoorTable:
 
     async def leave(self, door: str) -> None:
         """It is closed, or known to be gone."""
-        await self._database.change(delete(doors).where(doors.c.door == door))
+        await self._database.change(delete(doors).filter_by(door=door))
         self._own.discard(door)
 
     async def alive(self) -> tuple[Lane, ...]:

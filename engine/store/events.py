@@ -31,7 +31,7 @@ class EventTable(DatabaseAccess):
     async def warn(self, alert: Event) -> None:
         """Say what an operator has to know of: in the log, too, the first time."""
         async with self._database.write() as connection:
-            known = await connection.scalar(select(events.c.event_id).where(events.c.event_id == alert.event_id))
+            known = await connection.scalar(select(events.c.event_id).filter_by(event_id=alert.event_id))
             await insert_new(connection, events, [event_row(alert)])
         if known is None:
             _log.warning(alert.event_type.value, tool_id=alert.tool_id, details=alert.details)
@@ -62,7 +62,7 @@ class EventTable(DatabaseAccess):
 
     async def latest_alert(self, tool_id: str) -> Event | None:
         """The last time that a tool which ran was unhealthy; None when it never was."""
-        alerts = select(events).where(events.c.tool_id == tool_id, events.c.event_type == EventType.HEALTH_ALERT.value)
+        alerts = select(events).filter_by(tool_id=tool_id, event_type=EventType.HEALTH_ALERT.value)
         row = await self._database.mapping(alerts.order_by(events.c.at.desc(), events.c.event_id.desc()).limit(1))
         return _event(row) if row is not None else None
 

@@ -31,7 +31,7 @@ class EvidenceTable(DatabaseAccess):
 
     async def of_tool(self, tool_id: str) -> dict[str, Evidence]:
         """By version; versions that no task made have none."""
-        query = select(evidence.c.version, evidence.c.document).where(evidence.c.tool_id == tool_id)
+        query = select(evidence.c.version, evidence.c.document).filter_by(tool_id=tool_id)
         rows = await self._database.rows(query)
         return {version: Evidence.model_validate_json(document) for version, document in rows}
 
@@ -56,11 +56,11 @@ async def is_in_the_way(connection: AsyncConnection, manifest: ToolManifest, tas
     tool_id = manifest.tool_id
     known = select(tools.c.active_version).where(tools.c.tool_id == tool_id, tools.c.removed_at.is_(None))
     active = await connection.scalar(known)
-    rows = (await connection.execute(select(evidence.c.version, evidence.c.task_id).where(evidence.c.tool_id == tool_id))).all()
+    rows = (await connection.execute(select(evidence.c.version, evidence.c.task_id).filter_by(tool_id=tool_id))).all()
     makers = {version: maker for version, maker in rows}
     if mends is None:
         return active is not None and task_id not in makers.values()
-    there = select(tool_versions.c.version).where(tool_versions.c.tool_id == tool_id)
+    there = select(tool_versions.c.version).filter_by(tool_id=tool_id)
     taken = {*await connection.scalars(there), *makers}
     is_taken = manifest.version in taken and makers.get(manifest.version) != task_id
     return active is None or is_taken or (active != mends and makers.get(active) != task_id)

@@ -28,7 +28,7 @@ class ExternalTableRows(DatabaseAccess):
     """All raise StoreUnavailableError."""
 
     async def get(self, source: str) -> ExternalTable | None:
-        text = await self._database.scalar(select(external_tables.c.document).where(external_tables.c.source == source))
+        text = await self._database.scalar(select(external_tables.c.document).filter_by(source=source))
         return ExternalTable.model_validate_json(text) if text is not None else None
 
     async def list_all(self) -> tuple[ExternalTable, ...]:
@@ -62,7 +62,7 @@ class ExternalTableRows(DatabaseAccess):
         async with self._database.write(alone=CATALOG) as connection:
             if not await _is_still(connection, table):
                 return False
-            await connection.execute(update(external_tables).where(external_tables.c.source == table.source).values(**_row(table)))
+            await connection.execute(update(external_tables).filter_by(source=table.source).values(**_row(table)))
             return True
 
     async def _replace(self, table: ExternalTable, entries: Sequence[ToolEntry]) -> bool:
@@ -82,7 +82,7 @@ class ExternalTableRows(DatabaseAccess):
     async def remove(self, source: str) -> int | None:
         """The table with its tools; how many there were, None where there is no such table."""
         async with self._database.write(alone=CATALOG) as connection:
-            removed = await connection.execute(delete(external_tables).where(external_tables.c.source == source))
+            removed = await connection.execute(delete(external_tables).filter_by(source=source))
             if not removed.rowcount:
                 return None
             found = (await connection.execute(select(tools.c.tool_id, tools.c.removed_at).where(_of(source)))).all()
@@ -99,12 +99,12 @@ def _row(table: ExternalTable) -> dict[str, object]:
 
 
 async def _is_there(connection: AsyncConnection, source: str) -> bool:
-    return await connection.scalar(select(external_tables.c.source).where(external_tables.c.source == source)) is not None
+    return await connection.scalar(select(external_tables.c.source).filter_by(source=source)) is not None
 
 
 async def _is_still(connection: AsyncConnection, table: ExternalTable) -> bool:
     """Whether it is the same registration."""
-    text = await connection.scalar(select(external_tables.c.document).where(external_tables.c.source == table.source))
+    text = await connection.scalar(select(external_tables.c.document).filter_by(source=table.source))
     return text is not None and ExternalTable.model_validate_json(text).registered_at == table.registered_at
 
 

@@ -25,7 +25,7 @@ class FaultTable(DatabaseAccess):
     async def replace(self, found: Sequence[CatalogFault], catalog: str = "") -> None:
         """Make these the faults of one catalog."""
         async with self._database.write(alone=CATALOG) as connection:
-            await connection.execute(delete(faults).where(faults.c.catalog == catalog))
+            await connection.execute(delete(faults).filter_by(catalog=catalog))
             rows = [{"catalog": catalog, "position": position, **fault.model_dump()} for position, fault in enumerate(found)]
             if rows:
                 await connection.execute(insert(faults), rows)

@@ -57,7 +57,7 @@ class FileStore:
         row = await self._row(file_id)
         if row is None:
             return None
-        noted = update(files).where(files.c.file_id == file_id).values(used_at=timestamp(now()))
+        noted = update(files).filter_by(file_id=file_id).values(used_at=timestamp(now()))
         if row["used_at"] < timestamp(now() - _FRESH) and not await self._database.change(noted):
             return None  # a sweep came first
         return StoredFile.model_validate(row)
@@ -91,7 +91,7 @@ class FileStore:
         return target
 
     async def _row(self, file_id: str) -> RowMapping | None:
-        return await self._database.mapping(select(files).where(files.c.file_id == file_id))
+        return await self._database.mapping(select(files).filter_by(file_id=file_id))
 
     async def _make_sure(self, content: Incoming) -> None:
         """A sweep that found these bytes unnamed a moment ago may be removing them; now that they have a name, no other one will."""

@@ -19,7 +19,7 @@ class GroupTable(CatalogDocuments[ToolGroup]):
         self._lived: tuple[ToolGroup, ...] = ()
 
     async def get(self, group_id: str) -> ToolGroup | None:
-        text = await self._database.scalar(select(groups.c.document).where(groups.c.group_id == group_id))
+        text = await self._database.scalar(select(groups.c.document).filter_by(group_id=group_id))
         return ToolGroup.model_validate_json(text) if text is not None else None
 
     async def with_lifecycle(self) -> tuple[ToolGroup, ...]:
@@ -39,10 +39,10 @@ class GroupTable(CatalogDocuments[ToolGroup]):
 
 async def is_anothers_group(connection: AsyncConnection, group_id: str, task_id: str) -> bool:
     """Whether there is such a group from a file, or with a tool that is there and that the task has not made."""
-    row = (await connection.execute(select(groups.c.document, groups.c.raw).where(groups.c.group_id == group_id))).one_or_none()
+    row = (await connection.execute(select(groups.c.document, groups.c.raw).filter_by(group_id=group_id))).one_or_none()
     if row is None or row.raw is not None:
         return row is not None
-    made = select(evidence.c.tool_id).where(evidence.c.task_id == task_id)
+    made = select(evidence.c.tool_id).filter_by(task_id=task_id)
     held = tools.c.tool_id.in_(ToolGroup.model_validate_json(row.document).tool_ids)
     others = select(tools.c.tool_id).where(held, tools.c.removed_at.is_(None), tools.c.tool_id.not_in(made)).limit(1)
     return (await connection.execute(others)).first() is not None

@@ -100,11 +100,11 @@ class HostTable(DatabaseAccess):
         Again, it stays as it is.
         """
         since = func.coalesce(hosts.c.draining_at, database_time())
-        return bool(await self._database.change(update(hosts).where(hosts.c.host == host).values(draining_at=since)))
+        return bool(await self._database.change(update(hosts).filter_by(host=host).values(draining_at=since)))
 
     async def undrain(self, host: str) -> bool:
         """Have it take calls again. False where there is no such host."""
-        return bool(await self._database.change(update(hosts).where(hosts.c.host == host).values(draining_at=None)))
+        return bool(await self._database.change(update(hosts).filter_by(host=host).values(draining_at=None)))
 
     async def release(self, claim: HostClaim) -> None:
         """Be a host no longer; nothing when another instance is. Its tools have ended, so their routes go too."""
@@ -112,7 +112,7 @@ class HostTable(DatabaseAccess):
         async with self._database.write() as connection:
             left = {"instance": NOBODY, "buckets": "{}", "calls": "{}", "seen_at": database_time()}
             if (await connection.execute(update(hosts).where(mine).values(**left))).rowcount:
-                await connection.execute(delete(routes).where(routes.c.host == claim.host))
+                await connection.execute(delete(routes).filter_by(host=claim.host))
 
     async def list_all(self) -> tuple[Host, ...]:
         """By id; the dead ones too, for a day."""

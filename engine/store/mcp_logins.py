@@ -140,15 +140,15 @@ def _is(row: McpLoginRow):
 async def _put(connection: AsyncConnection, name: str, url: str, values: Mapping[str, object]) -> None:
     """Change the row; at another URL nothing of before holds."""
     if await _number(connection, name, url) is None:
-        await connection.execute(delete(mcp_logins).where(mcp_logins.c.name == name))
+        await connection.execute(delete(mcp_logins).filter_by(name=name))
         await connection.execute(insert(mcp_logins).values(name=name, url=url, number=0))
-    await connection.execute(update(mcp_logins).where(mcp_logins.c.name == name).values(**values))
+    await connection.execute(update(mcp_logins).filter_by(name=name).values(**values))
 
 
 async def _number(connection: AsyncConnection, name: str, url: str) -> int | None:
-    return await connection.scalar(select(mcp_logins.c.number).where(mcp_logins.c.name == name, mcp_logins.c.url == url))
+    return await connection.scalar(select(mcp_logins.c.number).filter_by(name=name, url=url))
 
 
 async def _is_registered(connection: AsyncConnection, name: str, url: str) -> bool:
-    text = await connection.scalar(select(mcp_servers.c.document).where(mcp_servers.c.name == name))
+    text = await connection.scalar(select(mcp_servers.c.document).filter_by(name=name))
     return text is not None and McpServer.model_validate_json(text).spec.url == url

@@ -58,7 +58,7 @@ class McpServerRows(DatabaseAccess):
 
     async def source(self, name: str) -> McpSource | None:
         """What is started or asked; None until it was reached."""
-        text = await self._database.scalar(select(mcp_servers.c.source).where(mcp_servers.c.name == name))
+        text = await self._database.scalar(select(mcp_servers.c.source).filter_by(name=name))
         return McpSource.model_validate_json(text) if text is not None else None
 
     async def list_all(self) -> tuple[McpServer, ...]:
@@ -67,7 +67,7 @@ class McpServerRows(DatabaseAccess):
 
     async def is_taken(self, name: str) -> bool:
         """Whether a server, or a group, has this name."""
-        found = (select(mcp_servers.c.name).where(mcp_servers.c.name == name), select(groups.c.group_id).where(groups.c.group_id == name))
+        found = (select(mcp_servers.c.name).filter_by(name=name), select(groups.c.group_id).filter_by(group_id=name))
         return any([await self._database.scalar(query) is not None for query in found])
 
     async def add(self, server: McpServer, found: Definitions) -> tuple[McpServer, frozenset[str]] | None:
@@ -80,7 +80,7 @@ class McpServerRows(DatabaseAccess):
     async def add_unlisted(self, server: McpServer) -> bool:
         """A new server whose tools are not known; False where the name is taken."""
         async with self._database.write(alone=CATALOG) as connection:
-            for query in (select(mcp_servers.c.name).where(mcp_servers.c.name == server.name), _group(server.name)):
+            for query in (select(mcp_servers.c.name).filter_by(name=server.name), _group(server.name)):
                 if await connection.scalar(query) is not None:
                     return False
             # Marks of tools that were removed from an earlier server of this name.
@@ -110,7 +110,7 @@ class McpServerRows(DatabaseAccess):
             there = (await connection.scalars(select(tools.c.tool_id).where(of_server(server.name), tools.c.removed_at.is_(None)))).all()
             changes = {"tool_ids": tuple(sorted({*there} - {*gone})), "waiting": tuple(written.waiting), "gone": tuple(sorted(gone))}
             server = server.model_copy(update={**changes, "login_required": False})
-            await connection.execute(update(mcp_logins).where(mcp_logins.c.name == server.name).values(required_at=None))
+            await connection.execute(update(mcp_logins).filter_by(name=server.name).values(required_at=None))
             await _save(connection, server, found.source)
             await write_group(connection, _group_of(server))
         return server, frozenset(written.taken)
@@ -129,7 +129,7 @@ class McpServerRows(DatabaseAccess):
                 return False
             if began is None or kept.refreshed_at is None or kept.refreshed_at <= began:
                 changed = _row(kept.model_copy(update=changes))
-                await connection.execute(update(mcp_servers).where(mcp_servers.c.name == server.name).values(**changed))
+                await connection.execute(update(mcp_servers).filter_by(name=server.name).values(**changed))
             return True
 
     async def bring_in(self, specs: Mapping[str, McpServerSpec], gone: Sequence[str]) -> BroughtIn:
@@ -179,7 +179,7 @@ def _server(row: RowMapping) -> McpServer:
 
 
 def _group(name: str):
-    return select(groups.c.group_id).where(groups.c.group_id == name)
+    return select(groups.c.group_id).filter_by(group_id=name)
 
 
 def _row(server: McpServer) -> dict[str, object]:
@@ -198,18 +198,18 @@ def _holder(name: str) -> str:
 
 async def _save(connection: AsyncConnection, server: McpServer, source: McpSource | None) -> None:
     text = source.model_dump_json() if source is not None else None
-    await connection.execute(update(mcp_servers).where(mcp_servers.c.name == server.name).values(**_row(server), source=text))
+    await connection.execute(update(mcp_servers).filter_by(name=server.name).values(**_row(server), source=text))
     await release_files(connection, _holder(server.name))
     await hold_files(connection, _holder(server.name), named_files(text))
 
 
 async def _remove(connection: AsyncConnection, name: str) -> int | None:
-    removed = await connection.execute(delete(mcp_servers).where(mcp_servers.c.name == name))
+    removed = await connection.execute(delete(mcp_servers).filter_by(name=name))
     if not removed.rowcount:
         return None
-    await connection.execute(delete(mcp_logins).where(mcp_logins.c.name == name))
+    await connection.execute(delete(mcp_logins).filter_by(name=name))
     await release_files(connection, _holder(name))
-    await connection.execute(delete(groups).where(groups.c.group_id == name))
+    await connection.execute(delete(groups).filter_by(group_id=name))
     found = (await connection.execute(select(tools.c.tool_id, tools.c.removed_at).where(of_server(name)))).all()
     await erase_tools(connection, [tool_id for tool_id, _ in found])
     return sum(removed_at is None for _, removed_at in found)
@@ -217,6 +217,6 @@ async def _remove(connection: AsyncConnection, name: str) -> int | None:
 
 async def _kept(connection: AsyncConnection, server: McpServer) -> McpServer | None:
     """As it stands, while it is the same registration."""
-    text = await connection.scalar(select(mcp_servers.c.document).where(mcp_servers.c.name == server.name))
+    text = await connection.scalar(select(mcp_servers.c.document).filter_by(name=server.name))
     kept = McpServer.model_validate_json(text) if text is not None else None
     return kept if kept is not None and kept.registered_at == server.registered_at else None

@@ -26,7 +26,7 @@ class McpSessionTable(DatabaseAccess):
             await insert_new(connection, mcp_sessions, [row])
 
     async def get(self, session_id: str) -> McpSession | None:
-        text = await self._database.scalar(select(mcp_sessions.c.document).where(mcp_sessions.c.session_id == session_id))
+        text = await self._database.scalar(select(mcp_sessions.c.document).filter_by(session_id=session_id))
         return McpSession.model_validate_json(text) if text is not None else None
 
     async def change(self, session_id: str, edit: Callable[[McpSession], McpSession]) -> McpSession | None:
@@ -43,14 +43,14 @@ class McpSessionTable(DatabaseAccess):
 
     async def touch(self, session_id: str) -> None:
         """It is used: its time begins anew."""
-        seen = update(mcp_sessions).where(mcp_sessions.c.session_id == session_id).values(seen_at=timestamp(now()))
+        seen = update(mcp_sessions).filter_by(session_id=session_id).values(seen_at=timestamp(now()))
         await self._database.change(seen)
 
     async def close(self, session_id: str) -> None:
         """Closing it twice is no error. Calls that it made go on."""
         async with self._database.write() as connection:
-            await connection.execute(delete(mcp_requests).where(mcp_requests.c.session_id == session_id))
-            await connection.execute(delete(mcp_sessions).where(mcp_sessions.c.session_id == session_id))
+            await connection.execute(delete(mcp_requests).filter_by(session_id=session_id))
+            await connection.execute(delete(mcp_sessions).filter_by(session_id=session_id))
 
     async def expire(self, idle: timedelta) -> int:
         """Close those that were not used for so long; how many there were."""

@@ -208,7 +208,7 @@ async def _enter(
         return
     _, tokens, cost, unpriced, _ = (await connection.execute(_sums(conversation_id))).one()
     sums = {"tokens": tokens, "cost_usd": cost, "unpriced_turns": unpriced}
-    await connection.execute(update(tasks).where(tasks.c.task_id == conversation_id).values(**sums))
+    await connection.execute(update(tasks).filter_by(task_id=conversation_id).values(**sums))
     payload: JsonValue = {
         "model": turn.model,
         "usage": dict(turn.usage.model_dump()),

@@ -113,7 +113,7 @@ _IS_QUARANTINED = poisonous_inputs.c.quarantined_at.is_not(None)
 
 
 async def _sends(connection: AsyncConnection, call_id: str) -> int:
-    return max(1, await connection.scalar(select(calls.c.sends).where(calls.c.call_id == call_id)) or 0)
+    return max(1, await connection.scalar(select(calls.c.sends).filter_by(call_id=call_id)) or 0)
 
 
 async def _was_answered(connection: AsyncConnection, record: CallRecord, given: str, since: str) -> bool:

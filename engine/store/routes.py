@@ -69,14 +69,14 @@ class RouteTable:
 
     async def reset(self, host: str) -> None:
         """Forget the routes of a host that starts: its processes ended with its last worker."""
-        await self._database.change(delete(routes).where(routes.c.host == host))
+        await self._database.change(delete(routes).filter_by(host=host))
 
     async def forget(self, tool_id: str, host: str) -> None:
         """The tool has left this host."""
-        await self._database.change(delete(routes).where(routes.c.tool_id == tool_id, routes.c.host == host))
+        await self._database.change(delete(routes).filter_by(tool_id=tool_id, host=host))
 
     async def remove(self, tool_id: str) -> int:
-        return await self._database.change(delete(routes).where(routes.c.tool_id == tool_id))
+        return await self._database.change(delete(routes).filter_by(tool_id=tool_id))
 
     async def _list(self, *conditions: ColumnElement[bool]) -> tuple[ToolRoute, ...]:
         query = select(routes.c.route, self._is_dead()).outerjoin(hosts, hosts.c.host == routes.c.host).where(*conditions)

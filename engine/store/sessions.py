@@ -56,7 +56,7 @@ class SessionTable(DatabaseAccess):
 
     async def note(self, view: SessionView, group: ToolGroup | None = None) -> None:
         """`group` is what the session was started with."""
-        changed = update(group_sessions).where(group_sessions.c.session_id == view.session_id).values(_changing(view, group))
+        changed = update(group_sessions).filter_by(session_id=view.session_id).values(_changing(view, group))
         if not view.ended_at and not _has_launched(view):
             await self._database.change(changed)
             return
@@ -68,7 +68,7 @@ class SessionTable(DatabaseAccess):
                 await name_session(connection, view.session_id, marks_of(group, view.launched))
 
     async def get(self, session_id: str) -> SessionView | None:
-        text = await self._database.scalar(select(group_sessions.c.document).where(group_sessions.c.session_id == session_id))
+        text = await self._database.scalar(select(group_sessions.c.document).filter_by(session_id=session_id))
         return SessionView.model_validate_json(text) if text is not None else None
 
     async def whole(self, session_id: str) -> tuple[OpenSession, SessionView] | None:

@@ -43,7 +43,7 @@ class TaskNoteTable(DatabaseAccess):
 
     async def tail(self, task_id: str, count: int) -> tuple[TaskNote, ...]:
         """The last of them, in order."""
-        query = select(task_notes).where(task_notes.c.task_id == task_id).order_by(task_notes.c.position.desc()).limit(count)
+        query = select(task_notes).filter_by(task_id=task_id).order_by(task_notes.c.position.desc()).limit(count)
         rows = await self._database.mappings(query)
         return tuple(_note(row) for row in reversed(rows))
 

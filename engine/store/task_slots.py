@@ -29,7 +29,7 @@ class TaskSlots(DatabaseAccess):
         """
         async with self._database.write(alone=_SLOTS) as connection:
             # The row is locked by this, so that an end which comes now waits, or is seen below.
-            await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(asked_at=database_time()))
+            await connection.execute(update(tasks).filter_by(task_id=task_id).values(asked_at=database_time()))
             columns = (tasks.c.slot_at, tasks.c.created_at, tasks.c.ended_at, tasks.c.status)
             row = (await connection.execute(select(*columns).where(tasks.c.task_id == task_id))).one_or_none()
             if row is None:
@@ -38,18 +38,18 @@ class TaskSlots(DatabaseAccess):
             if ended_at is not None:
                 raise TaskEndedError(task_id, status)
             if slot_at is not None:
-                await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(host=host))
+                await connection.execute(update(tasks).filter_by(task_id=task_id).values(host=host))
                 return True
             if await _before(connection, task_id, created_at) >= most:
                 return False
             moment = timestamp(now())
             begun = {"slot_at": moment, "started_at": func.coalesce(tasks.c.started_at, moment), "status": TaskState.RUNNING.value}
-            await connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(**begun, host=host))
+            await connection.execute(update(tasks).filter_by(task_id=task_id).values(**begun, host=host))
             return True
 
     async def pause(self, task_id: str) -> timedelta:
         """How long a task that waits may leave off asking: the longer, the more wait before it, so that many of them are no load."""
-        created_at = await self._database.scalar(select(tasks.c.created_at).where(tasks.c.task_id == task_id))
+        created_at = await self._database.scalar(select(tasks.c.created_at).filter_by(task_id=task_id))
         waiting = (tasks.c.ended_at.is_(None), tasks.c.slot_at.is_(None), _older(task_id, created_at or ""), _HEARD)
         ahead = await self._database.scalar(select(func.count()).select_from(tasks).where(*waiting)) or 0
         return min(_PAUSE * (ahead + 1), _LONGEST_PAUSE)

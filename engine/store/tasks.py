@@ -55,7 +55,7 @@ class TaskTable(DatabaseAccess):
         return stands
 
     async def get(self, task_id: str) -> MakeTask | None:
-        row = await self._database.mapping(select(tasks).where(tasks.c.task_id == task_id))
+        row = await self._database.mapping(select(tasks).filter_by(task_id=task_id))
         return task_of(row) if row is not None else None
 
     async def listed(self, task_id: str) -> ListedTask | None:
@@ -82,7 +82,7 @@ class TaskTable(DatabaseAccess):
         if not_at is not None:
             query = query.where(tasks.c.stage != not_at.value)
         if before is not None:
-            at = select(tasks.c.created_at).where(tasks.c.task_id == before).scalar_subquery()
+            at = select(tasks.c.created_at).filter_by(task_id=before).scalar_subquery()
             query = query.where(or_(tasks.c.created_at < at, and_(tasks.c.created_at == at, tasks.c.task_id < before)))
         query = query.order_by(tasks.c.created_at.desc(), tasks.c.task_id.desc()).limit(limit)
         return tuple(map(listed_of, await self._database.mappings(query)))
@@ -184,11 +184,11 @@ class TaskTable(DatabaseAccess):
 
 
 def _of(task_id: str):
-    return update(tasks).where(tasks.c.task_id == task_id)
+    return update(tasks).filter_by(task_id=task_id)
 
 
 async def _get(connection: AsyncConnection, task_id: str) -> MakeTask:
-    row = (await connection.execute(select(tasks).where(tasks.c.task_id == task_id))).mappings().one_or_none()
+    row = (await connection.execute(select(tasks).filter_by(task_id=task_id))).mappings().one_or_none()
     if row is None:
         raise UnknownTaskError(task_id)
     return task_of(row)
@@ -201,7 +201,7 @@ async def _cost(connection: AsyncConnection, task: MakeTask) -> float | None:
 
 
 async def _require_unended(connection: AsyncConnection, task_id: str) -> None:
-    row = (await connection.execute(select(tasks.c.status, tasks.c.ended_at).where(tasks.c.task_id == task_id))).one_or_none()
+    row = (await connection.execute(select(tasks.c.status, tasks.c.ended_at).filter_by(task_id=task_id))).one_or_none()
     if row is None:
         raise UnknownTaskError(task_id)
     if row.ended_at is not None:
@@ -211,7 +211,7 @@ async def _require_unended(connection: AsyncConnection, task_id: str) -> None:
 async def _stages(connection: AsyncConnection, task_id: str) -> tuple[tuple[StageView, ...], float]:
     """Of a task that has not ended, with what it cost so far."""
     await _require_unended(connection, task_id)
-    row = (await connection.execute(select(tasks.c.stages, tasks.c.cost_usd).where(tasks.c.task_id == task_id))).one()
+    row = (await connection.execute(select(tasks.c.stages, tasks.c.cost_usd).filter_by(task_id=task_id))).one()
     return stages_of(row.stages), row.cost_usd
 
 

@@ -54,7 +54,7 @@ async def forget_version(connection: AsyncConnection, tool_id: str, version: str
         return
     await release_files(connection, holder_of_version(tool_id, version))
     await forget_evidence(connection, tool_id, version=version)
-    await connection.execute(delete(sources).where(sources.c.tool_id == tool_id, sources.c.version == version))
+    await connection.execute(delete(sources).filter_by(tool_id=tool_id, version=version))
     went = await connection.execute(delete(tool_versions).where(of_tool, tool_versions.c.version == version))
     if went.rowcount:
         await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "removed": True})
@@ -63,10 +63,10 @@ async def forget_version(connection: AsyncConnection, tool_id: str, version: str
 
 async def _activate_another(connection: AsyncConnection, tool_id: str, gone: str, head: str | None) -> None:
     """The head if it is there, else whichever is: a tool always has an active version."""
-    active = (await connection.execute(select(tools.c.active_version).where(tools.c.tool_id == tool_id))).scalar_one()
+    active = (await connection.execute(select(tools.c.active_version).filter_by(tool_id=tool_id))).scalar_one()
     if active != gone:
         return
-    query = select(tool_versions.c.version, tool_versions.c.manifest).where(tool_versions.c.tool_id == tool_id)
+    query = select(tool_versions.c.version, tool_versions.c.manifest).filter_by(tool_id=tool_id)
     there = {version: manifest for version, manifest in (await connection.execute(query.order_by(tool_versions.c.version))).all()}
     version = head if head is not None and head in there else max(there)
     await make_active(connection, ToolManifest.model_validate_json(there[version]), before=gone)

@@ -216,11 +216,11 @@ class ToolTable(DatabaseAccess):
         async with self._database.write(alone=CATALOG) as connection:
             await _release(connection, tool_id)
             await forget_evidence(connection, tool_id)
-            versions = await connection.execute(delete(tool_versions).where(tool_versions.c.tool_id == tool_id))
-            gone = await connection.execute(delete(sources).where(sources.c.tool_id == tool_id))
+            versions = await connection.execute(delete(tool_versions).filter_by(tool_id=tool_id))
+            gone = await connection.execute(delete(sources).filter_by(tool_id=tool_id))
             if (version := await connection.scalar(_known(tool_id))) is not None:
                 await say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
-            await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(removed_at=timestamp(now())))
+            await connection.execute(update(tools).filter_by(tool_id=tool_id).values(removed_at=timestamp(now())))
             return versions.rowcount, gone.rowcount
 
 
@@ -273,7 +273,7 @@ def _manifest(tool_id: str, version: str) -> Select[str]:
 
 async def _before(connection: AsyncConnection, tool_id: str, active: str | None) -> ToolManifest | None:
     """Of the versions that can be called the one that was active last, before this one."""
-    query = select(tool_versions.c.manifest).where(tool_versions.c.tool_id == tool_id)
+    query = select(tool_versions.c.manifest).filter_by(tool_id=tool_id)
     query = query.where(tool_versions.c.version != active, tool_versions.c.activated_at.is_not(None))
     texts = await connection.scalars(query.order_by(tool_versions.c.activated_at.desc(), tool_versions.c.created_at.desc()))
     manifests = map(ToolManifest.model_validate_json, texts.all())
@@ -300,7 +300,7 @@ async def _rewrite(connection: AsyncConnection, manifest: ToolManifest) -> None:
 
 
 async def _release(connection: AsyncConnection, tool_id: str) -> None:
-    versions = (await connection.scalars(select(tool_versions.c.version).where(tool_versions.c.tool_id == tool_id))).all()
+    versions = (await connection.scalars(select(tool_versions.c.version).filter_by(tool_id=tool_id))).all()
     await release_files(connection, *[holder_of_version(tool_id, version) for version in versions])
 
 

@@ -129,4 +129,4 @@ async def _files(database: Database) -> AsyncGenerator[StoredFile]:
 
 async def _is_known(database: Database, file_id: str) -> bool:
     """A sweep may have removed it meanwhile."""
-    return bool(await database.scalars(select(files.c.file_id).where(files.c.file_id == file_id)))
+    return bool(await database.scalars(select(files.c.file_id).filter_by(file_id=file_id)))

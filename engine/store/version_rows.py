@@ -78,7 +78,7 @@ async def _source_rows(connection: AsyncConnection, version: NewVersion) -> list
     texts = [source.model_dump_json() for source in version.entry.sources]
     raws: Sequence[str | None] = version.source_raws
     if len(raws) != len(texts):
-        said = select(sources.c.source, sources.c.raw).where(sources.c.tool_id == manifest.tool_id, sources.c.version == manifest.version)
+        said = select(sources.c.source, sources.c.raw).filter_by(tool_id=manifest.tool_id, version=manifest.version)
         known = {text: raw for text, raw in (await connection.execute(said)).all()}
         raws = [known.get(text) for text in texts]
     return [
@@ -103,7 +103,7 @@ async def make_active(connection: AsyncConnection, manifest: ToolManifest, befor
     """This version is the one that calls without a version get, in place of the one before."""
     tool_id, version = manifest.tool_id, manifest.version
     values = {"active_version": version, "category": manifest.category, "updated_at": timestamp(now())}
-    await connection.execute(update(tools).where(tools.c.tool_id == tool_id).values(**values))
+    await connection.execute(update(tools).filter_by(tool_id=tool_id).values(**values))
     await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "active_version": version, "before": before, **more})
 
 

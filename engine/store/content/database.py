@@ -82,7 +82,7 @@ class DatabaseContent(DatabaseAccess):
     async def _listed(self, first: int) -> AsyncGenerator[ContentEntry]:
         last = ""
         while True:
-            first_rows = select(blob_chunks.c.sha256, blob_chunks.c.stored_at).where(blob_chunks.c.position == first)
+            first_rows = select(blob_chunks.c.sha256, blob_chunks.c.stored_at).filter_by(position=first)
             page = first_rows.where(blob_chunks.c.sha256 > last).order_by(blob_chunks.c.sha256).limit(_PAGE)
             rows = await self._database.rows(page)
             for sha256, stored_at in rows:
@@ -111,7 +111,7 @@ class DatabaseContent(DatabaseAccess):
 
     async def _chunk(self, sha256: str, position: int) -> bytes | None:
         """Each in a transaction of its own: a slow reader holds no connection."""
-        statement = select(blob_chunks.c.content).where(blob_chunks.c.sha256 == sha256, blob_chunks.c.position == position)
+        statement = select(blob_chunks.c.content).filter_by(sha256=sha256, position=position)
         return await self._database.scalar(statement)
 
 

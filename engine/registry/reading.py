@@ -45,15 +45,15 @@ def read_catalog(data_dir: Path, vault: SecretVault, *, expected: bool = True) -
     has_catalog = _is_there(data_dir / registry_json.FILE_NAME)
 
     def read(name: str, parse: Callable[[Path, SecretVault], Parsed[T]]) -> Parsed[T]:
-        parsed = parse(data_dir / name, vault) if _is_there(data_dir / name) else Parsed[T](readable=has_catalog)
+        parsed = parse(data_dir / name, vault) if _is_there(data_dir / name) else Parsed[T](name, vault, readable=has_catalog)
         if (more := len(parsed.faults) - _MAX_FAULTS) > 0:
-            rest = CatalogFault(file=name, field="$", reason=f"{more} more things are wrong with this file.")
-            parsed.faults[_MAX_FAULTS:] = [rest]
+            del parsed.faults[_MAX_FAULTS:]
+            parsed.fault("$", f"{more} more things are wrong with this file.")
         return parsed
 
     tools = read(registry_json.FILE_NAME, registry_json.parse)
     reading = CatalogReading(
-        tools=tools if has_catalog or not (expected or _is_there(data_dir)) else _no_catalog(data_dir),
+        tools=tools if has_catalog or not (expected or _is_there(data_dir)) else _no_catalog(data_dir, vault),
         sources=read(sources_json.FILE_NAME, sources_json.parse),
         groups=read(groups_json.FILE_NAME, groups_json.parse),
         containers=read(containers_json.FILE_NAME, containers_json.parse),
@@ -75,7 +75,9 @@ def _is_there(path: Path) -> bool:
     return True
 
 
-def _no_catalog(data_dir: Path) -> Parsed[ToolManifest]:
+def _no_catalog(data_dir: Path, vault: SecretVault) -> Parsed[ToolManifest]:
     missing = "This file is" if data_dir.is_dir() else "The data folder is"
     reason = f"{missing} not there: {str(data_dir.absolute())!r}. Set TOOL_AGENT_DATA_DIR; the tools known so far stay."
-    return Parsed(faults=[CatalogFault(file=registry_json.FILE_NAME, field="$", reason=reason)], readable=False)
+    parsed = Parsed[ToolManifest](registry_json.FILE_NAME, vault, readable=False)
+    parsed.fault("$", reason)
+    return parsed

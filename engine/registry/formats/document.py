@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from toolagent.core.suggestions import nearest
 from toolagent.core.texts import shortened
 
 T = TypeVar("T")
+Valid = TypeVar("Valid")
 Entries = TypeVar("Entries", list[JsonValue], dict[str, JsonValue])
 _MAX_BYTES = 32_000_000
 _MAX_ENTRIES = 100_000
@@ -39,6 +40,8 @@ class Parsed(Generic[T]):
     entries that are there, usable or not, in order; `readable` is False when the file could not be read at all.
     """
 
+    file: str
+    vault: SecretVault
     entries: dict[str, T] = field(default_factory=dict[str, T])
     raws: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     faults: list[CatalogFault] = field(default_factory=list[CatalogFault])
@@ -46,24 +49,44 @@ class Parsed(Generic[T]):
     envelope: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     readable: bool = True
 
-    def open(self, path: Path, key: str, kind: type[Entries], vault: SecretVault, versions: tuple[str, ...] = ()) -> Entries:
-        """What stands in a file under a key, which what is beside it is the envelope of; nothing when there is no such thing.
+    def open(self, path: Path, key: str, kind: type[Entries], versions: tuple[str, ...] = ()) -> Entries:
+        """Read the file and return the entries under this key; what is beside them becomes the envelope. Nothing where it has none.
 
-        `versions` are those of the file's format that are known.
+        `versions` are the known versions of the file's format.
         """
-        document = _read_object(path)
-        entries = document if isinstance(document, CatalogFault) else _entries(document, key, kind, path.name)
-        if isinstance(document, CatalogFault) or isinstance(entries, CatalogFault):
-            self.faults += [fault for fault in (document, entries) if isinstance(fault, CatalogFault)][:1]
+        try:
+            document = _read(path)
+            entries = _entries(document, key, kind)
+        except _NotUsableError as error:
+            self.fault(error.where, str(error))
             self.readable = False
             return kind()
         if versions and document.get("version", versions[0]) not in versions:
             known = f"known: {', '.join(versions)}. It was read as {versions[-1]}."
-            self.faults.append(unreadable(path.name, "$.version", f"Unknown format version {str(document['version'])[:40]!r}; {known}"))
-        envelope = cleaned({**document, key: None}, "catalog", path.name, "$", vault)
-        self.faults += envelope.faults
-        self.envelope = envelope.item if isinstance(envelope.item, dict) else {}
+            self.fault("$.version", f"Unknown format version {str(document['version'])[:40]!r}; {known}")
+        envelope = self.cleaned({**document, key: None}, "catalog", "$").item
+        self.envelope = envelope if isinstance(envelope, dict) else {}
         return entries
+
+    def fault(self, where: str, reason: str) -> None:
+        self.faults.append(CatalogFault(file=self.file, field=where, reason=reason))
+
+    def cleaned(self, item: JsonValue, owner: str, where: str) -> Hidden:
+        """`cleaned`, with its faults noted."""
+        hidden = cleaned(item, owner, self.file, where, self.vault)
+        self.faults += hidden.faults
+        return hidden
+
+    def valid(self, validate: Callable[[JsonValue], Valid], item: JsonValue, where: str) -> Valid | None:
+        """The model of an entry; None with its faults noted."""
+        try:
+            return validate(item)
+        except ValidationError as error:
+            self.faults += faults_of(error, self.file, where)
+            return None
+
+    def note_misspelled(self, model: BaseModel, item: JsonValue, where: str) -> None:
+        self.faults += misspelled_fields(model, item, self.file, where)
 
 
 class _NotUsableError(ValueError):
@@ -74,26 +97,25 @@ class _NotUsableError(ValueError):
         self.where = where
 
 
-def _read_object(path: Path) -> dict[str, JsonValue] | CatalogFault:
-    """The JSON object in a file, or why there is none."""
-    try:
-        document = _read(path)
-    except UnicodeDecodeError as error:
-        return unreadable(path.name, "$", f"The file is not UTF-8 text (byte {error.start}).")
-    except json.JSONDecodeError as error:
-        return unreadable(path.name, "$", f"Not JSON: {error.msg} at line {error.lineno}, column {error.colno}.")
-    except _NotUsableError as error:
-        return unreadable(path.name, error.where, str(error))
-    except ValueError:
-        return unreadable(path.name, "$", "The file holds a number with more than 4300 digits.")
-    except RecursionError:
-        return unreadable(path.name, "$", "The JSON is nested too deeply.")
-    except OSError as error:
-        return unreadable(path.name, "$", f"The file cannot be read: {error.strerror}.")
-    return document
-
-
 def _read(path: Path) -> dict[str, JsonValue]:
+    """The JSON object in a file. Raises _NotUsableError."""
+    try:
+        return _parsed(path)
+    except UnicodeDecodeError as error:
+        raise _NotUsableError("$", f"The file is not UTF-8 text (byte {error.start}).") from error
+    except json.JSONDecodeError as error:
+        raise _NotUsableError("$", f"Not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
+    except _NotUsableError:
+        raise
+    except ValueError as error:
+        raise _NotUsableError("$", "The file holds a number with more than 4300 digits.") from error
+    except RecursionError as error:
+        raise _NotUsableError("$", "The JSON is nested too deeply.") from error
+    except OSError as error:
+        raise _NotUsableError("$", f"The file cannot be read: {error.strerror}.") from error
+
+
+def _parsed(path: Path) -> dict[str, JsonValue]:
     if path.stat().st_size > _MAX_BYTES:
         raise _NotUsableError("$", f"The file is larger than {_MAX_BYTES // 1_000_000} MB.")
     text = path.read_text(encoding="utf-8-sig")
@@ -103,18 +125,14 @@ def _read(path: Path) -> dict[str, JsonValue]:
     return document
 
 
-def unreadable(file: str, where: str, reason: str) -> CatalogFault:
-    return CatalogFault(file=file, field=where, reason=reason)
-
-
-def _entries(document: dict[str, JsonValue], key: str, kind: type[Entries], file: str) -> Entries | CatalogFault:
-    """The list or object under a key, or what is wrong with what is there. At most so many as can be looked at in a bounded time."""
+def _entries(document: dict[str, JsonValue], key: str, kind: type[Entries]) -> Entries:
+    """The list or object under a key. At most so many entries as can be read in bounded time."""
     found, is_list = document.get(key), get_origin(kind) is list
     if not isinstance(found, list if is_list else dict):
         missing = "This list is missing." if is_list and key not in document else None
-        return unreadable(file, f"$.{key}", missing or f"{'A list' if is_list else 'An object'} is expected here.")
+        raise _NotUsableError(f"$.{key}", missing or f"{'A list' if is_list else 'An object'} is expected here.")
     if len(found) > _MAX_ENTRIES:
-        return unreadable(file, f"$.{key}", f"There are {len(found)} entries here; at most {_MAX_ENTRIES} are read.")
+        raise _NotUsableError(f"$.{key}", f"There are {len(found)} entries here; at most {_MAX_ENTRIES} are read.")
     return cast("Entries", found)
 
 
@@ -132,7 +150,7 @@ def cleaned(item: JsonValue, owner: str, file: str, where: str, vault: SecretVau
     """The entry, if it can be stored anywhere, without its literal keys."""
     flaw = _flaw_of(item)
     if flaw is not None:
-        return Hidden(None, [unreadable(file, where, flaw)], refused=True)
+        return Hidden(None, [CatalogFault(file=file, field=where, reason=flaw)], refused=True)
     return without_keys(item, owner, file, where, vault)
 
 

@@ -6,32 +6,31 @@ from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields
+from engine.registry.formats.document import Parsed
 from engine.registry.formats.overlay import overlaid, written
 from engine.registry.formats.state import Document, in_order
 from engine.registry.secret_vault import SecretVault
 from engine.store.catalog_files import CatalogFile
-from toolagent.contracts.records import CatalogFault
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def parse_list(path: Path, vault: SecretVault, key: str, id_field: str, model: type[ModelT]) -> Parsed[ModelT]:
     """The entries of the file. The first of two entries with one id counts."""
-    parsed = Parsed[ModelT]()
-    for index, item in enumerate(parsed.open(path, key, list[JsonValue], vault)):
+    parsed = Parsed[ModelT](path.name, vault)
+    for index, item in enumerate(parsed.open(path, key, list[JsonValue])):
         where = f"$.{key}[{index}]"
         entry_id = item.get(id_field) if isinstance(item, dict) else None
         if isinstance(entry_id, str) and entry_id in parsed.mentioned:
-            reason = f"There is already an entry {entry_id!a} in this file."
-            parsed.faults.append(CatalogFault(file=path.name, field=f"{where}.{id_field}", reason=reason))
+            parsed.fault(f"{where}.{id_field}", f"There is already an entry {entry_id!a} in this file.")
             continue
-        clean = cleaned(item, str(entry_id), path.name, where, vault)
-        parsed.faults += clean.faults
+        clean = parsed.cleaned(item, str(entry_id), where)
         if isinstance(entry_id, str) and clean.item is not None:
             parsed.mentioned[entry_id] = None
-        if not clean.refused:
-            _take(parsed, model, clean.item, str(entry_id), path.name, where)
+        if not clean.refused and (entry := parsed.valid(model.model_validate, clean.item, where)) is not None:
+            parsed.note_misspelled(entry, clean.item, where)
+            parsed.entries[str(entry_id)] = entry
+            parsed.raws[str(entry_id)] = clean.item
     return parsed
 
 
@@ -43,17 +42,6 @@ def dump_list(
     if file is None and not entries:
         return None
     return {**(file.envelope if file else {}), key: [_written(entry, raw, always) for _, (entry, raw) in in_order(entries, file)]}
-
-
-def _take(parsed: Parsed[ModelT], model: type[ModelT], item: JsonValue, entry_id: str, file: str, where: str) -> None:
-    try:
-        entry = model.model_validate(item)
-    except ValidationError as error:
-        parsed.faults.extend(faults_of(error, file, where))
-        return
-    parsed.faults.extend(misspelled_fields(entry, item, file, where))
-    parsed.entries[entry_id] = entry
-    parsed.raws[entry_id] = item
 
 
 def _written(entry: BaseModel, raw: JsonValue, always: frozenset[str]) -> JsonValue:

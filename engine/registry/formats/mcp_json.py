@@ -5,13 +5,12 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from engine.registry.formats.document import Parsed, faults_of, misspelled_fields
+from engine.registry.formats.document import Parsed, faults_of
 from engine.registry.formats.overlay import written
 from engine.registry.formats.server_keys import with_named_keys
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document
 from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.mcp_servers import McpServerSpec
-from toolagent.contracts.records import CatalogFault
 from toolagent.core.mcp_specs import SpecFault
 
 FILE_NAME = "mcp.json"
@@ -27,17 +26,16 @@ def server_name(said: str) -> str:
 
 def parse(path: Path, vault: SecretVault) -> Parsed[McpServerSpec]:
     """By name. A server that is `disabled` counts as one that is not there."""
-    parsed = Parsed[McpServerSpec]()
-    for said, item in parsed.open(path, _KEY, dict[str, JsonValue], vault).items():
+    parsed = Parsed[McpServerSpec](path.name, vault)
+    for said, item in parsed.open(path, _KEY, dict[str, JsonValue]).items():
         name, where = server_name(said), f"$.{_KEY}.{said}"
         if isinstance(item, dict) and item.get("disabled") is True:
             continue
         if not name or name in parsed.mentioned:
-            reason = "There is already a server of this name in this file." if name else "Its name has no letters from a to z."
-            parsed.faults.append(CatalogFault(file=path.name, field=where, reason=reason))
+            parsed.fault(where, "There is already a server of this name in this file." if name else "Its name has no letters from a to z.")
             continue
         parsed.mentioned[name] = None
-        _take(parsed, name, item, path.name, where, vault)
+        _take(parsed, name, item, where)
     return parsed
 
 
@@ -49,16 +47,17 @@ def dump(state: CatalogState) -> Document | None:
     return {**(file.envelope if file else {}), _KEY: entries}
 
 
-def _take(parsed: Parsed[McpServerSpec], name: str, item: JsonValue, file: str, where: str, vault: SecretVault) -> None:
+def _take(parsed: Parsed[McpServerSpec], name: str, item: JsonValue, where: str) -> None:
     try:
         spec = McpServerSpec.model_validate(item)
-        kept = with_named_keys(name, spec, file, where, vault)
+        kept = with_named_keys(name, spec, parsed.file, where, parsed.vault)
     except ValidationError as error:
-        parsed.faults.extend(faults_of(error, file, where))
+        parsed.faults += faults_of(error, parsed.file, where)
     except SpecFault as fault:
-        parsed.faults.append(CatalogFault(file=file, field=f"{where}.{fault.field}", reason=f"This entry is not used: {fault}"))
+        parsed.fault(f"{where}.{fault.field}", f"This entry is not used: {fault}")
     else:
-        parsed.faults += [*kept.faults, *misspelled_fields(spec, item, file, where)]
+        parsed.faults += kept.faults
+        parsed.note_misspelled(spec, item, where)
         parsed.entries[name] = kept.spec
 
 

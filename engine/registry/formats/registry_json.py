@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields
+from engine.registry.formats.document import Parsed, faults_of, misspelled_fields
 from engine.registry.formats.overlay import overlaid, written
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion, in_order
 from engine.registry.secret_vault import SecretVault
@@ -27,9 +27,9 @@ _ALWAYS = frozenset(
 
 def parse(path: Path, vault: SecretVault) -> Parsed[ToolManifest]:
     """The tools of the file. The first of two tools with one id counts."""
-    parsed = Parsed[ToolManifest]()
-    for index, item in enumerate(parsed.open(path, "tools", list[JsonValue], vault, _VERSIONS)):
-        _take(parsed, path.name, f"$.tools[{index}]", item, vault)
+    parsed = Parsed[ToolManifest](path.name, vault)
+    for index, item in enumerate(parsed.open(path, "tools", list[JsonValue], _VERSIONS)):
+        _take(parsed, f"$.tools[{index}]", item)
     return parsed
 
 
@@ -70,20 +70,19 @@ def checked(manifest: ToolManifest, file: str, where: str) -> tuple[ToolManifest
     return followed, wrong
 
 
-def _take(parsed: Parsed[ToolManifest], file: str, where: str, item: JsonValue, vault: SecretVault) -> None:
+def _take(parsed: Parsed[ToolManifest], where: str, item: JsonValue) -> None:
     tool_id = item.get("tool_id") if isinstance(item, dict) else None
     if isinstance(tool_id, str):
         if tool_id in parsed.mentioned:
-            reason = f"There is already a tool {tool_id!r} in this file."
-            parsed.faults.append(CatalogFault(file=file, field=f"{where}.tool_id", reason=reason))
+            parsed.fault(f"{where}.tool_id", f"There is already a tool {tool_id!r} in this file.")
             return
         parsed.mentioned[tool_id] = None
-    clean = cleaned(item, str(tool_id), file, where, vault)
-    parsed.faults += clean.faults
+    clean = parsed.cleaned(item, str(tool_id), where)
     if clean.refused:
         return
     usable, faults = _understood(json.dumps(clean.item))
-    parsed.faults += [fault.model_copy(update={"file": file, "field": f"{where}{fault.field}"}) for fault in faults]
+    for fault in faults:
+        parsed.fault(f"{where}{fault.field}", fault.reason)
     if usable is not None:
         parsed.entries[usable.tool_id] = usable
         parsed.raws[usable.tool_id] = clean.item

@@ -1,63 +1,55 @@
 """`sources.json`: `{"sources": {tool_id: [ToolSource, …]}}`, of the active version of each tool."""
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields
+from engine.registry.formats.document import Parsed
 from engine.registry.formats.overlay import overlaid, written
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document, KeptVersion, in_order
 from engine.registry.secret_vault import SecretVault
-from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import ToolSource
 from toolagent_service.calls.container_names import misnamed
 
 FILE_NAME = "sources.json"
 _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 _ALWAYS = frozenset({"type", "endpoint_path", "http_method"})
-Pair = tuple[ToolSource, JsonValue]
 
 
 def parse(path: Path, vault: SecretVault) -> Parsed[tuple[ToolSource, ...]]:
     """The sources of each tool; of a tool with a faulty source the others count."""
-    parsed = Parsed[tuple[ToolSource, ...]]()
-    for tool_id, items in parsed.open(path, "sources", dict[str, JsonValue], vault).items():
+    parsed = Parsed[tuple[ToolSource, ...]](path.name, vault)
+    for tool_id, items in parsed.open(path, "sources", dict[str, JsonValue]).items():
         where = f"$.sources.{tool_id}"
         if not tool_id.isprintable():
-            parsed.faults.append(CatalogFault(file=path.name, field="$.sources", reason=f"{tool_id!a} is no id of a tool."))
+            parsed.fault("$.sources", f"{tool_id!a} is no id of a tool.")
             continue
         parsed.mentioned[tool_id] = None
         if not isinstance(items, list):
-            parsed.faults.append(CatalogFault(file=path.name, field=where, reason="A list of sources is expected here."))
+            parsed.fault(where, "A list of sources is expected here.")
             continue
-        found, faults = take_sources(items, tool_id, path.name, where, vault)
-        parsed.faults += faults
+        found = take_sources(parsed, items, tool_id, where)
         parsed.entries[tool_id] = tuple(source for source, _ in found)
         parsed.raws[tool_id] = [raw for _, raw in found]
     return parsed
 
 
-def take_sources(items: list[JsonValue], tool_id: str, file: str, where: str, vault: SecretVault) -> tuple[list[Pair], list[CatalogFault]]:
-    """Those of a list that can be used, each with what it was read from, and what is wrong with the others."""
-    found: list[Pair] = []
-    faults: list[CatalogFault] = []
+def take_sources(parsed: Parsed[Any], items: list[JsonValue], tool_id: str, where: str) -> list[tuple[ToolSource, JsonValue]]:
+    """The usable sources of a list, each with what it was read from. Notes what is wrong with the others."""
+    found: list[tuple[ToolSource, JsonValue]] = []
     for index, item in enumerate(items):
         place = f"{where}[{index}]"
-        clean = cleaned(item, tool_id, file, place, vault)
-        faults += clean.faults
-        if clean.refused:
-            continue
-        try:
-            source = _SOURCE.validate_python(_without_empty_key(clean.item))
-        except ValidationError as error:
-            faults.extend(faults_of(error, file, place))
+        clean = parsed.cleaned(item, tool_id, place)
+        source = None if clean.refused else parsed.valid(_SOURCE.validate_python, _without_empty_key(clean.item), place)
+        if source is None:
             continue
         if (wrong := misnamed(source)) is not None:
-            faults.append(CatalogFault(file=file, field=f"{place}.{wrong[0]}", reason=wrong[1]))
+            parsed.fault(f"{place}.{wrong[0]}", wrong[1])
             continue
-        faults.extend(misspelled_fields(source, clean.item, file, place))
+        parsed.note_misspelled(source, clean.item, place)
         found.append((source, clean.item))
-    return found, faults
+    return found
 
 
 def dump(state: CatalogState) -> Document:

@@ -5,16 +5,15 @@ A local source here names its project in the content store: the folder belongs t
 
 from pathlib import Path
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
-from engine.registry.formats.document import Parsed, cleaned, faults_of, misspelled_fields
+from engine.registry.formats.document import Parsed
 from engine.registry.formats.registry_json import checked, dump_manifest
 from engine.registry.formats.sources_json import dump_sources, take_sources
 from engine.registry.formats.state import CatalogFormat, CatalogState, Document
 from engine.registry.secret_vault import SecretVault
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.records import CatalogFault
 
 FILE_NAME = "versions.json"
 _VERSIONS = ("1.0",)
@@ -22,14 +21,13 @@ _VERSIONS = ("1.0",)
 
 def parse(path: Path, vault: SecretVault) -> Parsed[ToolEntry]:
     """By `tool_id@version`; a raw entry is the object with its sources."""
-    parsed = Parsed[ToolEntry]()
-    for tool_id, items in parsed.open(path, "versions", dict[str, JsonValue], vault, _VERSIONS).items():
+    parsed = Parsed[ToolEntry](path.name, vault)
+    for tool_id, items in parsed.open(path, "versions", dict[str, JsonValue], _VERSIONS).items():
         if not isinstance(items, list):
-            reason = "A list of versions is expected here."
-            parsed.faults.append(CatalogFault(file=path.name, field=f"$.versions.{tool_id!a}", reason=reason))
+            parsed.fault(f"$.versions.{tool_id!a}", "A list of versions is expected here.")
             continue
         for index, item in enumerate(items):
-            _take(parsed, path.name, f"$.versions.{tool_id}[{index}]", tool_id, item, vault)
+            _take(parsed, f"$.versions.{tool_id}[{index}]", tool_id, item)
     return parsed
 
 
@@ -50,34 +48,30 @@ def _id_of(manifest: ToolManifest) -> str:
     return f"{manifest.tool_id}@{manifest.version}"
 
 
-def _take(parsed: Parsed[ToolEntry], file: str, where: str, tool_id: str, item: JsonValue, vault: SecretVault) -> None:
+def _take(parsed: Parsed[ToolEntry], where: str, tool_id: str, item: JsonValue) -> None:
     if not isinstance(item, dict) or not isinstance(items := item.get("sources", []), list):
-        parsed.faults.append(CatalogFault(file=file, field=where, reason="A manifest with a list of `sources` is expected here."))
+        parsed.fault(where, "A manifest with a list of `sources` is expected here.")
         return
-    clean = cleaned({**item, "sources": None}, tool_id, file, where, vault)
-    parsed.faults += clean.faults
-    if clean.refused:
+    clean = parsed.cleaned({**item, "sources": None}, tool_id, where)
+    manifest = None if clean.refused else parsed.valid(ToolManifest.model_validate, clean.item, where)
+    if manifest is None:
         return
-    try:
-        manifest = ToolManifest.model_validate(clean.item)
-    except ValidationError as error:
-        parsed.faults.extend(faults_of(error, file, where))
-        return
-    manifest, wrong = checked(manifest, file, where)
-    if not wrong and manifest.tool_id != tool_id:
-        wrong = [CatalogFault(file=file, field=f"{where}.tool_id", reason=f"It stands under {tool_id!a}, but says {manifest.tool_id!r}.")]
-    if not wrong and _id_of(manifest) in parsed.entries:
-        wrong = [CatalogFault(file=file, field=f"{where}.version", reason=f"There is already a version {manifest.version}.")]
+    manifest, wrong = checked(manifest, parsed.file, where)
+    name = _id_of(manifest)
     if wrong:
-        parsed.faults.extend(wrong)
-        return
-    found, faults = take_sources(items, tool_id, file, f"{where}.sources", vault)
-    parsed.faults += [*faults, *misspelled_fields(manifest, {**item, "sources": None}, file, where)]
-    entry = clean.item if isinstance(clean.item, dict) else {}
-    raw: dict[str, JsonValue] = {key: value for key, value in entry.items() if key != "sources"}
-    parsed.mentioned[_id_of(manifest)] = None
-    parsed.entries[_id_of(manifest)] = ToolEntry(manifest=manifest, sources=tuple(source for source, _ in found))
-    parsed.raws[_id_of(manifest)] = {**raw, "sources": [one for _, one in found]}
+        parsed.faults += wrong
+    elif manifest.tool_id != tool_id:
+        parsed.fault(f"{where}.tool_id", f"It stands under {tool_id!a}, but says {manifest.tool_id!r}.")
+    elif name in parsed.entries:
+        parsed.fault(f"{where}.version", f"There is already a version {manifest.version}.")
+    else:
+        found = take_sources(parsed, items, tool_id, f"{where}.sources")
+        parsed.note_misspelled(manifest, {**item, "sources": None}, where)
+        raw = clean.item if isinstance(clean.item, dict) else {}
+        parsed.mentioned[name] = None
+        parsed.entries[name] = ToolEntry(manifest=manifest, sources=tuple(source for source, _ in found))
+        # The sources come last, wherever the file has them.
+        parsed.raws[name] = {**{key: value for key, value in raw.items() if key != "sources"}, "sources": [one for _, one in found]}
 
 
 FORMAT = CatalogFormat(FILE_NAME, parse, dump)

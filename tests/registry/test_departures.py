@@ -9,8 +9,8 @@ from pydantic import JsonValue
 from sqlalchemy import delete, update
 
 from engine.registry.departures import departures_of
-from engine.store.clock import database_time
 from engine.store.catalog_files import CatalogFileTable
+from engine.store.clock import database_time
 from engine.store.containers import ContainerTable
 from engine.store.database import Database
 from engine.store.faults import FaultTable

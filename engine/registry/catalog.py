@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
@@ -20,7 +20,7 @@ from engine.registry.secret_vault import SecretKeeper
 from engine.registry.server_secrets import forget_keys
 from engine.registry.tool_files_import import ToolFilesImport
 from engine.store.catalog_entries import CatalogEntry, CatalogEntryTable
-from engine.store.catalog_files import CatalogFile, CatalogFileTable
+from engine.store.catalog_files import CatalogDocuments, CatalogFile, CatalogFileTable
 from engine.store.containers import ContainerTable
 from engine.store.database import Database
 from engine.store.faults import FaultTable
@@ -33,12 +33,14 @@ from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import PackedSource, ToolSource
 from toolagent.core.catalog.dependencies import Node
+from toolagent_service.contracts.containers import ContainerInfo
 
 FILES_ORIGIN = "catalog"
 BUILTIN_ORIGIN = "builtin"
 _AT_ONCE = 50
 _RARELY = 1_000_000
 Contents = dict[tuple[str, str, str], str]
+Listed = TypeVar("Listed", ToolGroup, ContainerInfo)
 
 
 @dataclass(slots=True)
@@ -101,12 +103,13 @@ class CatalogImport:
         await self._entries.bring_in_versions(prepared.versions)
         await self._bring_in_lists(reading)
         of_servers = await self._bring_in_servers(reading)
-        for name, parsed in _by_file(reading).items():
-            if parsed.readable:
-                await self._files.save(self._catalog, name, CatalogFile(parsed.envelope, tuple(parsed.mentioned)))
+        for parsed in reading.files:
+            if parsed.is_there and parsed.readable:
+                await self._files.save(self._catalog, parsed.file, CatalogFile(parsed.envelope, tuple(parsed.mentioned)))
         of_tool_files = await self._tool_files.enter(loaded) if self._tool_files and loaded else []
         known = {*builtin, *reading.tools.mentioned, *await self._tools.list_ids()}
-        faults = [*map(shown, (*reading.faults(), *prepared.faults, *of_tool_files, *of_servers, *_strangers(reading, known)))]
+        of_files = [fault for parsed in reading.files for fault in parsed.faults]
+        faults = [*map(shown, (*of_files, *prepared.faults, *of_tool_files, *of_servers, *_strangers(reading, known)))]
         await self._faults.replace(faults, self._catalog)
         return tuple(faults)
 
@@ -117,7 +120,7 @@ class CatalogImport:
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # calls go on meanwhile
             if manifest.tool_id in builtin:
-                prepared.faults.append(_fault(registry_json.FILE_NAME, manifest, "tool_id", "A built-in tool has this id."))
+                prepared.faults.append(_fault(registry_json.FILE_NAME, f"{manifest.tool_id}.tool_id", "A built-in tool has this id."))
                 continue
             entry = ToolEntry(manifest=manifest, sources=reading.sources.entries.get(manifest.tool_id, ()))
             if not reading.sources.readable:
@@ -131,8 +134,7 @@ class CatalogImport:
             entry, faults = await self._with_content(other, data_dir, contents)
             prepared.faults += [fault.model_copy(update={"file": versions_json.FILE_NAME}) for fault in faults]
             if entry.sources:
-                runtime = {"backend_runtime": entry.sources[0].traits.runtime}
-                entry = entry.model_copy(update={"manifest": entry.manifest.model_copy(update=runtime)})
+                entry = _with_runtime(entry)
             raw = reading.versions.raws[name]
             source_raws = raw.get("sources") if isinstance(raw, dict) else None
             manifest_raw: JsonValue = {key: value for key, value in raw.items() if key != "sources"} if isinstance(raw, dict) else raw
@@ -154,7 +156,7 @@ class CatalogImport:
                 known = contents.get((manifest.tool_id, manifest.version, source.folder))
                 content, reason = await self._content_of(source.archive, source.folder, manifest, data_dir, known)
                 if reason:
-                    faults.append(CatalogFault(file=sources_json.FILE_NAME, field=f"$.sources.{manifest.tool_id}", reason=reason))
+                    faults.append(_fault(sources_json.FILE_NAME, f"$.sources.{manifest.tool_id}", reason))
                 sources.append(source.packed_as(content))
             else:
                 sources.append(source)
@@ -192,30 +194,29 @@ class CatalogImport:
             await self._entries.forget(gone, FILES_ORIGIN, registry_json.FILE_NAME, self._catalog)
 
     async def _bring_in_lists(self, reading: CatalogReading) -> None:
-        groups, containers = reading.groups, reading.containers
-        if groups.readable:
-            raws = groups.raws
-            gone = await self._gone(groups_json.FILE_NAME, groups, [group.group_id for group in await self._groups.list_all()])
-            await self._groups.bring_in([(entry, json.dumps(raws[key])) for key, entry in groups.entries.items()], gone)
-        if containers.readable:
-            raws = containers.raws
-            gone = await self._gone(containers_json.FILE_NAME, containers, ())
-            await self._containers.bring_in([(entry, json.dumps(raws[key])) for key, entry in containers.entries.items()], gone)
+        known = [group.group_id for group in await self._groups.list_all()]
+        await self._bring_in_list(reading.groups, self._groups, known)
+        await self._bring_in_list(reading.containers, self._containers, ())
+
+    async def _bring_in_list(self, parsed: Parsed[Listed], table: CatalogDocuments[Listed], otherwise: Iterable[str]) -> None:
+        if parsed.readable:
+            entries = [(entry, json.dumps(parsed.raws[key])) for key, entry in parsed.entries.items()]
+            await table.bring_in(entries, await self._gone(parsed, otherwise))
 
     async def _bring_in_servers(self, reading: CatalogReading) -> list[CatalogFault]:
         """What they offer is looked at afterwards, when they are reached."""
         if not reading.servers.readable:
             return []
-        gone = await self._gone(mcp_json.FILE_NAME, reading.servers, ())
+        gone = await self._gone(reading.servers, ())
         brought = await self._servers.bring_in(reading.servers.entries, sorted(gone))
         for server in brought.before:
             await forget_keys(server.name, server.spec, self._servers, self._vault)
         reason = "An MCP server that was registered, or a group, has this name. Remove that, or choose another name."
-        return [CatalogFault(file=mcp_json.FILE_NAME, field=f"$.mcpServers.{name}", reason=reason) for name in brought.refused]
+        return [_fault(mcp_json.FILE_NAME, f"$.mcpServers.{name}", reason) for name in brought.refused]
 
-    async def _gone(self, file: str, parsed: Parsed[Any], otherwise: Iterable[str]) -> set[str]:
+    async def _gone(self, parsed: Parsed[Any], otherwise: Iterable[str]) -> set[str]:
         """What was removed from this catalog's file and is in no other catalog."""
-        before = await self._files.of_file(file)
+        before = await self._files.of_file(parsed.file)
         kept = {entry for catalog, one in before.items() if catalog != self._catalog for entry in one.entry_ids}
         mine = before[self._catalog].entry_ids if self._catalog in before else (otherwise if not before else ())
         return {*mine} - kept - parsed.mentioned.keys()
@@ -230,19 +231,6 @@ def _without_long_pauses() -> Generator[None]:
         yield
     finally:
         gc.set_threshold(young, middle, old)
-
-
-def _by_file(reading: CatalogReading) -> dict[str, Parsed[Any]]:
-    """The files that are there."""
-    every: dict[str, Parsed[Any]] = {
-        registry_json.FILE_NAME: reading.tools,
-        sources_json.FILE_NAME: reading.sources,
-        groups_json.FILE_NAME: reading.groups,
-        containers_json.FILE_NAME: reading.containers,
-        versions_json.FILE_NAME: reading.versions,
-        mcp_json.FILE_NAME: reading.servers,
-    }
-    return {name: parsed for name, parsed in every.items() if name in reading.present}
 
 
 def _taken(builtin: Iterable[str], reading: CatalogReading) -> dict[str, str]:
@@ -277,35 +265,35 @@ def _reconcile(entry: ToolEntry, *, sources_known: bool) -> tuple[ToolEntry, lis
         if not sources_known:
             return entry, []
         reason = f"The tool has no usable source in {sources_json.FILE_NAME}; calls of it will fail."
-        return entry, [_fault(registry_json.FILE_NAME, manifest, "tool_id", reason)]
+        return entry, [_fault(registry_json.FILE_NAME, f"{manifest.tool_id}.tool_id", reason)]
     actual = entry.sources[0].traits.runtime
+    followed = _with_runtime(entry)
     if "backend_runtime" not in manifest.model_fields_set or manifest.backend_runtime is actual:
-        return entry.model_copy(update={"manifest": manifest.model_copy(update={"backend_runtime": actual})}), []
+        return followed, []
     reason = f"It says {manifest.backend_runtime.value!r}, but the source means {actual.value!r}; the source was followed."
-    corrected = manifest.model_copy(update={"backend_runtime": actual})
-    return entry.model_copy(update={"manifest": corrected}), [_fault(registry_json.FILE_NAME, manifest, "backend_runtime", reason)]
+    return followed, [_fault(registry_json.FILE_NAME, f"{manifest.tool_id}.backend_runtime", reason)]
+
+
+def _with_runtime(entry: ToolEntry) -> ToolEntry:
+    """The entry with the backend runtime of its source."""
+    runtime = {"backend_runtime": entry.sources[0].traits.runtime}
+    return entry.model_copy(update={"manifest": entry.manifest.model_copy(update=runtime)})
 
 
 def _strangers(reading: CatalogReading, known: set[str]) -> Iterable[CatalogFault]:
     for tool_id in sorted(reading.sources.mentioned.keys() - known):
-        yield CatalogFault(file=sources_json.FILE_NAME, field=f"$.sources.{tool_id}", reason="There is no tool with this id.")
+        yield _fault(sources_json.FILE_NAME, f"$.sources.{tool_id}", "There is no tool with this id.")
     for group in reading.groups.entries.values():
-        yield from _strangers_of(group, known)
+        for tool_id in sorted({*group.tool_ids, *group.usage_order} - known):
+            yield _fault(groups_json.FILE_NAME, f"$.groups.{group.group_id}.tool_ids", f"There is no tool {tool_id!r}.")
     for container in reading.containers.entries.values():
-        if container.tool_id not in known:
+        if (tool_id := container.tool_id) not in known:
             where = f"$.containers.{container.container_id}.tool_id"
-            yield CatalogFault(file=containers_json.FILE_NAME, field=where, reason=f"There is no tool {container.tool_id!r}.")
+            yield _fault(containers_json.FILE_NAME, where, f"There is no tool {tool_id!r}.")
     for entry in reading.versions.entries.values():
-        if entry.manifest.tool_id not in known:
-            where = f"$.versions.{entry.manifest.tool_id}"
-            yield CatalogFault(file=versions_json.FILE_NAME, field=where, reason="There is no tool with this id.")
+        if (tool_id := entry.manifest.tool_id) not in known:
+            yield _fault(versions_json.FILE_NAME, f"$.versions.{tool_id}", "There is no tool with this id.")
 
 
-def _strangers_of(group: ToolGroup, known: set[str]) -> Iterable[CatalogFault]:
-    for tool_id in sorted({*group.tool_ids, *group.usage_order} - known):
-        where = f"$.groups.{group.group_id}.tool_ids"
-        yield CatalogFault(file=groups_json.FILE_NAME, field=where, reason=f"There is no tool {tool_id!r}.")
-
-
-def _fault(file: str, manifest: ToolManifest, field: str, reason: str) -> CatalogFault:
-    return CatalogFault(file=file, field=f"{manifest.tool_id}.{field}", reason=reason)
+def _fault(file: str, field: str, reason: str) -> CatalogFault:
+    return CatalogFault(file=file, field=field, reason=reason)

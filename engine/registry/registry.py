@@ -1,6 +1,6 @@
 """The tool registry: which tools exist."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
@@ -52,7 +52,7 @@ class ToolRegistry:
     async def _find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
         if wanted is None or is_exact(wanted):
             entry = await self._tools.get(tool_id, wanted)
-            return entry if entry or wanted is None else await self._none_of(tool_id)
+            return entry if entry or wanted is None else _no_such_version(await self._tools.versions(tool_id))
         versions = await self._tools.versions(tool_id)
         best = best_of(wanted, [one.version for one in versions if one.status is ToolStatus.ACTIVE])
         entry = await self._tools.get(tool_id, best) if best else None
@@ -85,9 +85,6 @@ class ToolRegistry:
         """The version cannot be called until it is activated; False when there is no such version."""
         return await self._tools.deactivate(tool_id, version)
 
-    async def _none_of(self, tool_id: str) -> NoSuchVersion | None:
-        return _no_such_version(await self._tools.versions(tool_id))
-
     async def counts(self) -> tuple[int, int]:
         """Of all tools, and of those that can be called."""
         return await self._tools.counts()
@@ -105,8 +102,8 @@ class ToolRegistry:
     async def resembling(self, words: Sequence[str]) -> tuple[ToolEntry, ...]:
         """Tools in which at least one of these words (in small letters) occurs: in id, name, tags, category or description. Best first."""
         entries = await self._tools.list_active_versions()
-        ranked = [(score, entry) for entry in entries if (score := sum(_scores(entry.manifest, words)))]
-        return _best_first(ranked)
+        ranked = [(-score, entry.manifest.tool_id, entry) for entry in entries if (score := sum(_scores(entry.manifest, words)))]
+        return tuple(entry for *_, entry in sorted(ranked, key=lambda found: found[:2]))
 
     async def register(self, tool: ToolManifest, sources: tuple[ToolSource, ...] = (), origin: str = RUNTIME_ORIGIN) -> ToolManifest:
         """Write a version and make it the active one; the backend runtime follows from the source. Returns what was written.
@@ -143,10 +140,6 @@ def _no_such_version(versions: tuple[ToolVersion, ...]) -> NoSuchVersion | None:
     callable_ones = newest_first(one.version for one in versions if one.status is ToolStatus.ACTIVE)
     active = next((one.version for one in versions if one.is_active), "")
     return NoSuchVersion(newest_first(one.version for one in versions), callable_ones, active)
-
-
-def _best_first(ranked: Iterable[tuple[int, ToolEntry]]) -> tuple[ToolEntry, ...]:
-    return tuple(entry for _, entry in sorted(ranked, key=lambda found: (-found[0], found[1].manifest.tool_id)))
 
 
 def _scores(manifest: ToolManifest, words: Sequence[str]) -> list[int]:

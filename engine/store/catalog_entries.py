@@ -1,9 +1,9 @@
 """Bringing many catalog entries into the tables of tools at once, without undoing what was decided since their last import."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar, cast
+from typing import cast
 
 from pydantic import JsonValue
 from sqlalchemy import Row, select
@@ -15,12 +15,10 @@ from engine.store.database import DatabaseAccess
 from engine.store.evidence import forget_overtaken
 from engine.store.tables import events, sources, tool_versions, tools
 from engine.store.tools import erase_tools
-from engine.store.upserts import insert_new, upsert_all
+from engine.store.upserts import batches, insert_new, upsert_all
 from engine.store.version_rows import NewVersion, mark_activated, tool_event, write_versions
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.records import EventType
-
-T = TypeVar("T")
 
 _AT_ONCE = 100
 """Entries a transaction: SQLite has one writer, and calls are waiting for it."""
@@ -78,7 +76,7 @@ class CatalogEntryTable(DatabaseAccess):
         A removed tool stays away until its entry has another version. A change that leaves the version as it was leaves alone which
         one is active, and whether it may be called, unless the file says something new about that.
         """
-        for some in _batches(await self._changed(entries)):
+        for some in batches(await self._changed(entries), _AT_ONCE):
             async with self._database.write(alone=CATALOG) as connection:
                 known = await _known(connection, [entry.manifest.tool_id for entry in some])
                 await _write(connection, [(entry, known.get(entry.manifest.tool_id)) for entry in some], origin)
@@ -92,7 +90,7 @@ class CatalogEntryTable(DatabaseAccess):
 
     async def bring_in_versions(self, entries: Sequence[CatalogEntry]) -> None:
         """Write versions beside the active ones, where the file says something new of them."""
-        for some in _batches(entries):
+        for some in batches(entries, _AT_ONCE):
             async with self._database.write(alone=CATALOG) as connection:
                 known = await _known(connection, [entry.manifest.tool_id for entry in some])
                 said_of = await _raws_of_sources(connection, list(known))
@@ -115,7 +113,7 @@ class CatalogEntryTable(DatabaseAccess):
 
         A few dozen at a time, so that calls need not wait for thousands.
         """
-        for some in _batches(tuple(tool_ids)):
+        for some in batches(tuple(tool_ids), _AT_ONCE):
             async with self._database.write(alone=CATALOG) as connection:
                 kept = await ids_of_others(connection, file, catalog)
                 there = select(tools.c.tool_id).where(tools.c.origin == origin, tools.c.removed_at.is_(None), tools.c.tool_id.in_(some))
@@ -154,11 +152,6 @@ class CatalogEntryTable(DatabaseAccess):
             StoredVersion(tool_id, version, active, _version_in(imported), manifest, raw, tuple(found.get((tool_id, version), ())))
             for tool_id, active, imported, version, manifest, raw in rows
         )
-
-
-def _batches(entries: Sequence[T]) -> Iterator[Sequence[T]]:
-    for at in range(0, len(entries), _AT_ONCE):
-        yield entries[at : at + _AT_ONCE]
 
 
 async def _known(connection: AsyncConnection, tool_ids: Sequence[str]) -> dict[str, _Known]:

@@ -17,6 +17,7 @@ from engine.store.clock import now, timestamp
 from engine.store.database import DatabaseAccess, wait_alone
 from engine.store.file_references import holder_of_conversation, release_files
 from engine.store.tables import messages, model_turns, task_notes, tool_outcomes
+from engine.store.upserts import batches
 from toolagent.contracts.chats import AnsweredBy, ChatEvent, ChatEventKind, ChatReply, ChatRole, ChatTurn, Chunk, ListedChat
 from toolagent.core.chats import chat_key, conversation_of, task_message_id
 
@@ -166,10 +167,8 @@ class ChatTable(DatabaseAccess):
 
     async def known(self, chat_ids: Sequence[str]) -> frozenset[str]:
         """Those of them that are there."""
-        parts = [chat_ids[at : at + _AT_ONCE] for at in range(0, len(chat_ids), _AT_ONCE)]
-        return frozenset(
-            [one for part in parts for one in await self._database.scalars(select(chats.c.chat_id).where(chats.c.chat_id.in_(part)))]
-        )
+        known = [select(chats.c.chat_id).where(chats.c.chat_id.in_(some)) for some in batches(chat_ids, _AT_ONCE)]
+        return frozenset([chat_id for query in known for chat_id in await self._database.scalars(query)])
 
     async def turns(self, chat_id: str, *, before: int | None = None, limit: int = 100) -> tuple[ChatTurn, ...]:
         """The last ones before a number, in order."""

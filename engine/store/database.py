@@ -13,6 +13,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
 from filelock import FileLock
+from pydantic import BaseModel
 from sqlalchemy import Executable, Row, RowMapping, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -31,6 +32,7 @@ from engine.uncancelled import ended, finished
 from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
 
 T = TypeVar("T")
+Document = TypeVar("Document", bound=BaseModel)
 Ts = TypeVarTuple("Ts")
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -99,6 +101,11 @@ class Database:
     async def scalar(self, query: TypedReturnsRows[T], parameters: Mapping[str, object] | None = None) -> T | None:
         """The only value; None where there is none."""
         return await self._asked(query, parameters, lambda found: found.scalar())
+
+    async def document(self, model: type[Document], query: TypedReturnsRows[str | None]) -> Document | None:
+        """The only value, which is JSON of this model; None where there is none."""
+        text = await self.scalar(query)
+        return None if text is None else model.model_validate_json(text)
 
     @asynccontextmanager
     async def write(self, *, alone: str | None = None) -> AsyncGenerator[AsyncConnection]:

@@ -9,14 +9,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.catalog_entries import EXTERNAL_ORIGIN
 from engine.store.catalog_files import CATALOG
 from engine.store.database import DatabaseAccess
-from engine.store.tables import events, external_tables, sources, tool_versions, tools
+from engine.store.tables import external_tables, sources, tool_versions, tools
 from engine.store.tools import collected, erase_tools, stored_versions
-from engine.store.upserts import insert_new, upsert_all
-from engine.store.version_rows import NewVersion, mark_activated, tool_event, tool_row, write_versions
+from engine.store.upserts import insert_new
+from engine.store.version_rows import NewVersion, put_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.external_tables import ExternalTable
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.records import EventType
 
 _AT_ONCE = 100
 """Tools a transaction: SQLite has one writer, and calls are waiting for it."""
@@ -28,8 +27,7 @@ class ExternalTableRows(DatabaseAccess):
     """All raise StoreUnavailableError."""
 
     async def get(self, source: str) -> ExternalTable | None:
-        text = await self._database.scalar(select(external_tables.c.document).filter_by(source=source))
-        return ExternalTable.model_validate_json(text) if text is not None else None
+        return await self._database.document(ExternalTable, select(external_tables.c.document).filter_by(source=source))
 
     async def list_all(self) -> tuple[ExternalTable, ...]:
         """By source."""
@@ -142,19 +140,9 @@ async def _write(connection: AsyncConnection, new: Sequence[NewVersion], known: 
     """As the only versions of their tools."""
     if not new:
         return
-    rows: list[dict[str, object]] = []
-    said: list[dict[str, object]] = []
-    for manifest in (one.manifest for one in new):
-        rows.append(tool_row(manifest, origin))
-        kind = EventType.TOOL_UPDATED if manifest.tool_id in known else EventType.TOOL_ADDED
-        said.append(tool_event(manifest.tool_id, kind, {"version": manifest.version, "origin": origin}))
-    versions = [(one.manifest.tool_id, one.manifest.version) for one in new]
     for statement in _OTHER_VERSIONS:
-        await connection.execute(statement, [{"of_tool": tool_id, "but": version} for tool_id, version in versions])
-    await upsert_all(connection, tools, rows)
-    await write_versions(connection, new)
-    await mark_activated(connection, *versions)
-    await insert_new(connection, events, said)
+        await connection.execute(statement, [{"of_tool": one.manifest.tool_id, "but": one.manifest.version} for one in new])
+    await put_versions(connection, new, origin, known)
 
 
 _OTHER_VERSIONS = tuple(

@@ -6,7 +6,7 @@ from sqlalchemy import delete, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.tables import file_references, files
-from engine.store.upserts import insert_for
+from engine.store.upserts import batches, insert_for
 
 _FILE_ID = re.compile(r"(?<![0-9A-Za-z_])file_[0-9a-f]{32}(?![0-9A-Za-z_])")
 _AT_ONCE = 500
@@ -37,8 +37,8 @@ def named_files(*documents: str | None) -> tuple[str, ...]:
 
 async def hold_files(connection: AsyncConnection, holder: str, file_ids: tuple[str, ...]) -> None:
     """Keep those of these files that there are, in the caller's transaction. Nothing happens without any; may be repeated."""
-    for at in range(0, len(file_ids), _AT_ONCE):
-        known = select(files.c.file_id, literal(holder)).where(files.c.file_id.in_(file_ids[at : at + _AT_ONCE]))
+    for some in batches(file_ids, _AT_ONCE):
+        known = select(files.c.file_id, literal(holder)).where(files.c.file_id.in_(some))
         await connection.execute(insert_for(connection, file_references).from_select(["file_id", "holder"], known).on_conflict_do_nothing())
 
 

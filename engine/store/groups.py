@@ -19,8 +19,7 @@ class GroupTable(CatalogDocuments[ToolGroup]):
         self._lived: tuple[ToolGroup, ...] = ()
 
     async def get(self, group_id: str) -> ToolGroup | None:
-        text = await self._database.scalar(select(groups.c.document).filter_by(group_id=group_id))
-        return ToolGroup.model_validate_json(text) if text is not None else None
+        return await self._database.document(ToolGroup, select(groups.c.document).filter_by(group_id=group_id))
 
     async def with_lifecycle(self) -> tuple[ToolGroup, ...]:
         """Those that live in sessions. What is as it was is not read again."""

@@ -58,8 +58,7 @@ class McpServerRows(DatabaseAccess):
 
     async def source(self, name: str) -> McpSource | None:
         """What is started or asked; None until it was reached."""
-        text = await self._database.scalar(select(mcp_servers.c.source).filter_by(name=name))
-        return McpSource.model_validate_json(text) if text is not None else None
+        return await self._database.document(McpSource, select(mcp_servers.c.source).filter_by(name=name))
 
     async def list_all(self) -> tuple[McpServer, ...]:
         """By name."""

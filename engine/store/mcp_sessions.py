@@ -26,8 +26,7 @@ class McpSessionTable(DatabaseAccess):
             await insert_new(connection, mcp_sessions, [row])
 
     async def get(self, session_id: str) -> McpSession | None:
-        text = await self._database.scalar(select(mcp_sessions.c.document).filter_by(session_id=session_id))
-        return McpSession.model_validate_json(text) if text is not None else None
+        return await self._database.document(McpSession, select(mcp_sessions.c.document).filter_by(session_id=session_id))
 
     async def change(self, session_id: str, edit: Callable[[McpSession], McpSession]) -> McpSession | None:
         """Write what `edit` makes of it as it stands; None where it is closed. What `edit` raises leaves it as it was."""

@@ -10,8 +10,8 @@ from engine.store.catalog_entries import MCP_ORIGIN
 from engine.store.tables import events, tool_versions, tools
 from engine.store.tool_files import forget_version
 from engine.store.tools import collected, erase_tools, stored_versions
-from engine.store.upserts import insert_new, upsert_all
-from engine.store.version_rows import NewVersion, mark_activated, tool_event, tool_row, write_versions
+from engine.store.upserts import insert_new
+from engine.store.version_rows import NewVersion, put_versions, tool_event, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.mcp_servers import WaitingVersion
 from toolagent.contracts.records import EventType
@@ -75,9 +75,9 @@ async def write_pinned(
         await _write(connection, change.write)
         if change.waiting is not None:
             written.waiting.append(WaitingVersion(tool_id=tool_id, version=change.waiting, is_new=not tool.was_active))
-    await _write_new(connection, new, ours)
-    waiting = [one.entry.manifest for one in new if not one.was_active]
-    written.waiting += [WaitingVersion(tool_id=one.tool_id, version=one.version, is_new=True) for one in waiting]
+    waiting = {one.entry.manifest.tool_id: one.entry.manifest.version for one in new if not one.was_active}
+    await put_versions(connection, [NewVersion(one.entry, one.definition) for one in new], ours, waiting=waiting)
+    written.waiting += [WaitingVersion(tool_id=tool_id, version=version, is_new=True) for tool_id, version in waiting.items()]
     return written
 
 
@@ -116,15 +116,4 @@ async def _write(connection: AsyncConnection, changed: Sequence[Pinned]) -> None
         )
         for one in changed
     ]
-    await insert_new(connection, events, said)
-
-
-async def _write_new(connection: AsyncConnection, new: Sequence[Pinned], origin: str) -> None:
-    manifests = [one.entry.manifest for one in new]
-    await upsert_all(connection, tools, [tool_row(manifest, origin) for manifest in manifests])
-    await write_versions(connection, [NewVersion(one.entry, one.definition) for one in new])
-    active = [one.entry.manifest for one in new if one.was_active]
-    await mark_activated(connection, *[(manifest.tool_id, manifest.version) for manifest in active])
-    told = [(one.tool_id, {"version": one.version, "origin": origin, "status": one.status.value}) for one in manifests]
-    said = [tool_event(tool_id, EventType.TOOL_ADDED, {**details}) for tool_id, details in told]
     await insert_new(connection, events, said)

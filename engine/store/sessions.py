@@ -68,8 +68,7 @@ class SessionTable(DatabaseAccess):
                 await name_session(connection, view.session_id, marks_of(group, view.launched))
 
     async def get(self, session_id: str) -> SessionView | None:
-        text = await self._database.scalar(select(group_sessions.c.document).filter_by(session_id=session_id))
-        return SessionView.model_validate_json(text) if text is not None else None
+        return await self._database.document(SessionView, select(group_sessions.c.document).filter_by(session_id=session_id))
 
     async def whole(self, session_id: str) -> tuple[OpenSession, SessionView] | None:
         """With what it was started with."""

@@ -16,8 +16,8 @@ from engine.store.evidence import forget_evidence, forget_overtaken, is_in_the_w
 from engine.store.file_references import holder_of_version, release_files
 from engine.store.groups import is_anothers_group, write_group
 from engine.store.tables import events, sources, tool_versions, tools
-from engine.store.upserts import insert_new, upsert
-from engine.store.version_rows import NewVersion, make_active, mark_activated, say, tool_event, tool_row, write_versions
+from engine.store.upserts import batches, insert_new
+from engine.store.version_rows import NewVersion, make_active, mark_activated, put_versions, say, tool_event
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Evidence
 from toolagent.contracts.manifest import SchedulingMode, ToolGroup, ToolManifest, ToolStatus
@@ -58,8 +58,8 @@ class ToolTable(DatabaseAccess):
     async def list_some(self, tool_ids: Sequence[str]) -> tuple[ToolEntry, ...]:
         """The active versions of these that are there, in this order; not of those that wait for their first activation."""
         found: dict[str, ToolEntry] = {}
-        for at in range(0, len(tool_ids), _AT_ONCE):
-            query = stored_versions().where(tools.c.tool_id.in_(tool_ids[at : at + _AT_ONCE]), _IS_HEAD)
+        for some in batches(tool_ids, _AT_ONCE):
+            query = stored_versions().where(tools.c.tool_id.in_(some), _IS_HEAD)
             found |= {entry.manifest.tool_id: entry for entry in collected(await self._database.rows(query))}
         return tuple(found[tool_id] for tool_id in tool_ids if tool_id in found)
 
@@ -226,19 +226,15 @@ class ToolTable(DatabaseAccess):
 
 async def put_version(connection: AsyncConnection, entry: ToolEntry, origin: str) -> None:
     """Make it the active version of its tool."""
-    manifest = entry.manifest
-    known = await connection.scalar(_known(manifest.tool_id)) is not None
-    await upsert(connection, tools, tool_row(manifest, origin))
-    await write_versions(connection, (NewVersion(entry),))
-    await mark_activated(connection, (manifest.tool_id, manifest.version))
-    kind = EventType.TOOL_UPDATED if known else EventType.TOOL_ADDED
-    await say(connection, manifest.tool_id, kind, {"version": manifest.version, "origin": origin})
+    tool_id = entry.manifest.tool_id
+    is_known = await connection.scalar(_known(tool_id)) is not None
+    await put_versions(connection, (NewVersion(entry),), origin, known=(tool_id,) if is_known else ())
 
 
 async def erase_tools(connection: AsyncConnection, tool_ids: Sequence[str]) -> None:
     """Forget tools without leaving a mark."""
-    for at in range(0, len(tool_ids), _AT_ONCE):
-        await _erase(connection, tool_ids[at : at + _AT_ONCE])
+    for some in batches(tool_ids, _AT_ONCE):
+        await _erase(connection, some)
 
 
 async def _erase(connection: AsyncConnection, tool_ids: Sequence[str]) -> None:

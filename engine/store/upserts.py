@@ -1,11 +1,14 @@
 """Writing a row whether or not it is there: what makes repeated steps harmless."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from sqlalchemy import ColumnElement, Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
+
+T = TypeVar("T")
 
 
 def insert_for(connection: AsyncConnection, table: Table) -> sqlite.Insert | postgresql.Insert:
@@ -67,6 +70,11 @@ def _changing(
 def _insert_new_statement(dialect: str, table: Table, columns: tuple[str, ...]) -> sqlite.Insert | postgresql.Insert:
     keys = [column.name for column in table.primary_key.columns]
     return dialect_insert(dialect, table).values({name: bindparam(name) for name in columns}).on_conflict_do_nothing(index_elements=keys)
+
+
+def batches(entries: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """The entries, at most `size` of them at a time."""
+    return (entries[at : at + size] for at in range(0, len(entries), size))
 
 
 def dialect_insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:

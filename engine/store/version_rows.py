@@ -1,6 +1,6 @@
 """Writing versions of tools with their sources, in the transaction of whoever decides about them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -50,6 +50,29 @@ async def write_versions(connection: AsyncConnection, new: Sequence[NewVersion])
     for some in rows.values():
         await upsert_all(connection, tool_versions, some, once=("created_at",))
     await _write_sources(connection, new)
+
+
+async def put_versions(
+    connection: AsyncConnection,
+    new: Sequence[NewVersion],
+    origin: str,
+    known: Collection[str] = (),
+    waiting: Collection[str] | None = None,
+) -> None:
+    """Write versions as the active ones of their tools, with the events of that. `known` are the ids of tools that are there.
+
+    `waiting` are the ids of tools that nobody has activated yet, where tools may wait: then the events also name the status.
+    """
+    manifests = [version.manifest for version in new]
+    await upsert_all(connection, tools, [tool_row(manifest, origin) for manifest in manifests])
+    await write_versions(connection, new)
+    await mark_activated(connection, *((one.tool_id, one.version) for one in manifests if one.tool_id not in (waiting or ())))
+    said: list[dict[str, object]] = []
+    for one in manifests:
+        status: dict[str, JsonValue] = {} if waiting is None else {"status": one.status.value}
+        kind = EventType.TOOL_UPDATED if one.tool_id in known else EventType.TOOL_ADDED
+        said.append(tool_event(one.tool_id, kind, {"version": one.version, "origin": origin, **status}))
+    await insert_new(connection, events, said)
 
 
 async def mark_activated(connection: AsyncConnection, *versions: tuple[str, str]) -> None:

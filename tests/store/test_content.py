@@ -17,7 +17,6 @@ from sqlalchemy import delete, insert
 from engine.store import tables
 from engine.store.clock import now, timestamp
 from engine.store.content import CONTENT_STORES
-from engine.store.content.conformance import CHECKS, DAMAGE_CHECKS, ContentFailure, Damage, check_content_store
 from engine.store.content.database import CHUNK
 from engine.store.content.folder import FolderContent
 from engine.store.content.incoming import Incoming, incoming, remove_stale
@@ -26,6 +25,7 @@ from engine.store.content.s3 import S3Content
 from engine.store.database import Database
 from tests.disks import tiny_disk
 from tests.s3 import S3Server, s3_server
+from tests.store.content_suite import CHECKS, DAMAGE_CHECKS, ContentFailure, Damage, check_content_store
 from toolagent.core.failures import ContentUnavailableError, StoreFullError, StoreUnavailableError
 
 

@@ -48,6 +48,7 @@ class Parsed(Generic[T]):
     mentioned: dict[str, None] = field(default_factory=dict[str, None])
     envelope: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     readable: bool = True
+    is_there: bool = True
 
     def open(self, path: Path, key: str, kind: type[Entries], versions: tuple[str, ...] = ()) -> Entries:
         """Read the file and return the entries under this key; what is beside them becomes the envelope. Nothing where it has none.

@@ -86,7 +86,7 @@ async def _forgets_what_is_deleted(store: ContentStore, folder: Path) -> None:
     _require(await _read(store, sha256) == b"deleted", "it cannot be put again")
 
 
-async def _says_that_it_has_not_got_it(store: ContentStore, folder: Path) -> None:  # noqa: ARG001 - one form for all checks
+async def _says_that_it_has_not_got_it(store: ContentStore, folder: Path) -> None:
     _require(await store.size(_ABSENT) is None, "it has a size")
     await store.delete(_ABSENT)
     try:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import httpx
@@ -109,22 +110,31 @@ def owned(table: Table, entry: ToolEntry) -> ToolEntry:
     return ToolEntry(manifest=manifest, sources=sources)
 
 
+def left_out(entry: str, reason: object) -> LeftOutTool:
+    return LeftOutTool(entry=entry[:128], reason=str(reason)[:500])
+
+
 def require_few(count: int) -> None:
     """Raises TableRefusedError."""
     if count > MOST_TOOLS:
         raise TableRefusedError("tools_url", f"It lists {count} tools; at most {MOST_TOOLS} are taken. Give the URL of a part of it.")
 
 
-def once_each(found: list[ToolEntry], left_out: list[LeftOutTool]) -> Listing:
-    """Of several with one id the first."""
+def listing_of(found: Iterable[tuple[str, Callable[[], ToolEntry]]], unread: Iterable[LeftOutTool] = ()) -> Listing:
+    """The tools of a table: of each its name there, and what makes its entry. Of several with one id the first counts."""
     kept: dict[str, ToolEntry] = {}
-    repeated: list[LeftOutTool] = []
-    for entry in found:
+    faulty, repeated = [*unread], list[LeftOutTool]()
+    for name, make in found:
+        try:
+            entry = make()
+        except ValueError as reason:
+            faulty.append(left_out(name, reason))
+            continue
         identifier = entry.manifest.tool_id
         if identifier in kept:
-            repeated.append(LeftOutTool(entry=identifier, reason="The table has an earlier entry of this id."))
+            repeated.append(left_out(identifier, "The table has an earlier entry of this id."))
         kept.setdefault(identifier, entry)
-    return Listing(tuple(kept.values()), (*left_out, *repeated))
+    return Listing(tuple(kept.values()), (*faulty, *repeated))
 
 
 def _version(said: JsonValue) -> str:

@@ -55,15 +55,13 @@ class PackageServers:
         work = self._parts.folder / f"{name}-{secrets.token_hex(4)}"
         project = work / "project"
         try:
-            await asyncio.to_thread(_made, project)
+            await asyncio.to_thread(project.mkdir, 0o755, parents=True)
             is_python = command.language is ScriptLanguage.PYTHON
             program = await (self._of_python(command, name, work, project) if is_python else self._of_npm(command, name, work, project))
             await asyncio.to_thread(open_to_all, project)
             content = await self._parts.archives.content_of(project, name)
-        except ScriptFailure as failure:
-            raise _failed(failure, failure.message, failure.told) from failure
-        except LockFailed as failure:
-            raise _failed(failure, failure.message, failure.told) from failure
+        except (LockFailed, ScriptFailure) as failure:
+            raise _failed(failure) from failure
         except NotPackedError as error:
             raise McpServerRefusedError("args", f"What it depends on cannot be kept: {error}") from error
         except OSError as error:
@@ -141,11 +139,11 @@ def _npm_program(environment: Environment, package: str) -> str:
     raise McpServerRefusedError("args", f"The package {package} does not say which of its programs is the server. {told}")
 
 
-def _failed(failure: LockFailed | ScriptFailure, message: str, told: str) -> McpServerRefusedError | McpServerNotStartedError:
+def _failed(failure: LockFailed | ScriptFailure) -> McpServerRefusedError | McpServerNotStartedError:
     """A caller mends what is wrong with a package. Our disk (an OSError), our time (a TimeoutError is one) and our settings are not."""
-    lines = (line.strip().removeprefix("cause: ") for line in told.splitlines())
+    lines = (line.strip().removeprefix("cause: ") for line in failure.told.splitlines())
     last = [line for line in lines if line and _NPM_LOG not in line][-1:]
-    said = " ".join((message, *(f"It said last: {line}" for line in last if line not in message)))[: 2 * _TOLD]
+    said = " ".join((failure.message, *(f"It said last: {line}" for line in last if line not in failure.message)))[: 2 * _TOLD]
     is_late = isinstance(failure, ScriptFailure) and failure.kind is ScriptErrorKind.TIMEOUT
     is_ours = is_late or isinstance(failure, HostUnready) or isinstance(failure.__cause__, OSError) or is_outage(failure)
     return McpServerNotStartedError(said) if is_ours else McpServerRefusedError("args", said)
@@ -153,10 +151,6 @@ def _failed(failure: LockFailed | ScriptFailure, message: str, told: str) -> Mcp
 
 def _quiet(_: str) -> None:
     """Nobody follows."""
-
-
-def _made(folder: Path) -> None:
-    folder.mkdir(mode=0o755, parents=True)
 
 
 def _laid_out(work: Path, place: Path, manifest: str) -> None:

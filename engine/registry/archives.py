@@ -6,13 +6,11 @@ import io
 import os
 import stat
 import tarfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 from engine.store.content.incoming import pieces_of
-from engine.store.files import file_id_of
-from toolagent.contracts.records import StoredFile
+from engine.store.files import FileStore, file_id_of
 from toolagent.core.failures import ContentDamagedError, FileTooLargeError
 
 _LEFT_OUT = frozenset({".venv", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
@@ -30,18 +28,10 @@ class NotPackedError(ValueError):
     """The folder cannot be packed; the text says why and what to do."""
 
 
-class ArchiveStore(Protocol):
-    """`engine.store.files.FileStore` is one."""
-
-    async def put(self, chunks: AsyncIterator[bytes], name: str, media_type: str | None = None) -> StoredFile: ...
-    async def get(self, file_id: str) -> StoredFile | None: ...
-    async def has_content(self, file: StoredFile) -> bool: ...
-
-
 class ProjectArchives:
     """Packs folders and remembers their state: an unchanged folder is not packed again."""
 
-    def __init__(self, files: ArchiveStore) -> None:
+    def __init__(self, files: FileStore) -> None:
         self._files = files
         self._known: dict[Part, tuple[Stamp, str]] = {}
         self._parts: dict[str, set[tuple[Part, str]]] = {}

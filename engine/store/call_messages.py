@@ -38,6 +38,8 @@ call_messages = Table(
     Index("ix_call_messages_at", "at"),
 )
 
+column = call_messages.c
+
 
 class CallMessages(DatabaseAccess):
     """All raise StoreUnavailableError. The caller and the tool may be in two processes."""
@@ -60,27 +62,27 @@ class CallMessages(DatabaseAccess):
 
     async def after(self, call_id: str, position: int = 0) -> tuple[CallMessage, ...]:
         """What follows a position, in order, at most 500 of it."""
-        query = select(call_messages).where(call_messages.c.call_id == call_id, call_messages.c.position > position)
-        return tuple(map(_message, await self._database.mappings(query.order_by(call_messages.c.position).limit(_AT_ONCE))))
+        query = select(call_messages).where(column.call_id == call_id, column.position > position)
+        return tuple(map(_message, await self._database.mappings(query.order_by(column.position).limit(_AT_ONCE))))
 
     async def open_questions(self, call_id: str) -> tuple[CallMessage, ...]:
         """What nobody has answered, in order, however much was said before; at most 500."""
-        asked = (call_messages.c.call_id == call_id, call_messages.c.kind == "question", call_messages.c.answer.is_(None))
-        query = select(call_messages).where(*asked).order_by(call_messages.c.position).limit(_AT_ONCE)
+        asked = (column.call_id == call_id, column.kind == "question", column.answer.is_(None))
+        query = select(call_messages).where(*asked).order_by(column.position).limit(_AT_ONCE)
         return tuple(map(_message, await self._database.mappings(query)))
 
     async def answer(self, call_id: str, position: int, answer: Payload) -> bool:
         """Answer a question; False where it is answered already, or there is no such question."""
         values = {"answer": json.dumps(answer), "answered_at": timestamp(now())}
-        asked = (call_messages.c.call_id == call_id, call_messages.c.position == position, call_messages.c.kind == "question")
-        is_answered = await self._database.change(update(call_messages).where(*asked, call_messages.c.answer.is_(None)).values(**values))
+        asked = (column.call_id == call_id, column.position == position, column.kind == "question")
+        is_answered = await self._database.change(update(call_messages).where(*asked, column.answer.is_(None)).values(**values))
         if (waiting := self._waiting.get((call_id, position))) is not None:
             waiting.set()
         return bool(is_answered)
 
     async def wait_answer(self, call_id: str, position: int, timeout_s: float) -> dict[str, JsonValue]:
         """The answer to a question, whichever process gets it. Raises TimeoutError."""
-        query = select(call_messages.c.answer).filter_by(call_id=call_id, position=position)
+        query = select(column.answer).filter_by(call_id=call_id, position=position)
         answered = self._waiting.setdefault((call_id, position), asyncio.Event())
         pause_s = _LOOK_S
         try:
@@ -97,15 +99,15 @@ class CallMessages(DatabaseAccess):
 
     async def forget_ended(self) -> tuple[str, ...]:
         """Remove the messages of calls that have ended. Says how many, in words."""
-        settled = select(calls.c.call_id).where(calls.c.call_id == call_messages.c.call_id, calls.c.settled_at < timestamp(now() - _KEPT))
-        old = call_messages.c.at < timestamp(now() - _KEPT_AT_MOST)
+        settled = select(calls.c.call_id).where(calls.c.call_id == column.call_id, calls.c.settled_at < timestamp(now() - _KEPT))
+        old = column.at < timestamp(now() - _KEPT_AT_MOST)
         forgotten = await self._database.change(delete(call_messages).where(or_(settled.exists(), old)))
         return (f"forgot {forgotten} messages of calls",) if forgotten else ()
 
 
 async def _last(connection: AsyncConnection, call_id: str) -> int:
-    position = func.coalesce(func.max(call_messages.c.position), 0)
-    return (await connection.execute(select(position).where(call_messages.c.call_id == call_id))).scalar_one()
+    position = func.coalesce(func.max(column.position), 0)
+    return (await connection.execute(select(position).where(column.call_id == call_id))).scalar_one()
 
 
 def _message(row: RowMapping) -> CallMessage:

@@ -12,6 +12,8 @@ from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent_service.calls.blame import BLAMED, is_own_fault
 from toolagent_service.making.repair_rule import Outcome
 
+column = calls.c
+
 _KINDS = [kind.value for kind in BLAMED]
 _SKEW = timedelta(minutes=1)
 """Records that are further in the future are of a clock that was set back since."""
@@ -31,19 +33,19 @@ class CallOutcomes(DatabaseAccess):
 
     async def failing(self, within: timedelta) -> tuple[tuple[str, str], ...]:
         """Tools and versions with calls that failed in this time, for whatever reason."""
-        lately = calls.c.created_at.between(timestamp(now() - within), timestamp(now() + _SKEW))
-        failed = and_(calls.c.error_type.in_(_KINDS), calls.c.version != "")
-        query = select(calls.c.tool_id, calls.c.version).distinct().where(lately, failed).order_by(calls.c.tool_id, calls.c.version)
+        lately = column.created_at.between(timestamp(now() - within), timestamp(now() + _SKEW))
+        failed = and_(column.error_type.in_(_KINDS), column.version != "")
+        query = select(column.tool_id, column.version).distinct().where(lately, failed).order_by(column.tool_id, column.version)
         return tuple((tool_id, version) for tool_id, version in await self._database.rows(query))
 
     async def of(self, tool_id: str, version: str, since: datetime, most: int) -> Outcomes:
         """Of calls that the version answered or failed by its own fault; those of refusals and outages are left out."""
-        of_it = (calls.c.tool_id == tool_id, calls.c.version == version, or_(calls.c.is_success.is_(True), calls.c.error_type.in_(_KINDS)))
-        lately = calls.c.created_at.between(timestamp(since), timestamp(now() + _SKEW))
-        told = case((calls.c.error_type.is_not(None), calls.c.result))
-        columns = (calls.c.fingerprint, calls.c.created_at, calls.c.is_success, told)
+        of_it = (column.tool_id == tool_id, column.version == version, or_(column.is_success.is_(True), column.error_type.in_(_KINDS)))
+        lately = column.created_at.between(timestamp(since), timestamp(now() + _SKEW))
+        told = case((column.error_type.is_not(None), column.result))
+        columns = (column.fingerprint, column.created_at, column.is_success, told)
         # Refusals may come in between, as those of a quarantine do.
-        query = select(*columns).where(*of_it, lately).order_by(calls.c.created_at.desc(), calls.c.call_id).limit(10 * most)
+        query = select(*columns).where(*of_it, lately).order_by(column.created_at.desc(), column.call_id).limit(10 * most)
         found, errors, good_at = list[Outcome](), list[ToolError](), list[datetime]()
         for fingerprint, created_at, is_success, result in await self._database.rows(query):
             error = None if is_success or not result else ToolResult.model_validate_json(result).error
@@ -60,9 +62,9 @@ class CallOutcomes(DatabaseAccess):
 
     async def is_awaited(self, tool_id: str, version: str, since: datetime, until: datetime) -> bool:
         """Whether a call that began in this time has not ended."""
-        open_now = (calls.c.tool_id == tool_id, calls.c.version == version, calls.c.settled_at.is_(None))
-        began = calls.c.created_at.between(timestamp(since), timestamp(until))
-        return await self._database.scalar(select(calls.c.call_id).where(*open_now, began).limit(1)) is not None
+        open_now = (column.tool_id == tool_id, column.version == version, column.settled_at.is_(None))
+        began = column.created_at.between(timestamp(since), timestamp(until))
+        return await self._database.scalar(select(column.call_id).where(*open_now, began).limit(1)) is not None
 
 
 def kinds_of(errors: tuple[ToolError, ...]) -> str:

@@ -22,13 +22,15 @@ from toolagent.contracts.calls import Caller, ErrorType, ToolResult
 from toolagent.contracts.records import CallRecord, Event
 from toolagent.core.failures import StoreUnavailableError
 
+column = calls.c
+
 _AWAY_S = 10.0
 """How long a mark is tried to be taken back of which nobody knows whether it was committed."""
 
 
 # Of every call: composing them takes longer than asking them.
-_RECORD = select(calls).where(calls.c.call_id == bindparam("call"))
-_SETTLED = select(calls.c.call_id, calls.c.settled_at).where(calls.c.call_id.in_(bindparam("calls", expanding=True)))
+_RECORD = select(calls).where(column.call_id == bindparam("call"))
+_SETTLED = select(column.call_id, column.settled_at).where(column.call_id.in_(bindparam("calls", expanding=True)))
 
 
 class OvertakenError(Exception):
@@ -49,17 +51,17 @@ class CallTable(DatabaseAccess):
 
     async def latest_good(self, tool_id: str, most: int) -> tuple[CallRecord, ...]:
         """Calls of a tool that succeeded, the newest first."""
-        return await self._latest(calls.c.tool_id == tool_id, calls.c.is_success.is_(True), most=most)
+        return await self._latest(column.tool_id == tool_id, column.is_success.is_(True), most=most)
 
     async def last_used(self, tool_ids: Collection[str]) -> dict[str, str]:
         """When each of the tools was called last, if it ever was, as text that sorts."""
-        query = select(calls.c.tool_id, func.max(calls.c.created_at)).where(calls.c.tool_id.in_(tool_ids)).group_by(calls.c.tool_id)
+        query = select(column.tool_id, func.max(column.created_at)).where(column.tool_id.in_(tool_ids)).group_by(column.tool_id)
         return dict(map(tuple, await self._database.rows(query)))
 
     async def latest_failed(self, tool_id: str, kinds: Collection[ErrorType], most: int) -> tuple[CallRecord, ...]:
         """Calls of a tool that ended with an error of these kinds, the newest first; not those that were refused before it was asked."""
         return await self._latest(
-            calls.c.tool_id == tool_id, calls.c.version != "", calls.c.error_type.in_([kind.value for kind in kinds]), most=most
+            column.tool_id == tool_id, column.version != "", column.error_type.in_([kind.value for kind in kinds]), most=most
         )
 
     async def mark_sent(self, record: CallRecord, *, again: bool = False, claim: Claim | None = None) -> int:
@@ -82,14 +84,14 @@ class CallTable(DatabaseAccess):
     async def unmark_sent(self, call_id: str, claim: Claim | None = None) -> None:
         """Take the last mark back, because it is certain that nothing left then. What left before stays marked, and so does everything
         when the `claim` on the call is another owner's by now: the last mark is that one's."""
-        left = {"sends": calls.c.sends - 1, "sent_at": case((calls.c.sends > 1, calls.c.sent_at), else_=None)}
+        left = {"sends": column.sends - 1, "sent_at": case((column.sends > 1, column.sent_at), else_=None)}
         async with self._database.write() as connection:
             if claim is None or claim.is_held_as((await held_claims(connection, [call_id], lock=True)).get(call_id)):
                 await connection.execute(update(calls).filter_by(call_id=call_id).values(left))
 
     async def _take_back(self, call_id: str, sent_at: str) -> None:
         """The first mark of a call, if it is the one of this moment. Raises StoreUnavailableError when the database stays away."""
-        ours = and_(calls.c.call_id == call_id, calls.c.sent_at == sent_at, calls.c.sends == 1)
+        ours = and_(column.call_id == call_id, column.sent_at == sent_at, column.sends == 1)
         async for attempt in AsyncRetrying(
             retry=retry_if_exception_type(StoreUnavailableError), stop=stop_after_delay(_AWAY_S), wait=wait_fixed(0.2), reraise=True
         ):
@@ -127,7 +129,7 @@ class CallTable(DatabaseAccess):
         return earlier.result if earlier is not None and earlier.result is not None else result
 
     async def _latest(self, *conditions: ColumnElement[bool], most: int) -> tuple[CallRecord, ...]:
-        query = select(calls).where(*conditions).order_by(calls.c.created_at.desc(), calls.c.call_id).limit(most)
+        query = select(calls).where(*conditions).order_by(column.created_at.desc(), column.call_id).limit(most)
         rows = await self._database.mappings(query)
         return tuple(map(_record, rows))
 
@@ -215,19 +217,19 @@ async def _settle(connection: AsyncConnection, unordered: Sequence[_Ending]) -> 
 @lru_cache
 def _mark(dialect: str, columns: tuple[str, ...], *, again: bool) -> ReturningInsert[str, int]:
     statement = dialect_insert(dialect, calls).values({name: bindparam(name) for name in columns})
-    changed = {"sent_at": func.coalesce(calls.c.sent_at, statement.excluded.sent_at), "sends": calls.c.sends + 1}
+    changed = {"sent_at": func.coalesce(column.sent_at, statement.excluded.sent_at), "sends": column.sends + 1}
     # What is settled must not be sent any more: whoever waited was told how it ended.
-    is_open = calls.c.settled_at.is_(None)
-    may_leave = is_open if again else and_(calls.c.sent_at.is_(None), is_open)
+    is_open = column.settled_at.is_(None)
+    may_leave = is_open if again else and_(column.sent_at.is_(None), is_open)
     marked = statement.on_conflict_do_update(index_elements=["call_id"], set_=changed, where=may_leave)
-    return marked.returning(calls.c.call_id, calls.c.sends)
+    return marked.returning(column.call_id, column.sends)
 
 
 @lru_cache
 def _end(dialect: str, columns: tuple[str, ...]) -> Insert:
     statement = dialect_insert(dialect, calls).values({name: bindparam(name) for name in columns})
     changed = {name: statement.excluded[name] for name in columns if name not in {"call_id", "created_at"}}
-    return statement.on_conflict_do_update(index_elements=["call_id"], set_=changed, where=calls.c.settled_at.is_(None))
+    return statement.on_conflict_do_update(index_elements=["call_id"], set_=changed, where=column.settled_at.is_(None))
 
 
 def _row(record: CallRecord) -> dict[str, object]:

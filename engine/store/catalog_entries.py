@@ -20,6 +20,10 @@ from engine.store.version_rows import NewVersion, mark_activated, tool_event, wr
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.records import EventType
 
+_tool = tools.c
+_version = tool_versions.c
+_source = sources.c
+
 _AT_ONCE = 100
 """Entries a transaction: SQLite has one writer, and calls are waiting for it."""
 
@@ -83,8 +87,8 @@ class CatalogEntryTable(DatabaseAccess):
 
     async def _changed(self, entries: Sequence[CatalogEntry]) -> Sequence[CatalogEntry]:
         """Those that are not as they were last imported: mostly few, so that nothing needs to be locked or parsed for the others."""
-        columns = (tools.c.tool_id, tools.c.imported)
-        rows = await self._database.rows(select(*columns).where(tools.c.removed_at.is_(None)))
+        columns = (_tool.tool_id, _tool.imported)
+        rows = await self._database.rows(select(*columns).where(_tool.removed_at.is_(None)))
         marks = {tool_id: imported for tool_id, imported in rows}
         return [entry for entry in entries if marks.get(entry.manifest.tool_id) != entry.imported]
 
@@ -105,7 +109,7 @@ class CatalogEntryTable(DatabaseAccess):
 
     async def list_unmarked(self, origin: str) -> tuple[str, ...]:
         """Tools from before imports left marks."""
-        query = select(tools.c.tool_id).where(tools.c.origin == origin, tools.c.imported.is_(None), tools.c.removed_at.is_(None))
+        query = select(_tool.tool_id).where(_tool.origin == origin, _tool.imported.is_(None), _tool.removed_at.is_(None))
         return tuple(await self._database.scalars(query))
 
     async def forget(self, tool_ids: Iterable[str], origin: str, file: str, catalog: str) -> None:
@@ -116,13 +120,13 @@ class CatalogEntryTable(DatabaseAccess):
         for some in batches(tuple(tool_ids), _AT_ONCE):
             async with self._database.write(alone=CATALOG) as connection:
                 kept = await ids_of_others(connection, file, catalog)
-                there = select(tools.c.tool_id).where(tools.c.origin == origin, tools.c.removed_at.is_(None), tools.c.tool_id.in_(some))
+                there = select(_tool.tool_id).where(_tool.origin == origin, _tool.removed_at.is_(None), _tool.tool_id.in_(some))
                 known = (await connection.scalars(there)).all()
                 await erase_tools(connection, [tool_id for tool_id in known if tool_id not in kept])
 
     async def content_of(self) -> dict[tuple[str, str, str], str]:
         """The archives of local sources and scripts by tool, version and folder or path."""
-        query = select(sources.c.tool_id, sources.c.version, sources.c.source).where(sources.c.source.like('%"content":"%'))
+        query = select(_source.tool_id, _source.version, _source.source).where(_source.source.like('%"content":"%'))
         rows = await self._database.rows(query)
         found = [(tool_id, version, cast("dict[str, str]", json.loads(text))) for tool_id, version, text in rows]
         return {
@@ -133,15 +137,15 @@ class CatalogEntryTable(DatabaseAccess):
 
     async def list_stored(self, without_origin: str) -> tuple[StoredVersion, ...]:
         """Every version of every tool that is there, by id; but for those of this origin, of external tables and of MCP servers."""
-        columns = (tools.c.tool_id, tools.c.active_version, tools.c.imported, tool_versions.c.version, tool_versions.c.manifest)
+        columns = (_tool.tool_id, _tool.active_version, _tool.imported, _version.version, _version.manifest)
         query = (
-            select(*columns, tool_versions.c.raw)
-            .join(tool_versions, tool_versions.c.tool_id == tools.c.tool_id)
-            .where(tools.c.removed_at.is_(None), tools.c.origin != without_origin)
-            .where(~tools.c.origin.startswith(EXTERNAL_ORIGIN), ~tools.c.origin.startswith(MCP_ORIGIN))
-            .order_by(tools.c.tool_id, tool_versions.c.created_at, tool_versions.c.version)
+            select(*columns, _version.raw)
+            .join(tool_versions, _version.tool_id == _tool.tool_id)
+            .where(_tool.removed_at.is_(None), _tool.origin != without_origin)
+            .where(~_tool.origin.startswith(EXTERNAL_ORIGIN), ~_tool.origin.startswith(MCP_ORIGIN))
+            .order_by(_tool.tool_id, _version.created_at, _version.version)
         )
-        by_position = select(sources).order_by(sources.c.tool_id, sources.c.version, sources.c.position)
+        by_position = select(sources).order_by(_source.tool_id, _source.version, _source.position)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
             places = (await connection.execute(by_position)).mappings().all()
@@ -155,13 +159,11 @@ class CatalogEntryTable(DatabaseAccess):
 
 
 async def _known(connection: AsyncConnection, tool_ids: Sequence[str]) -> dict[str, _Known]:
-    columns = (tools.c.tool_id, tools.c.active_version, tools.c.category, tools.c.imported, tools.c.removed_at)
-    rows = (await connection.execute(select(*columns).where(tools.c.tool_id.in_(tool_ids)))).all()
+    columns = (_tool.tool_id, _tool.active_version, _tool.category, _tool.imported, _tool.removed_at)
+    rows = (await connection.execute(select(*columns).where(_tool.tool_id.in_(tool_ids)))).all()
     found = {row[0]: _Known(row[1], row[2], row[3], row[4] is not None, {}) for row in rows}
-    written = select(tool_versions.c.tool_id, tool_versions.c.version, tool_versions.c.manifest, tool_versions.c.raw)
-    versions: Sequence[Row[str, str, str, str | None]] = (
-        await connection.execute(written.where(tool_versions.c.tool_id.in_(tool_ids)))
-    ).all()
+    written = select(_version.tool_id, _version.version, _version.manifest, _version.raw)
+    versions: Sequence[Row[str, str, str, str | None]] = (await connection.execute(written.where(_version.tool_id.in_(tool_ids)))).all()
     for tool_id, version, manifest, raw in versions:
         if tool_id in found:
             found[tool_id].versions[version] = (manifest, raw)
@@ -236,9 +238,9 @@ def _with_kept_status(entry: CatalogEntry, known: _Known | None) -> NewVersion:
 
 
 async def _raws_of_sources(connection: AsyncConnection, tool_ids: Sequence[str]) -> dict[tuple[str, str], tuple[str | None, ...]]:
-    query = select(sources.c.tool_id, sources.c.version, sources.c.raw).where(sources.c.tool_id.in_(tool_ids))
+    query = select(_source.tool_id, _source.version, _source.raw).where(_source.tool_id.in_(tool_ids))
     found: dict[tuple[str, str], tuple[str | None, ...]] = {}
-    for tool_id, version, raw in (await connection.execute(query.order_by(sources.c.position))).all():
+    for tool_id, version, raw in (await connection.execute(query.order_by(_source.position))).all():
         found[tool_id, version] = (*found.get((tool_id, version), ()), raw)
     return found
 

@@ -21,6 +21,10 @@ from engine.store.upserts import batches
 from toolagent.contracts.chats import AnsweredBy, ChatEvent, ChatEventKind, ChatReply, ChatRole, ChatTurn, Chunk, ListedChat
 from toolagent.core.chats import chat_key, conversation_of, task_message_id
 
+_chat = chats.c
+_turn = chat_turns.c
+_event = chat_events.c
+
 _KEPT_EVENTS = 1_000
 """Of one chat: chunks before these go."""
 
@@ -33,35 +37,31 @@ _AT_ONCE = 500
 
 # Building a statement costs more than sending it.
 _OPENED = (
-    select(chats.c.key, chats.c.is_open, chat_turns)
-    .outerjoin(chat_turns, (chat_turns.c.chat_id == chats.c.chat_id) & (chat_turns.c.message_id == bindparam("message")))
-    .where(chats.c.chat_id == bindparam("of"))
+    select(_chat.key, _chat.is_open, chat_turns)
+    .outerjoin(chat_turns, (_turn.chat_id == _chat.chat_id) & (_turn.message_id == bindparam("message")))
+    .where(_chat.chat_id == bindparam("of"))
 )
 _COUNTED = (
     update(chats)
-    .where(chats.c.chat_id == bindparam("of"))
-    .values(turn_count=chats.c.turn_count + bindparam("more"), updated_at=bindparam("spoken_at"))
-    .returning(chats.c.turn_count)
+    .where(_chat.chat_id == bindparam("of"))
+    .values(turn_count=_chat.turn_count + bindparam("more"), updated_at=bindparam("spoken_at"))
+    .returning(_chat.turn_count)
 )
-_TURNS_OF = (
-    select(chat_turns)
-    .where(chat_turns.c.chat_id == bindparam("of"), chat_turns.c.message_id == bindparam("message"))
-    .order_by(chat_turns.c.number)
-)
+_TURNS_OF = select(chat_turns).where(_turn.chat_id == bindparam("of"), _turn.message_id == bindparam("message")).order_by(_turn.number)
 _UNTIL = (
-    select(chat_turns.c.number, chat_turns.c.role, chat_turns.c.text)
-    .join(chats, chats.c.chat_id == chat_turns.c.chat_id)
-    .where(chats.c.key == bindparam("of_key"), chat_turns.c.number <= bindparam("at"))
-    .order_by(chat_turns.c.number.desc())
+    select(_turn.number, _turn.role, _turn.text)
+    .join(chats, _chat.chat_id == _turn.chat_id)
+    .where(_chat.key == bindparam("of_key"), _turn.number <= bindparam("at"))
+    .order_by(_turn.number.desc())
     .limit(bindparam("most"))
 )
 _MESSAGE_OF = (
-    select(chats.c.chat_id, chat_turns.c.message_id)
-    .join(chat_turns, chat_turns.c.chat_id == chats.c.chat_id)
-    .where(chats.c.key == bindparam("of_key"), chat_turns.c.number == bindparam("at"))
+    select(_chat.chat_id, _turn.message_id)
+    .join(chat_turns, _turn.chat_id == _chat.chat_id)
+    .where(_chat.key == bindparam("of_key"), _turn.number == bindparam("at"))
 )
-_KEY = select(chats.c.key).where(chats.c.chat_id == bindparam("of"))
-_LAST_POSITION = select(func.max(chat_events.c.position)).where(chat_events.c.chat_id == bindparam("of"))
+_KEY = select(_chat.key).where(_chat.chat_id == bindparam("of"))
+_LAST_POSITION = select(func.max(_event.position)).where(_event.chat_id == bindparam("of"))
 _EARLIER = chat_events.alias()
 _NEXT_POSITION = select(func.coalesce(func.max(_EARLIER.c.position), 0) + 1).where(_EARLIER.c.chat_id == bindparam("of"))
 _NEW_TURN = insert(chat_turns)
@@ -148,8 +148,8 @@ class ChatTable(DatabaseAccess):
 
     async def events_after(self, chat_id: str, position: int, *, limit: int = _AT_ONCE) -> tuple[ChatEvent, ...]:
         """In order."""
-        query = select(chat_events).where(chat_events.c.chat_id == chat_id, chat_events.c.position > position)
-        return tuple(map(event_of, await self._database.mappings(query.order_by(chat_events.c.position).limit(limit))))
+        query = select(chat_events).where(_event.chat_id == chat_id, _event.position > position)
+        return tuple(map(event_of, await self._database.mappings(query.order_by(_event.position).limit(limit))))
 
     async def last_position(self, chat_id: str) -> int:
         """Of its events; 0 where there are none."""
@@ -157,7 +157,7 @@ class ChatTable(DatabaseAccess):
 
     async def position_before(self, chat_id: str, message_id: str) -> int:
         """The position before the first event of this message; the last one where there is none yet."""
-        query = select(func.min(chat_events.c.position)).where(chat_events.c.chat_id == chat_id, chat_events.c.message_id == message_id)
+        query = select(func.min(_event.position)).where(_event.chat_id == chat_id, _event.message_id == message_id)
         first = await self._database.scalar(query)
         return first - 1 if first else await self.last_position(chat_id)
 
@@ -167,14 +167,14 @@ class ChatTable(DatabaseAccess):
 
     async def known(self, chat_ids: Sequence[str]) -> frozenset[str]:
         """Those of them that are there."""
-        known = [select(chats.c.chat_id).where(chats.c.chat_id.in_(some)) for some in batches(chat_ids, _AT_ONCE)]
+        known = [select(_chat.chat_id).where(_chat.chat_id.in_(some)) for some in batches(chat_ids, _AT_ONCE)]
         return frozenset([chat_id for query in known for chat_id in await self._database.scalars(query)])
 
     async def turns(self, chat_id: str, *, before: int | None = None, limit: int = 100) -> tuple[ChatTurn, ...]:
         """The last ones before a number, in order."""
         query = select(chat_turns).filter_by(chat_id=chat_id)
-        query = query if before is None else query.where(chat_turns.c.number < before)
-        rows = await self._database.mappings(query.order_by(chat_turns.c.number.desc()).limit(limit))
+        query = query if before is None else query.where(_turn.number < before)
+        rows = await self._database.mappings(query.order_by(_turn.number.desc()).limit(limit))
         return tuple(turn_of(row) for row in reversed(rows))
 
     async def said_until(self, conversation_id: str, most: int) -> list[Spoken]:
@@ -191,20 +191,20 @@ class ChatTable(DatabaseAccess):
         """The one that was spoken to last comes first; those that were not spoken to since the chat `before`."""
         query = select(chats)
         if is_open is not None:
-            query = query.where(chats.c.is_open.is_(is_open))
+            query = query.where(_chat.is_open.is_(is_open))
         if before is not None:
-            since = select(chats.c.updated_at).filter_by(chat_id=before).scalar_subquery()
-            query = query.where((chats.c.updated_at < since) | ((chats.c.updated_at == since) & (chats.c.chat_id > before)))
-        rows = await self._database.mappings(query.order_by(chats.c.updated_at.desc(), chats.c.chat_id).limit(limit))
+            since = select(_chat.updated_at).filter_by(chat_id=before).scalar_subquery()
+            query = query.where((_chat.updated_at < since) | ((_chat.updated_at == since) & (_chat.chat_id > before)))
+        rows = await self._database.mappings(query.order_by(_chat.updated_at.desc(), _chat.chat_id).limit(limit))
         return tuple(map(listed_of, rows))
 
     async def open_count(self) -> int:
-        return await self._database.scalar(select(func.count()).select_from(chats).where(chats.c.is_open.is_(True))) or 0
+        return await self._database.scalar(select(func.count()).select_from(chats).where(_chat.is_open.is_(True))) or 0
 
     async def unended_tasks(self, chat_id: str) -> tuple[str, ...]:
         """Tasks that were begun for it and whose end it has not told."""
-        of_it = select(chat_turns.c.message_id, chat_turns.c.task_ids).filter_by(chat_id=chat_id)
-        rows = await self._database.rows(of_it.where(chat_turns.c.role == ChatRole.ASSISTANT.value).order_by(chat_turns.c.number))
+        of_it = select(_turn.message_id, _turn.task_ids).filter_by(chat_id=chat_id)
+        rows = await self._database.rows(of_it.where(_turn.role == ChatRole.ASSISTANT.value).order_by(_turn.number))
         told = {message_id for message_id, _ in rows}
         begun = [task_id for _, task_ids in rows if task_ids != "[]" for task_id in json.loads(task_ids)]
         return tuple(dict.fromkeys(task_id for task_id in begun if task_message_id(task_id) not in told))
@@ -218,12 +218,12 @@ class ChatTable(DatabaseAccess):
 
         With `silent_since`, a timestamp, also False for a chat with a later message.
         """
-        query = _KEY if silent_since is None else _KEY.where(chats.c.updated_at < silent_since)
+        query = _KEY if silent_since is None else _KEY.where(_chat.updated_at < silent_since)
         async with self._database.write(alone=_lock(chat_id)) as connection:
             key = (await connection.execute(query, {"of": chat_id})).scalar_one_or_none()
             if key is None:
                 return False
-            own = select(chat_turns.c.number).filter_by(chat_id=chat_id, role=ChatRole.USER.value)
+            own = select(_turn.number).filter_by(chat_id=chat_id, role=ChatRole.USER.value)
             for (number,) in (await connection.execute(own)).all():
                 conversation = conversation_of(key, number)
                 for named in OF_A_CONVERSATION:
@@ -315,8 +315,8 @@ async def _append(
     # It looks at all old events.
     if number // _FORGET_EVERY > (first - 1) // _FORGET_EVERY:
         last = (await connection.execute(_LAST_POSITION, {"of": chat_id})).scalar_one()
-        old = (chat_events.c.position <= last - _KEPT_EVENTS, chat_events.c.event == ChatEventKind.CHUNK.value)
-        await connection.execute(delete(chat_events).where(chat_events.c.chat_id == chat_id, *old))
+        old = (_event.position <= last - _KEPT_EVENTS, _event.event == ChatEventKind.CHUNK.value)
+        await connection.execute(delete(chat_events).where(_event.chat_id == chat_id, *old))
     return numbered
 
 

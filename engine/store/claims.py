@@ -17,6 +17,8 @@ from engine.store.tables import calls, claims
 from engine.store.upserts import insert_new
 from toolagent.contracts.calls import ToolCall
 
+column = claims.c
+
 WORKFLOW = "workflow"
 """The owner of a call that has an `InvokeTool` of its own: Temporal sees to its end."""
 
@@ -28,14 +30,14 @@ _FRESH = timedelta(seconds=15)
 Standing: TypeAlias = Literal["ours", "held", "settled"]
 """What became of a claim: it is ours; somebody else has it in hand; the call has ended, and its record has the result."""
 
-_HELD = select(claims.c.call_id, claims.c.fingerprint, claims.c.owner, claims.c.number, claims.c.cancelled_at).where(
-    claims.c.call_id.in_(bindparam("calls", expanding=True))
+_HELD = select(column.call_id, column.fingerprint, column.owner, column.number, column.cancelled_at).where(
+    column.call_id.in_(bindparam("calls", expanding=True))
 )
 # In one order, so that two transactions never wait for each other. SQLite has one at a time, and knows no such locks.
-_LOCKED = _HELD.order_by(claims.c.call_id).with_for_update()
+_LOCKED = _HELD.order_by(column.call_id).with_for_update()
 _SETTLED = select(calls.c.call_id).where(calls.c.call_id.in_(bindparam("calls", expanding=True)), calls.c.settled_at.is_not(None))
 _RECORDED = select(calls.c.call_id).where(calls.c.call_id.in_(bindparam("calls", expanding=True)))
-_ENDED = select(claims.c.call_id).join(calls, calls.c.call_id == claims.c.call_id).where(calls.c.settled_at.is_not(None))
+_ENDED = select(column.call_id).join(calls, calls.c.call_id == column.call_id).where(calls.c.settled_at.is_not(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,9 @@ class ClaimTable(DatabaseAccess):
 
     async def withdraw(self, call_id: str, owner: str, claimed_at: str | None = None) -> None:
         """The call is not accepted after all; its caller is told to come again. With `claimed_at` no other claim goes than that one."""
-        mine = [claims.c.call_id == call_id, claims.c.owner == owner]
+        mine = [column.call_id == call_id, column.owner == owner]
         if claimed_at is not None:
-            mine.append(claims.c.claimed_at == claimed_at)
+            mine.append(column.claimed_at == claimed_at)
         await self._database.change(delete(claims).where(*mine))
 
     async def get(self, call_id: str) -> Claim | None:
@@ -91,13 +93,13 @@ class ClaimTable(DatabaseAccess):
 
     async def cancel(self, call_id: str) -> str | None:
         """Write down that the call is to end; its owner, None where nobody has it."""
-        cancelled = update(claims).filter_by(call_id=call_id).values(cancelled_at=timestamp(now())).returning(claims.c.owner)
+        cancelled = update(claims).filter_by(call_id=call_id).values(cancelled_at=timestamp(now())).returning(column.owner)
         async with self._database.write_once() as connection:
             return (await connection.execute(cancelled)).scalar_one_or_none()
 
     async def cancelled(self, owner: str) -> Sequence[str]:
         """Calls that an owner has in hand and that are to end."""
-        return await self._database.scalars(select(claims.c.call_id).where(claims.c.owner == owner, claims.c.cancelled_at.is_not(None)))
+        return await self._database.scalars(select(column.call_id).where(column.owner == owner, column.cancelled_at.is_not(None)))
 
     async def held(self, call_ids: Sequence[str]) -> Mapping[str, Claim]:
         """Those of these calls that have not ended."""
@@ -113,34 +115,34 @@ class ClaimTable(DatabaseAccess):
     async def abandoned(self, living: Collection[str], most: int, after: str = "") -> tuple[Claim, ...]:
         """Claims of owners that are not among the living, with their calls, by call id, beyond one of these."""
         # What nobody has in hand is about to be taken over by its workflow.
-        is_fresh = and_(claims.c.owner == NOBODY, _is_younger(_FRESH))
-        is_left = and_(claims.c.owner.not_in([*living, WORKFLOW]), not_(is_fresh))
+        is_fresh = and_(column.owner == NOBODY, _is_younger(_FRESH))
+        is_left = and_(column.owner.not_in([*living, WORKFLOW]), not_(is_fresh))
         return await self._page(is_left, most, after)
 
     async def held_for(self, owner: str, age: timedelta, most: int, after: str = "") -> tuple[Claim, ...]:
         """What an owner has had in hand for so long, with the calls, by call id, beyond one of these."""
-        return await self._page(and_(claims.c.owner == owner, not_(_is_younger(age))), most, after)
+        return await self._page(and_(column.owner == owner, not_(_is_younger(age))), most, after)
 
     async def _page(self, which: ColumnElement[bool], most: int, after: str) -> tuple[Claim, ...]:
-        query = select(claims).where(which, claims.c.call_id > after).order_by(claims.c.call_id).limit(most)
+        query = select(claims).where(which, column.call_id > after).order_by(column.call_id).limit(most)
         return tuple(map(_claim, await self._database.mappings(query)))
 
     async def take_over(self, claim: Claim, owner: str) -> bool:
         """Make it another owner's; False when somebody was quicker, or the call has ended."""
-        mine = and_(claims.c.call_id == claim.call_id, claims.c.owner == claim.owner, claims.c.number == claim.number)
-        taken = update(claims).where(mine).values(owner=owner, number=claim.number + 1).returning(claims.c.number)
+        mine = and_(column.call_id == claim.call_id, column.owner == claim.owner, column.number == claim.number)
+        taken = update(claims).where(mine).values(owner=owner, number=claim.number + 1).returning(column.number)
         async with self._database.write_once() as connection:
             return (await connection.execute(taken)).scalar_one_or_none() is not None
 
     async def give_away(self, call_id: str, owner: str) -> None:
         """The owner does not make the call: a workflow of its own takes it over."""
-        mine = and_(claims.c.call_id == call_id, claims.c.owner == owner)
-        await self._database.change(update(claims).where(mine).values(owner=NOBODY, number=claims.c.number + 1))
+        mine = and_(column.call_id == call_id, column.owner == owner)
+        await self._database.change(update(claims).where(mine).values(owner=NOBODY, number=column.number + 1))
 
 
 def _is_younger(age: timedelta) -> ColumnElement[bool]:
     """A claim from the future is not: a clock was set back, and would keep it young for as long."""
-    return claims.c.claimed_at.between(timestamp(now() - age), timestamp(now() + age))
+    return column.claimed_at.between(timestamp(now() - age), timestamp(now() + age))
 
 
 async def delete_claims(connection: AsyncConnection, ended: Sequence[str]) -> None:
@@ -202,7 +204,7 @@ async def _look(connection: AsyncConnection, asked: Sequence[_Looked]) -> None:
 
 @lru_cache
 def _delete() -> Delete:
-    return delete(claims).where(claims.c.call_id.in_(bindparam("calls", expanding=True)))
+    return delete(claims).where(column.call_id.in_(bindparam("calls", expanding=True)))
 
 
 def _row(claim: Claim, call: ToolCall) -> dict[str, object]:

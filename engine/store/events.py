@@ -13,6 +13,8 @@ from engine.store.tool_alerts import OF_TOOLS
 from engine.store.upserts import insert_new
 from toolagent.contracts.records import Event, EventType
 
+column = events.c
+
 _ALERTS = (EventType.HEALTH_ALERT.value, EventType.SESSION_ALERT.value)
 
 LONGEST_ALERT = 1_000
@@ -31,7 +33,7 @@ class EventTable(DatabaseAccess):
     async def warn(self, alert: Event) -> None:
         """Say what an operator has to know of: in the log, too, the first time."""
         async with self._database.write() as connection:
-            known = await connection.scalar(select(events.c.event_id).filter_by(event_id=alert.event_id))
+            known = await connection.scalar(select(column.event_id).filter_by(event_id=alert.event_id))
             await insert_new(connection, events, [event_row(alert)])
         if known is None:
             _log.warning(alert.event_type.value, tool_id=alert.tool_id, details=alert.details)
@@ -41,33 +43,33 @@ class EventTable(DatabaseAccess):
 
         Of each tool the last time that it was unhealthy, and the last of its repairs: one that ends again and again would hide the others.
         """
-        alone = and_(events.c.call_id.is_(None), events.c.event_type.in_(_ALERTS), events.c.at >= timestamp(now() - within))
-        is_health = events.c.event_type == EventType.HEALTH_ALERT.value
-        subject = case((is_health, events.c.tool_id), else_=events.c.event_id)
-        newest = (events.c.at.desc(), events.c.event_id)
-        kind = (is_health, events.c.event_id.startswith(OF_TOOLS))
+        alone = and_(column.call_id.is_(None), column.event_type.in_(_ALERTS), column.at >= timestamp(now() - within))
+        is_health = column.event_type == EventType.HEALTH_ALERT.value
+        subject = case((is_health, column.tool_id), else_=column.event_id)
+        newest = (column.at.desc(), column.event_id)
+        kind = (is_health, column.event_id.startswith(OF_TOOLS))
         place = func.row_number().over(partition_by=(*kind, subject), order_by=newest)
-        ranked = select(events.c.event_id, place.label("place")).where(alone).subquery()
+        ranked = select(column.event_id, place.label("place")).where(alone).subquery()
         shown = select(ranked.c.event_id).where(ranked.c.place == 1)
-        query = select(events).where(events.c.event_id.in_(shown)).order_by(*newest).limit(most)
+        query = select(events).where(column.event_id.in_(shown)).order_by(*newest).limit(most)
         return tuple(map(_event, await self._database.mappings(query)))
 
     async def of_call(self, call_id: str) -> tuple[Event, ...]:
         """What happened to one call, in order."""
-        return await self._find(events.c.call_id == call_id)
+        return await self._find(column.call_id == call_id)
 
     async def of_tool(self, tool_id: str) -> tuple[Event, ...]:
         """What happened to one tool, in order: its own events and those of its calls."""
-        return await self._find(events.c.tool_id == tool_id)
+        return await self._find(column.tool_id == tool_id)
 
     async def latest_alert(self, tool_id: str) -> Event | None:
         """The last time that a tool which ran was unhealthy; None when it never was."""
         alerts = select(events).filter_by(tool_id=tool_id, event_type=EventType.HEALTH_ALERT.value)
-        row = await self._database.mapping(alerts.order_by(events.c.at.desc(), events.c.event_id.desc()).limit(1))
+        row = await self._database.mapping(alerts.order_by(column.at.desc(), column.event_id.desc()).limit(1))
         return _event(row) if row is not None else None
 
     async def _find(self, condition: ColumnElement[bool]) -> tuple[Event, ...]:
-        query = select(events).where(condition).order_by(events.c.at, events.c.event_id)
+        query = select(events).where(condition).order_by(column.at, column.event_id)
         rows = await self._database.mappings(query)
         return tuple(map(_event, rows))
 

@@ -14,8 +14,10 @@ from toolagent.contracts.making import Evidence
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import ToolSource
 
+column = evidence.c
+
 _TOLD = select(tool_versions.c.tool_id, tool_versions.c.version, tool_versions.c.manifest).join(
-    evidence, and_(evidence.c.tool_id == tool_versions.c.tool_id, evidence.c.version == tool_versions.c.version)
+    evidence, and_(column.tool_id == tool_versions.c.tool_id, column.version == tool_versions.c.version)
 )
 """Versions that have evidence."""
 
@@ -31,17 +33,17 @@ class EvidenceTable(DatabaseAccess):
 
     async def of_tool(self, tool_id: str) -> dict[str, Evidence]:
         """By version; versions that no task made have none."""
-        query = select(evidence.c.version, evidence.c.document).filter_by(tool_id=tool_id)
+        query = select(column.version, column.document).filter_by(tool_id=tool_id)
         rows = await self._database.rows(query)
         return {version: Evidence.model_validate_json(document) for version, document in rows}
 
     async def callable_of(self, task_id: str) -> dict[str, str]:
         """The versions that the task made and that calls without a version get now, by the ids of their tools."""
-        columns = (evidence.c.tool_id, evidence.c.version, tool_versions.c.manifest)
-        written = and_(tool_versions.c.tool_id == evidence.c.tool_id, tool_versions.c.version == evidence.c.version)
-        active = and_(tools.c.tool_id == evidence.c.tool_id, tools.c.active_version == evidence.c.version, tools.c.removed_at.is_(None))
-        query = select(*columns).join(tool_versions, written).join(tools, active).where(evidence.c.task_id == task_id)
-        rows = await self._database.rows(query.order_by(evidence.c.tool_id))
+        columns = (column.tool_id, column.version, tool_versions.c.manifest)
+        written = and_(tool_versions.c.tool_id == column.tool_id, tool_versions.c.version == column.version)
+        active = and_(tools.c.tool_id == column.tool_id, tools.c.active_version == column.version, tools.c.removed_at.is_(None))
+        query = select(*columns).join(tool_versions, written).join(tools, active).where(column.task_id == task_id)
+        rows = await self._database.rows(query.order_by(column.tool_id))
         found = {tool_id: (version, ToolManifest.model_validate_json(manifest)) for tool_id, version, manifest in rows}
         return {tool_id: version for tool_id, (version, manifest) in found.items() if manifest.status is ToolStatus.ACTIVE}
 
@@ -56,7 +58,7 @@ async def is_in_the_way(connection: AsyncConnection, manifest: ToolManifest, tas
     tool_id = manifest.tool_id
     known = select(tools.c.active_version).where(tools.c.tool_id == tool_id, tools.c.removed_at.is_(None))
     active = await connection.scalar(known)
-    rows = (await connection.execute(select(evidence.c.version, evidence.c.task_id).filter_by(tool_id=tool_id))).all()
+    rows = (await connection.execute(select(column.version, column.task_id).filter_by(tool_id=tool_id))).all()
     makers = {version: maker for version, maker in rows}
     if mends is None:
         return active is not None and task_id not in makers.values()
@@ -68,8 +70,8 @@ async def is_in_the_way(connection: AsyncConnection, manifest: ToolManifest, tas
 
 async def forget_evidence(connection: AsyncConnection, *tool_ids: str, version: str | None = None) -> None:
     """With the versions of these tools, or with one version: another one of the same name is another one."""
-    statement = delete(evidence).where(evidence.c.tool_id.in_(tool_ids))
-    await connection.execute(statement if version is None else statement.where(evidence.c.version == version))
+    statement = delete(evidence).where(column.tool_id.in_(tool_ids))
+    await connection.execute(statement if version is None else statement.where(column.version == version))
 
 
 async def forget_overtaken(connection: AsyncConnection, new: Sequence[ToolEntry]) -> None:
@@ -78,7 +80,7 @@ async def forget_overtaken(connection: AsyncConnection, new: Sequence[ToolEntry]
     Whether a version may be called is somebody's decision about it, and no other version.
     """
     tool_ids = sorted({entry.manifest.tool_id for entry in new})
-    versions = (await connection.execute(_TOLD.where(evidence.c.tool_id.in_(tool_ids)))).all()
+    versions = (await connection.execute(_TOLD.where(column.tool_id.in_(tool_ids)))).all()
     if not versions:
         return
     stored = {(tool_id, version): ToolManifest.model_validate_json(manifest) for tool_id, version, manifest in versions}

@@ -18,6 +18,8 @@ from engine.store.upserts import upsertion
 from toolagent.contracts.hosts import Host
 from toolagent_service.calls.dispatch import HostStanding
 
+column = hosts.c
+
 _SHOWN = timedelta(days=1)
 """How long a dead host is still shown; its row stays longer (`engine.store.departures`)."""
 
@@ -69,9 +71,9 @@ class HostTable(DatabaseAccess):
         """
         row = {"host": claim.host, "instance": claim.instance, "origin": claim.origin, "buckets": json.dumps(claim.buckets)}
         row |= {"calls": "{}", "drained_of": None, "started_at": database_time(), "seen_at": database_time()}
-        free = or_(hosts.c.origin == claim.origin, ~self._is_alive)
+        free = or_(column.origin == claim.origin, ~self._is_alive)
         async with self._database.write() as connection:
-            statement = upsertion(connection, hosts, row, where=free).returning(hosts.c.draining_at)
+            statement = upsertion(connection, hosts, row, where=free).returning(column.draining_at)
             found = (await connection.execute(statement)).one_or_none()
             if found is None:
                 raise HostTakenError(await self._holder(connection, claim.host))
@@ -82,13 +84,13 @@ class HostTable(DatabaseAccess):
 
         Raises HostTakenError when another instance has become this host.
         """
-        mine = and_(hosts.c.host == claim.host, hosts.c.instance == claim.instance)
+        mine = and_(column.host == claim.host, column.instance == claim.instance)
         said = {"calls": json.dumps(dict(work.calls)), "drained_of": work.drained_of}
         async with self._database.write() as connection:
-            beat = update(hosts).where(mine).values(seen_at=database_time(), **said).returning(hosts.c.draining_at)
+            beat = update(hosts).where(mine).values(seen_at=database_time(), **said).returning(column.draining_at)
             if (seen := (await connection.execute(beat)).one_or_none()) is not None:
                 return seen.draining_at
-            taken = select(hosts.c.host).where(hosts.c.host == claim.host, hosts.c.instance != NOBODY)
+            taken = select(column.host).where(column.host == claim.host, column.instance != NOBODY)
             if (await connection.execute(taken)).one_or_none() is not None:
                 raise HostTakenError(await self._holder(connection, claim.host))
         # Somebody removed the row: nobody else is this host, so it is ours.
@@ -99,7 +101,7 @@ class HostTable(DatabaseAccess):
 
         Again, it stays as it is.
         """
-        since = func.coalesce(hosts.c.draining_at, database_time())
+        since = func.coalesce(column.draining_at, database_time())
         return bool(await self._database.change(update(hosts).filter_by(host=host).values(draining_at=since)))
 
     async def undrain(self, host: str) -> bool:
@@ -108,7 +110,7 @@ class HostTable(DatabaseAccess):
 
     async def release(self, claim: HostClaim) -> None:
         """Be a host no longer; nothing when another instance is. Its tools have ended, so their routes go too."""
-        mine = and_(hosts.c.host == claim.host, hosts.c.instance == claim.instance)
+        mine = and_(column.host == claim.host, column.instance == claim.instance)
         async with self._database.write() as connection:
             left = {"instance": NOBODY, "buckets": "{}", "calls": "{}", "seen_at": database_time()}
             if (await connection.execute(update(hosts).where(mine).values(**left))).rowcount:
@@ -116,32 +118,32 @@ class HostTable(DatabaseAccess):
 
     async def list_all(self) -> tuple[Host, ...]:
         """By id; the dead ones too, for a day."""
-        return tuple(map(_host, await self._database.mappings(self._select.where(_heard_of_within(_SHOWN)).order_by(hosts.c.host))))
+        return tuple(map(_host, await self._database.mappings(self._select.where(_heard_of_within(_SHOWN)).order_by(column.host))))
 
     async def list_alive(self) -> dict[str, frozenset[str]]:
         """The buckets that each host serves which is alive, by its id."""
-        rows = await self._database.rows(select(hosts.c.host, hosts.c.buckets).where(self._is_alive).order_by(hosts.c.host))
+        rows = await self._database.rows(select(column.host, column.buckets).where(self._is_alive).order_by(column.host))
         return {host: frozenset(json.loads(buckets)) for host, buckets in rows}
 
     async def standings(self) -> dict[str, HostStanding]:
         """How each host stands that is alive, by its id."""
-        query = select(hosts.c.host, hosts.c.buckets, hosts.c.calls, hosts.c.draining_at)
-        rows = await self._database.rows(query.where(self._is_alive).order_by(hosts.c.host))
+        query = select(column.host, column.buckets, column.calls, column.draining_at)
+        rows = await self._database.rows(query.where(self._is_alive).order_by(column.host))
         return {
             host: HostStanding(json.loads(buckets), json.loads(calls), drains=since is not None) for host, buckets, calls, since in rows
         }
 
     async def find(self, host: str) -> tuple[Host, bool] | None:
         """A host, also one that is long gone; and whether its process is through with the drain that it is to make."""
-        row = await self._database.mapping(self._select.where(hosts.c.host == host))
+        row = await self._database.mapping(self._select.where(column.host == host))
         return None if row is None else (_host(row), row["draining_at"] is not None and row["drained_of"] == row["draining_at"])
 
     async def _holder(self, connection: AsyncConnection, host: str) -> Host:
-        return _host((await connection.execute(self._select.where(hosts.c.host == host))).mappings().one())
+        return _host((await connection.execute(self._select.where(column.host == host))).mappings().one())
 
 
 def _heard_of_within(time: timedelta) -> ColumnElement[bool]:
-    return and_(hosts.c.instance != NOBODY, hosts.c.seen_at >= database_time(-time))
+    return and_(column.instance != NOBODY, column.seen_at >= database_time(-time))
 
 
 def _host(row: RowMapping) -> Host:

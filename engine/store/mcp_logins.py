@@ -12,6 +12,8 @@ from engine.store.database import DatabaseAccess
 from engine.store.mcp_tables import mcp_logins, mcp_servers
 from toolagent.contracts.mcp_servers import McpServer
 
+column = mcp_logins.c
+
 _PENDING = dict.fromkeys(("state", "login_url", "login_until", "visit"))
 _SETTLED = dict.fromkeys(("required_at", "scope", "leased_until"))
 
@@ -47,8 +49,8 @@ class McpLoginRows(DatabaseAccess):
 
     async def get(self, name: str, url: str) -> McpLoginRow | None:
         """None where the server of this name is at another URL."""
-        columns = (mcp_logins.c.number, mcp_logins.c.sealed, mcp_logins.c.scope)
-        found = await self._database.rows(select(*columns).where(mcp_logins.c.name == name, mcp_logins.c.url == url))
+        columns = (column.number, column.sealed, column.scope)
+        found = await self._database.rows(select(*columns).where(column.name == name, column.url == url))
         return next((McpLoginRow(name, url, number, sealed, scope) for number, sealed, scope in found), None)
 
     async def require(self, name: str, url: str, scope: str | None = None, number: int | None = None) -> None:
@@ -72,9 +74,9 @@ class McpLoginRows(DatabaseAccess):
 
     async def take(self, state: str) -> PendingLogin | None:
         """The login of this state, which is over with that."""
-        mine = mcp_logins.c.state == state
+        mine = column.state == state
         # Anybody may ask: what is not there must not take the turn of those who write.
-        if await self._database.scalar(select(mcp_logins.c.name).where(mine)) is None:
+        if await self._database.scalar(select(column.name).where(mine)) is None:
             return None
         async with self._database.write() as connection:
             query = select(mcp_logins).where(mine).with_for_update()
@@ -96,7 +98,7 @@ class McpLoginRows(DatabaseAccess):
 
     async def lease(self, row: McpLoginRow, for_s: float) -> bool:
         """Whether the caller is the one to renew it, for so many seconds."""
-        free = or_(mcp_logins.c.leased_until.is_(None), mcp_logins.c.leased_until < timestamp(now()))
+        free = or_(column.leased_until.is_(None), column.leased_until < timestamp(now()))
         until = timestamp(now() + timedelta(seconds=for_s))
         return await self._changed(update(mcp_logins).where(*_is(row), free).values(leased_until=until))
 
@@ -116,14 +118,12 @@ class McpLoginRows(DatabaseAccess):
 
     async def forget_unregistered(self, name: str) -> None:
         """What was kept for a server that was not taken in after all."""
-        stray = mcp_logins.c.name.not_in(select(mcp_servers.c.name))
-        await self._database.change(delete(mcp_logins).where(mcp_logins.c.name == name, stray))
+        stray = column.name.not_in(select(mcp_servers.c.name))
+        await self._database.change(delete(mcp_logins).where(column.name == name, stray))
 
     async def unregistered(self) -> frozenset[str]:
         """Of which servers something is kept that are not there."""
-        return frozenset(
-            await self._database.scalars(select(mcp_logins.c.name).where(mcp_logins.c.name.not_in(select(mcp_servers.c.name))))
-        )
+        return frozenset(await self._database.scalars(select(column.name).where(column.name.not_in(select(mcp_servers.c.name)))))
 
     async def _changed(self, statement: Update) -> bool:
         return bool(await self._database.change(statement))
@@ -134,7 +134,7 @@ def _alone(name: str) -> str:
 
 
 def _is(row: McpLoginRow):
-    return (mcp_logins.c.name == row.name, mcp_logins.c.url == row.url, mcp_logins.c.number == row.number)
+    return (column.name == row.name, column.url == row.url, column.number == row.number)
 
 
 async def _put(connection: AsyncConnection, name: str, url: str, values: Mapping[str, object]) -> None:
@@ -146,7 +146,7 @@ async def _put(connection: AsyncConnection, name: str, url: str, values: Mapping
 
 
 async def _number(connection: AsyncConnection, name: str, url: str) -> int | None:
-    return await connection.scalar(select(mcp_logins.c.number).filter_by(name=name, url=url))
+    return await connection.scalar(select(column.number).filter_by(name=name, url=url))
 
 
 async def _is_registered(connection: AsyncConnection, name: str, url: str) -> bool:

@@ -15,17 +15,19 @@ from engine.store.task_notes import bounded, lock_of_conversation
 from engine.store.upserts import dialect_insert
 from toolagent_service.contracts.model import Message
 
+column = messages.c
+
 _LAST = 2**31 - 1
 
 # Building a statement costs more than sending it.
 _FROM_TO = (
     select(messages)
     .where(
-        messages.c.conversation_id == bindparam("of"),
-        messages.c.position >= bindparam("first"),
-        messages.c.position <= bindparam("last"),
+        column.conversation_id == bindparam("of"),
+        column.position >= bindparam("first"),
+        column.position <= bindparam("last"),
     )
-    .order_by(messages.c.position)
+    .order_by(column.position)
 )
 
 
@@ -94,8 +96,8 @@ async def write_message(connection: AsyncConnection, conversation_id: str, key: 
         "file_id": kept.packed.file_id,
     }
     if (await connection.execute(_new(connection.dialect.name), row)).first() is None:
-        of_it, there = messages.c.conversation_id == conversation_id, or_(messages.c.key == key, messages.c.position == position)
-        known = select(messages.c.position).where(of_it, there).order_by(messages.c.position).limit(1)
+        of_it, there = column.conversation_id == conversation_id, or_(column.key == key, column.position == position)
+        known = select(column.position).where(of_it, there).order_by(column.position).limit(1)
         return Standing((await connection.execute(known)).scalar_one(), is_new=False)
     if kept.packed.file_id is not None:
         await hold_files(connection, holder_of_conversation(conversation_id), (kept.packed.file_id,))
@@ -104,4 +106,4 @@ async def write_message(connection: AsyncConnection, conversation_id: str, key: 
 
 @lru_cache
 def _new(dialect: str):
-    return dialect_insert(dialect, messages).on_conflict_do_nothing().returning(messages.c.position)
+    return dialect_insert(dialect, messages).on_conflict_do_nothing().returning(column.position)

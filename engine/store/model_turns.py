@@ -21,11 +21,13 @@ from toolagent_service.agents.coding_log import NewNote, turn_cost_line
 from toolagent_service.agents.ledger import Asked, Lost, RecordedTurn, TurnState
 from toolagent_service.contracts.model import Message, ModelTurn, Usage
 
+column = model_turns.c
+
 _LOST = "/lost/"
 """In keys: between the turn and the attempt that broke off."""
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-_TOKENS = model_turns.c.input_tokens + model_turns.c.output_tokens + model_turns.c.cache_read_tokens + model_turns.c.cache_write_tokens
+_TOKENS = column.input_tokens + column.output_tokens + column.cache_read_tokens + column.cache_write_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,9 @@ Also = Callable[[AsyncConnection], Awaitable[None]]
 """What is written in the same transaction."""
 
 # Building a statement costs more than sending it.
-_OF = model_turns.c.conversation_id == bindparam("of")
-_TURN_OF = select(model_turns.c.position, model_turns.c.started_at, model_turns.c.ended_at).where(
-    _OF, model_turns.c.key == bindparam("own")
-)
-_STATE = select(model_turns).where(_OF, or_(model_turns.c.key == bindparam("own"), model_turns.c.key.like(bindparam("lost"), escape="!")))
+_OF = column.conversation_id == bindparam("of")
+_TURN_OF = select(column.position, column.started_at, column.ended_at).where(_OF, column.key == bindparam("own"))
+_STATE = select(model_turns).where(_OF, or_(column.key == bindparam("own"), column.key.like(bindparam("lost"), escape="!")))
 _ESCAPED = re.compile("[!%_]")
 _NEW_TURN = insert(model_turns)
 
@@ -166,9 +166,9 @@ class ModelTurnTable:
         return Spent(turns, tokens, cost, unpriced, lost)
 
     async def origins(self, conversation_id: str) -> Origins:
-        columns = (model_turns.c.provider, model_turns.c.asked_model, model_turns.c.prompt, model_turns.c.model)
-        first = func.min(model_turns.c.started_at)
-        query = select(*columns).where(model_turns.c.conversation_id == conversation_id).group_by(*columns).order_by(first, *columns)
+        columns = (column.provider, column.asked_model, column.prompt, column.model)
+        first = func.min(column.started_at)
+        query = select(*columns).where(column.conversation_id == conversation_id).group_by(*columns).order_by(first, *columns)
         rows = await self._database.rows(query)
         asked = dict.fromkeys(Asked(provider, model, prompt) for provider, model, prompt, _ in rows)
         return Origins(tuple(asked), tuple(dict.fromkeys(answered for *_, answered in rows)))
@@ -247,10 +247,10 @@ def _kept_of(row: Mapping[str, object]) -> dict[str, object]:
 def _sums(conversation_id: str) -> Select[int, int, float, int, int]:
     # Cast: PostgreSQL's sum of BIGINT is a NUMERIC.
     tokens = cast(func.coalesce(func.sum(_TOKENS), 0), BigInteger)
-    cost = func.coalesce(func.sum(model_turns.c.cost_usd), 0.0)
-    unpriced = func.count() - func.count(model_turns.c.cost_usd)
-    lost = func.count(case((model_turns.c.key.contains(_LOST, autoescape=True), 1)))
-    return select(func.count() - lost, tokens, cost, unpriced, lost).where(model_turns.c.conversation_id == conversation_id)
+    cost = func.coalesce(func.sum(column.cost_usd), 0.0)
+    unpriced = func.count() - func.count(column.cost_usd)
+    lost = func.count(case((column.key.contains(_LOST, autoescape=True), 1)))
+    return select(func.count() - lost, tokens, cost, unpriced, lost).where(column.conversation_id == conversation_id)
 
 
 def _lost(rows: Sequence[RowMapping]) -> Lost:

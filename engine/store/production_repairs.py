@@ -18,6 +18,8 @@ from toolagent.contracts.tasks import TaskState
 from toolagent_service.contracts.repairs import Meanwhile
 from toolagent_service.making.repair_rule import DAY, Earlier
 
+column = production_repairs.c
+
 _LOOKED_AT = 100
 """Of a tool: the newest."""
 
@@ -65,23 +67,22 @@ class ProductionRepairs(DatabaseAccess):
             return found
         # A clock was set back, and the pause would last until it has caught up.
         async with self._database.write(alone=_lock_of(tool_id)) as connection:
-            for time in (production_repairs.c.opened_at, production_repairs.c.ended_at):
-                late = and_(production_repairs.c.tool_id == tool_id, time > database_time())
+            for time in (column.opened_at, column.ended_at):
+                late = and_(column.tool_id == tool_id, time > database_time())
                 await connection.execute(update(production_repairs).where(late).values({time: database_time()}))
         return await self._history(tool_id)
 
     async def attempts(self, tool_id: str, version: str) -> int:
         """How many there were of this version."""
-        this = (production_repairs.c.tool_id == tool_id, production_repairs.c.version == version)
-        return await self._database.scalar(select(func.max(production_repairs.c.attempt)).where(*this)) or 0
+        this = (column.tool_id == tool_id, column.version == version)
+        return await self._database.scalar(select(func.max(column.attempt)).where(*this)) or 0
 
     async def open(self, new: NewRepair) -> bool:
         """Write it down; False when one of the tool is under way, or somebody was quicker."""
-        this = production_repairs.c.tool_id == new.tool_id
+        this = column.tool_id == new.tool_id
         in_the_way = and_(
             this,
-            production_repairs.c.ended_at.is_(None)
-            | and_(production_repairs.c.version == new.version, production_repairs.c.attempt >= new.attempt),
+            column.ended_at.is_(None) | and_(column.version == new.version, column.attempt >= new.attempt),
         )
         async with self._database.write(alone=_lock_of(new.tool_id)) as connection:
             if (await connection.execute(select(literal(1)).where(in_the_way).limit(1))).first() is not None:
@@ -106,9 +107,9 @@ class ProductionRepairs(DatabaseAccess):
 
     async def unstarted(self) -> tuple[MakeRequest, ...]:
         """Of repairs that nobody works at, as far as is known: their workflows may not have been started."""
-        known = production_repairs.outerjoin(tasks, tasks.c.task_id == production_repairs.c.task_id)
-        query = select(production_repairs.c.request).select_from(known)
-        query = query.where(_IS_OPEN, production_repairs.c.request.is_not(None), tasks.c.task_id.is_(None))
+        known = production_repairs.outerjoin(tasks, tasks.c.task_id == column.task_id)
+        query = select(column.request).select_from(known)
+        query = query.where(_IS_OPEN, column.request.is_not(None), tasks.c.task_id.is_(None))
         return tuple(MakeRequest.model_validate_json(text) for text in await self._database.scalars(query) if text)
 
     async def give_up(self, task_id: str | None = None) -> None:
@@ -120,10 +121,10 @@ class ProductionRepairs(DatabaseAccess):
             if task_id is not None:
                 await end_repair(connection, task_id, TaskState.FAILED)
                 return
-            task_id_of = production_repairs.c.task_id
+            task_id_of = column.task_id
             over = task_id_of.in_(select(tasks.c.task_id).where(tasks.c.ended_at.is_not(None)))
             unknown = task_id_of.not_in(select(tasks.c.task_id))
-            lost = and_(unknown, production_repairs.c.opened_at < database_time(-_LOST_AFTER))
+            lost = and_(unknown, column.opened_at < database_time(-_LOST_AFTER))
             old = and_(_IS_OPEN, or_(over, lost))
             ended = {"ended_at": database_time(), "outcome": TaskState.FAILED.value}
             if (await connection.execute(select(literal(1)).where(old).limit(1))).first() is not None:
@@ -136,10 +137,10 @@ class ProductionRepairs(DatabaseAccess):
         return tuple(OpenRepair(tool, version, task, Meanwhile(meanwhile), previous) for tool, version, task, meanwhile, previous in rows)
 
     async def _history(self, tool_id: str) -> RepairHistory:
-        columns = (production_repairs.c.opened_at, production_repairs.c.ended_at, production_repairs.c.task_id)
-        of_it = select(*columns).where(production_repairs.c.tool_id == tool_id)
+        columns = (column.opened_at, column.ended_at, column.task_id)
+        of_it = select(*columns).where(column.tool_id == tool_id)
         async with self._database.read() as connection:
-            rows = (await connection.execute(of_it.order_by(production_repairs.c.opened_at.desc()).limit(_LOOKED_AT))).all()
+            rows = (await connection.execute(of_it.order_by(column.opened_at.desc()).limit(_LOOKED_AT))).all()
             now = datetime.fromisoformat((await connection.execute(select(database_time()))).scalar_one())
         found = [_earlier(opened, ended, task_id) for opened, ended, task_id in rows]
         return RepairHistory(
@@ -149,14 +150,14 @@ class ProductionRepairs(DatabaseAccess):
 
 async def end_repair(connection: AsyncConnection, task_id: str, outcome: TaskState) -> None:
     """The task has ended, whoever had started it: from this commit on calls go on."""
-    this = and_(_IS_OPEN, production_repairs.c.task_id == task_id)
+    this = and_(_IS_OPEN, column.task_id == task_id)
     # Looked for first: most tasks are of no repair from production, and a write would have all caches read anew.
-    if (await connection.execute(select(production_repairs.c.opened_at).where(this))).first() is not None:
+    if (await connection.execute(select(column.opened_at).where(this))).first() is not None:
         ended = {"ended_at": database_time(), "outcome": outcome.value}
         await connection.execute(update(production_repairs).where(this).values(**ended))
 
 
-_IS_OPEN = and_(production_repairs.c.ended_at.is_(None), production_repairs.c.task_id != "")
+_IS_OPEN = and_(column.ended_at.is_(None), column.task_id != "")
 
 
 def _lock_of(tool_id: str) -> str:

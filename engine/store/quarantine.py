@@ -16,6 +16,8 @@ from engine.store.upserts import upsert
 from toolagent.contracts.quarantine import QuarantinedInput
 from toolagent.contracts.records import CallRecord
 
+column = poisonous_inputs.c
+
 CRASHES = 2
 """So often the process has ended before its input is not sent any more."""
 
@@ -75,15 +77,15 @@ class QuarantineTable(DatabaseAccess):
 
     async def of_tool(self, tool_id: str, version: str | None = None) -> tuple[QuarantinedInput, ...]:
         """What is quarantined, the newest first."""
-        query = select(poisonous_inputs).where(_IS_QUARANTINED, poisonous_inputs.c.tool_id == tool_id)
+        query = select(poisonous_inputs).where(_IS_QUARANTINED, column.tool_id == tool_id)
         if version is not None:
-            query = query.where(poisonous_inputs.c.version == version)
-        ordered = query.order_by(poisonous_inputs.c.quarantined_at.desc(), poisonous_inputs.c.input)
+            query = query.where(column.version == version)
+        ordered = query.order_by(column.quarantined_at.desc(), column.input)
         return tuple(map(_quarantined, await self._database.mappings(ordered)))
 
     async def all_inputs(self) -> tuple[tuple[str, str, str], ...]:
         """Tool, version and input of all that is quarantined."""
-        columns = (poisonous_inputs.c.tool_id, poisonous_inputs.c.version, poisonous_inputs.c.input)
+        columns = (column.tool_id, column.version, column.input)
         rows = await self._database.rows(select(*columns).where(_IS_QUARANTINED))
         return tuple((tool_id, version, given) for tool_id, version, given in rows)
 
@@ -93,7 +95,7 @@ class QuarantineTable(DatabaseAccess):
 
     async def lift(self, tool_id: str, given: str | None = None) -> int:
         """Let calls with this input (all of them without one) reach the tool again. How many were quarantined."""
-        of_it = [poisonous_inputs.c.tool_id == tool_id, *([poisonous_inputs.c.input == given] if given else [])]
+        of_it = [column.tool_id == tool_id, *([column.input == given] if given else [])]
         async with self._database.write() as connection:
             quarantined = await connection.scalar(select(func.count()).select_from(poisonous_inputs).where(*of_it, _IS_QUARANTINED)) or 0
             await connection.execute(delete(poisonous_inputs).where(*of_it))
@@ -101,15 +103,15 @@ class QuarantineTable(DatabaseAccess):
 
     async def forget(self) -> None:
         """Single crashes of long ago, and all of versions that were removed."""
-        same = and_(tool_versions.c.tool_id == poisonous_inputs.c.tool_id, tool_versions.c.version == poisonous_inputs.c.version)
+        same = and_(tool_versions.c.tool_id == column.tool_id, tool_versions.c.version == column.version)
         async with self._database.write() as connection:
-            single = and_(poisonous_inputs.c.quarantined_at.is_(None), poisonous_inputs.c.first_at < database_time(-_FORGOTTEN))
+            single = and_(column.quarantined_at.is_(None), column.first_at < database_time(-_FORGOTTEN))
             old = or_(single, ~exists().where(same))
             if await connection.scalar(select(func.count()).select_from(poisonous_inputs).where(old)):
                 await connection.execute(delete(poisonous_inputs).where(old))
 
 
-_IS_QUARANTINED = poisonous_inputs.c.quarantined_at.is_not(None)
+_IS_QUARANTINED = column.quarantined_at.is_not(None)
 
 
 async def _sends(connection: AsyncConnection, call_id: str) -> int:
@@ -127,8 +129,8 @@ async def _was_answered(connection: AsyncConnection, record: CallRecord, given: 
 
 async def _counts(connection: AsyncConnection, record: CallRecord) -> tuple[int, int]:
     """Of the version: how many inputs are noted, and how many of them are quarantined."""
-    of_it = (poisonous_inputs.c.tool_id == record.tool_id, poisonous_inputs.c.version == record.version)
-    counts = select(func.count(), func.count(poisonous_inputs.c.quarantined_at)).where(*of_it)
+    of_it = (column.tool_id == record.tool_id, column.version == record.version)
+    counts = select(func.count(), func.count(column.quarantined_at)).where(*of_it)
     noted, quarantined = (await connection.execute(counts)).one()
     return noted, quarantined
 

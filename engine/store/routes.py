@@ -12,6 +12,8 @@ from engine.store.upserts import upsertion
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent_service.calls.dispatch import HostLoad
 
+column = routes.c
+
 _UP = (RunState.RUNNING, RunState.STARTING)
 
 
@@ -40,7 +42,7 @@ class RouteTable:
 
     async def get(self, tool_id: str) -> ToolRoute | None:
         """The route of a tool, a running one before others."""
-        found = await self._list(routes.c.tool_id == tool_id)
+        found = await self._list(column.tool_id == tool_id)
         return max(reversed(found), key=lambda route: route.state is RunState.RUNNING, default=None)
 
     async def loads(self, tool_id: str, version: str) -> tuple[HostLoad, ...]:
@@ -48,24 +50,22 @@ class RouteTable:
 
         Those that share a process are one.
         """
-        here = case((and_(routes.c.tool_id == tool_id, routes.c.version == version), 1), else_=0)
+        here = case((and_(column.tool_id == tool_id, column.version == version), 1), else_=0)
         async with self._database.read() as connection:
-            processes = func.count(distinct(func.coalesce(_pid(connection), routes.c.tool_id)))
-            loads = select(routes.c.host, processes.label("tools"), func.max(here).label("has_it"))
-            rows = (await connection.execute(loads.where(routes.c.state.in_(_UP)).group_by(routes.c.host))).mappings().all()
+            processes = func.count(distinct(func.coalesce(_pid(connection), column.tool_id)))
+            loads = select(column.host, processes.label("tools"), func.max(here).label("has_it"))
+            rows = (await connection.execute(loads.where(column.state.in_(_UP)).group_by(column.host))).mappings().all()
         return tuple(HostLoad(host=row["host"], tools=row["tools"], has_it=bool(row["has_it"])) for row in rows)
 
     async def up_by_host(self) -> dict[str, int]:
         """How many tools each host last said to be up."""
-        query = select(routes.c.host, func.count()).where(routes.c.state.in_(_UP)).group_by(routes.c.host)
+        query = select(column.host, func.count()).where(column.state.in_(_UP)).group_by(column.host)
         return {host: number for host, number in await self._database.rows(query)}
 
     async def up_elsewhere(self, host: str) -> frozenset[str]:
         """The tools that are up on other hosts which are alive and do not drain."""
-        others = select(routes.c.tool_id).outerjoin(hosts, hosts.c.host == routes.c.host).where(routes.c.host != host)
-        return frozenset(
-            await self._database.scalars(others.where(routes.c.state.in_(_UP), ~self._is_dead(), hosts.c.draining_at.is_(None)))
-        )
+        others = select(column.tool_id).outerjoin(hosts, hosts.c.host == column.host).where(column.host != host)
+        return frozenset(await self._database.scalars(others.where(column.state.in_(_UP), ~self._is_dead(), hosts.c.draining_at.is_(None))))
 
     async def reset(self, host: str) -> None:
         """Forget the routes of a host that starts: its processes ended with its last worker."""
@@ -79,8 +79,8 @@ class RouteTable:
         return await self._database.change(delete(routes).filter_by(tool_id=tool_id))
 
     async def _list(self, *conditions: ColumnElement[bool]) -> tuple[ToolRoute, ...]:
-        query = select(routes.c.route, self._is_dead()).outerjoin(hosts, hosts.c.host == routes.c.host).where(*conditions)
-        rows = await self._database.rows(query.order_by(routes.c.tool_id, routes.c.updated_at))
+        query = select(column.route, self._is_dead()).outerjoin(hosts, hosts.c.host == column.host).where(*conditions)
+        rows = await self._database.rows(query.order_by(column.tool_id, column.updated_at))
         return tuple(_route(text, is_dead=is_dead) for text, is_dead in rows)
 
     def _is_dead(self) -> ColumnElement[bool]:
@@ -91,8 +91,8 @@ class RouteTable:
 def _pid(connection: AsyncConnection) -> ColumnElement[str | None]:
     """As text, of the process that the tool is in on its host."""
     if connection.dialect.name == "sqlite":
-        return cast(func.json_extract(routes.c.route, "$.pid"), String)
-    return cast(routes.c.route, JSON)["pid"].as_string()
+        return cast(func.json_extract(column.route, "$.pid"), String)
+    return cast(column.route, JSON)["pid"].as_string()
 
 
 def _route(text: str, *, is_dead: bool) -> ToolRoute:

@@ -15,6 +15,8 @@ from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
 from toolagent_service.groups.roles import marks_of
 
+column = group_sessions.c
+
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
@@ -42,10 +44,10 @@ class SessionTable(DatabaseAccess):
             "opened_at": timestamp(view.opened_at),
             **_changing(view, request.group),
         }
-        mine = group_sessions.c.session_id == view.session_id
-        living = select(func.count()).select_from(group_sessions).where(group_sessions.c.group_id == view.group_id, _LIVES, ~mine)
+        mine = column.session_id == view.session_id
+        living = select(func.count()).select_from(group_sessions).where(column.group_id == view.group_id, _LIVES, ~mine)
         async with self._database.write(alone=f"sessions of {view.group_id}") as connection:
-            if await connection.scalar(select(group_sessions.c.session_id).where(mine)) is not None:
+            if await connection.scalar(select(column.session_id).where(mine)) is not None:
                 return True
             if most is not None and (await connection.scalar(living) or 0) >= most:
                 return False
@@ -68,19 +70,19 @@ class SessionTable(DatabaseAccess):
                 await name_session(connection, view.session_id, marks_of(group, view.launched))
 
     async def get(self, session_id: str) -> SessionView | None:
-        return await self._database.document(SessionView, select(group_sessions.c.document).filter_by(session_id=session_id))
+        return await self._database.document(SessionView, select(column.document).filter_by(session_id=session_id))
 
     async def whole(self, session_id: str) -> tuple[OpenSession, SessionView] | None:
         """With what it was started with."""
-        mine = group_sessions.c.session_id == session_id
-        rows = await self._database.rows(select(group_sessions.c.request, group_sessions.c.document).where(mine))
+        mine = column.session_id == session_id
+        rows = await self._database.rows(select(column.request, column.document).where(mine))
         return next((_whole(request, view) for request, view in rows), None)
 
     async def of_group(self, group_id: str, *, living: bool = False, most: int = 100, all_of: bool = False) -> tuple[SessionView, ...]:
         """The newest first. With `all_of` no row is left out: raises ValidationError."""
         lives = _LIVES if living else true()
-        query = select(group_sessions.c.session_id, group_sessions.c.document).where(group_sessions.c.group_id == group_id, lives)
-        ordered = query.order_by(group_sessions.c.opened_at.desc(), group_sessions.c.session_id).limit(most)
+        query = select(column.session_id, column.document).where(column.group_id == group_id, lives)
+        ordered = query.order_by(column.opened_at.desc(), column.session_id).limit(most)
         rows = await self._database.rows(ordered)
         return tuple(SessionView.model_validate_json(view) for _, view in rows) if all_of else _views(rows)
 
@@ -93,39 +95,39 @@ class SessionTable(DatabaseAccess):
 
     async def unnamed(self, group_id: str, states: Collection[SessionState]) -> tuple[SessionView, ...]:
         """Those of a group in one of these states that have no marks yet, though their launch has succeeded; the newest first."""
-        launches = group_sessions.c.state == SessionState.LAUNCHING.value
-        has_launched = select(calls.c.call_id).where(calls.c.call_id == group_sessions.c.unnamed, calls.c.is_success.is_(True)).exists()
-        may_be = or_(~launches, group_sessions.c.unnamed == "", has_launched)
-        return await self._in_states(states, group_sessions.c.group_id == group_id, _LIVES, group_sessions.c.unnamed.is_not(None), may_be)
+        launches = column.state == SessionState.LAUNCHING.value
+        has_launched = select(calls.c.call_id).where(calls.c.call_id == column.unnamed, calls.c.is_success.is_(True)).exists()
+        may_be = or_(~launches, column.unnamed == "", has_launched)
+        return await self._in_states(states, column.group_id == group_id, _LIVES, column.unnamed.is_not(None), may_be)
 
     async def _in_states(self, states: Collection[SessionState], *which: ColumnElement[bool]) -> tuple[SessionView, ...]:
-        mine = group_sessions.c.state.in_([state.value for state in states])
-        query = select(group_sessions.c.session_id, group_sessions.c.document).where(mine, *which)
+        mine = column.state.in_([state.value for state in states])
+        query = select(column.session_id, column.document).where(mine, *which)
         return tuple(sorted(_views(await self._database.rows(query)), key=lambda view: view.opened_at, reverse=True))
 
     async def living_by_state(self) -> dict[str, int]:
         """How many have not ended."""
-        query = select(group_sessions.c.state, func.count()).where(_LIVES).group_by(group_sessions.c.state)
+        query = select(column.state, func.count()).where(_LIVES).group_by(column.state)
         return {state: number for state, number in await self._database.rows(query)}
 
     async def stopping(self, most: int = 100) -> tuple[SessionView, ...]:
         """Those that are being stopped, the oldest first."""
-        stops = group_sessions.c.state == SessionState.STOPPING.value
-        query = select(group_sessions.c.session_id, group_sessions.c.document).where(_LIVES, stops)
-        ordered = query.order_by(group_sessions.c.opened_at, group_sessions.c.session_id).limit(most)
+        stops = column.state == SessionState.STOPPING.value
+        query = select(column.session_id, column.document).where(_LIVES, stops)
+        ordered = query.order_by(column.opened_at, column.session_id).limit(most)
         return _views(await self._database.rows(ordered))
 
     async def living_ids(self) -> tuple[tuple[str, str], ...]:
         """Group and session of those that have not ended, the oldest first."""
-        query = select(group_sessions.c.group_id, group_sessions.c.session_id).where(_LIVES).order_by(group_sessions.c.opened_at)
+        query = select(column.group_id, column.session_id).where(_LIVES).order_by(column.opened_at)
         return tuple((group_id, session_id) for group_id, session_id in await self._database.rows(query))
 
     async def living(self, *, all_of: bool = True) -> tuple[tuple[OpenSession, SessionView], ...]:
         """Of all groups, the oldest first, with what each was started with. With `all_of` no row is left out: raises
         SessionUnreadableError."""
-        columns = group_sessions.c.session_id, group_sessions.c.group_id, group_sessions.c.request, group_sessions.c.document
+        columns = column.session_id, column.group_id, column.request, column.document
         found = list[tuple[OpenSession, SessionView]]()
-        for session_id, group_id, *texts in await self._database.rows(select(*columns).where(_LIVES).order_by(group_sessions.c.opened_at)):
+        for session_id, group_id, *texts in await self._database.rows(select(*columns).where(_LIVES).order_by(column.opened_at)):
             try:
                 found.append(_whole(*texts))
             except ValidationError as error:
@@ -154,7 +156,7 @@ def _whole(request: str, view: str) -> tuple[OpenSession, SessionView]:
     return OpenSession.model_validate_json(request), SessionView.model_validate_json(view)
 
 
-_LIVES: ColumnElement[bool] = group_sessions.c.ended_at.is_(None)
+_LIVES: ColumnElement[bool] = column.ended_at.is_(None)
 
 
 def _has_launched(view: SessionView) -> bool:

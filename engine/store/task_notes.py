@@ -18,6 +18,8 @@ from toolagent.contracts.making import TaskNote, TaskNoteKind
 from toolagent.core.texts import well_formed
 from toolagent_service.agents.coding_log import NewNote
 
+column = task_notes.c
+
 _AT_ONCE = 500
 _LONGEST_KEY = 200
 
@@ -32,18 +34,18 @@ class TaskNoteTable(DatabaseAccess):
 
     async def after(self, task_id: str, position: int = 0, *, limit: int = _AT_ONCE) -> tuple[TaskNote, ...]:
         """What follows a position, in order, at most `limit` of it."""
-        query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.position > position)
-        rows = await self._database.mappings(query.order_by(task_notes.c.position).limit(limit))
+        query = select(task_notes).where(column.task_id == task_id, column.position > position)
+        rows = await self._database.mappings(query.order_by(column.position).limit(limit))
         return tuple(map(_note, rows))
 
     async def count(self, task_id: str, kind: TaskNoteKind, *, but: str = "") -> int:
         """How many of a kind there are, `but` the one of this key."""
-        of_kind = (task_notes.c.task_id == task_id, task_notes.c.kind == kind.value, task_notes.c.key != bounded(but))
+        of_kind = (column.task_id == task_id, column.kind == kind.value, column.key != bounded(but))
         return await self._database.scalar(select(func.count()).select_from(task_notes).where(*of_kind)) or 0
 
     async def tail(self, task_id: str, count: int) -> tuple[TaskNote, ...]:
         """The last of them, in order."""
-        query = select(task_notes).filter_by(task_id=task_id).order_by(task_notes.c.position.desc()).limit(count)
+        query = select(task_notes).filter_by(task_id=task_id).order_by(column.position.desc()).limit(count)
         rows = await self._database.mappings(query)
         return tuple(_note(row) for row in reversed(rows))
 
@@ -61,7 +63,7 @@ async def write_notes(connection: AsyncConnection, task_id: str, notes: Sequence
 
 async def read_note(connection: AsyncConnection, task_id: str, key: str) -> TaskNote:
     """What stands under this key; there is something."""
-    query = select(task_notes).where(task_notes.c.task_id == task_id, task_notes.c.key == bounded(key))
+    query = select(task_notes).where(column.task_id == task_id, column.key == bounded(key))
     return _note((await connection.execute(query)).mappings().one())
 
 
@@ -70,8 +72,8 @@ async def read_note(connection: AsyncConnection, task_id: str, key: str) -> Task
 def _insertion(dialect: str) -> sqlite.Insert | postgresql.Insert:
     given = ("task_id", "key", "at", "kind", "text", "payload")
     values = [bindparam(f"new_{name}", type_=task_notes.c[name].type) for name in given]
-    position = func.coalesce(func.max(task_notes.c.position), 0) + 1
-    row = select(*values, position).where(task_notes.c.task_id == bindparam("new_task_id", type_=task_notes.c.task_id.type))
+    position = func.coalesce(func.max(column.position), 0) + 1
+    row = select(*values, position).where(column.task_id == bindparam("new_task_id", type_=column.task_id.type))
     new = dialect_insert(dialect, task_notes).from_select([*given, "position"], row)
     return new.on_conflict_do_nothing(index_elements=["task_id", "key"])
 

@@ -11,6 +11,8 @@ from engine.store.tables import tasks
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import TaskEndedError, UnknownTaskError
 
+column = tasks.c
+
 _SLOTS = "slots of tasks"
 _SILENT = timedelta(seconds=60)
 """A task that has not asked for so long waits no more: its workflow was ended by force, and nobody shall wait behind it for ever."""
@@ -22,7 +24,7 @@ _LONGEST_PAUSE = _SILENT / 2
 class TaskSlots(DatabaseAccess):
     """Columns `asked_at` and `slot_at` of the table `tasks`."""
 
-    async def claim(self, task_id: str, most: int, host: str | None = None) -> bool:
+    async def claim_slot(self, task_id: str, most: int, host: str | None = None) -> bool:
         """Whether the task is one of the at most `most` that run; then it is `running`, on that host. One that runs may ask again.
 
         Who is told False asks again after `pause`: who has not asked for a minute is passed over. Raises TaskEndedError, UnknownTaskError.
@@ -30,8 +32,8 @@ class TaskSlots(DatabaseAccess):
         async with self._database.write(alone=_SLOTS) as connection:
             # The row is locked by this, so that an end which comes now waits, or is seen below.
             await connection.execute(update(tasks).filter_by(task_id=task_id).values(asked_at=database_time()))
-            columns = (tasks.c.slot_at, tasks.c.created_at, tasks.c.ended_at, tasks.c.status)
-            row = (await connection.execute(select(*columns).where(tasks.c.task_id == task_id))).one_or_none()
+            columns = (column.slot_at, column.created_at, column.ended_at, column.status)
+            row = (await connection.execute(select(*columns).where(column.task_id == task_id))).one_or_none()
             if row is None:
                 raise UnknownTaskError(task_id)
             slot_at, created_at, ended_at, status = row
@@ -43,27 +45,27 @@ class TaskSlots(DatabaseAccess):
             if await _before(connection, task_id, created_at) >= most:
                 return False
             moment = timestamp(now())
-            begun = {"slot_at": moment, "started_at": func.coalesce(tasks.c.started_at, moment), "status": TaskState.RUNNING.value}
+            begun = {"slot_at": moment, "started_at": func.coalesce(column.started_at, moment), "status": TaskState.RUNNING.value}
             await connection.execute(update(tasks).filter_by(task_id=task_id).values(**begun, host=host))
             return True
 
     async def pause(self, task_id: str) -> timedelta:
         """How long a task that waits may leave off asking: the longer, the more wait before it, so that many of them are no load."""
-        created_at = await self._database.scalar(select(tasks.c.created_at).filter_by(task_id=task_id))
-        waiting = (tasks.c.ended_at.is_(None), tasks.c.slot_at.is_(None), _older(task_id, created_at or ""), _HEARD)
+        created_at = await self._database.scalar(select(column.created_at).filter_by(task_id=task_id))
+        waiting = (column.ended_at.is_(None), column.slot_at.is_(None), _older(task_id, created_at or ""), _HEARD)
         ahead = await self._database.scalar(select(func.count()).select_from(tasks).where(*waiting)) or 0
         return min(_PAUSE * (ahead + 1), _LONGEST_PAUSE)
 
 
 async def _before(connection: AsyncConnection, task_id: str, created_at: str) -> int:
     """How many have a slot, or have the better claim to one."""
-    counted = or_(tasks.c.slot_at.is_not(None), and_(_older(task_id, created_at), _HEARD))
-    query = select(func.count()).select_from(tasks).where(tasks.c.ended_at.is_(None), tasks.c.task_id != task_id, counted)
+    counted = or_(column.slot_at.is_not(None), and_(_older(task_id, created_at), _HEARD))
+    query = select(func.count()).select_from(tasks).where(column.ended_at.is_(None), column.task_id != task_id, counted)
     return (await connection.execute(query)).scalar_one()
 
 
 def _older(task_id: str, created_at: str) -> ColumnElement[bool]:
-    return or_(tasks.c.created_at < created_at, and_(tasks.c.created_at == created_at, tasks.c.task_id < task_id))
+    return or_(column.created_at < created_at, and_(column.created_at == created_at, column.task_id < task_id))
 
 
-_HEARD = func.coalesce(tasks.c.asked_at, tasks.c.created_at) > database_time(-_SILENT)
+_HEARD = func.coalesce(column.asked_at, column.created_at) > database_time(-_SILENT)

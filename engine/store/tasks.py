@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 from pydantic import JsonValue
@@ -10,7 +10,6 @@ from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
-from engine.store.database import Database, DatabaseAccess
 from engine.store.file_references import holder_of_candidates, release_files
 from engine.store.production_repairs import end_repair
 from engine.store.tables import model_turns, tasks
@@ -26,6 +25,8 @@ from toolagent.core.failures import TaskConflictError, TaskEndedError, UnknownTa
 from toolagent.core.texts import well_formed
 from toolagent_service.agents.coding_log import NewNote, log_line
 
+column = tasks.c
+
 Ending = Literal[TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED]
 _STATE_OF_LAST_STAGE: dict[TaskState, Literal["done", "failed", "cancelled"]] = {
     TaskState.COMPLETED: "done",
@@ -34,12 +35,8 @@ _STATE_OF_LAST_STAGE: dict[TaskState, Literal["done", "failed", "cancelled"]] = 
 }
 
 
-class TaskTable(DatabaseAccess):
+class TaskTable(TaskSlots):
     """Every write is keyed by the task's id and may be repeated. What a task cost is written by its ledger (`ModelTurnTable`)."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self._slots = TaskSlots(database)
 
     async def create(self, task: MakeTask) -> MakeTask:
         """Write a new task, with the first line of its log, and return what stands under its id.
@@ -60,7 +57,7 @@ class TaskTable(DatabaseAccess):
 
     async def listed(self, task_id: str) -> ListedTask | None:
         """What a list or a follower is told of it. Its specification, which may be large, is not read."""
-        row = await self._database.mapping(select(*LISTED).where(tasks.c.task_id == task_id))
+        row = await self._database.mapping(select(*LISTED).where(column.task_id == task_id))
         return listed_of(row) if row is not None else None
 
     async def page(
@@ -77,19 +74,19 @@ class TaskTable(DatabaseAccess):
 
         `not_at`: without those that are, or ended, at this stage, or before the first one.
         """
-        wanted = ((tasks.c.status, status.value if status else None), (tasks.c.type, spec_type), (tasks.c.tool_id, tool_id))
-        query = select(*LISTED).where(*(column == value for column, value in wanted if value is not None))
+        wanted = ((column.status, status.value if status else None), (column.type, spec_type), (column.tool_id, tool_id))
+        query = select(*LISTED).where(*(named == value for named, value in wanted if value is not None))
         if not_at is not None:
-            query = query.where(tasks.c.stage != not_at.value)
+            query = query.where(column.stage != not_at.value)
         if before is not None:
-            at = select(tasks.c.created_at).filter_by(task_id=before).scalar_subquery()
-            query = query.where(or_(tasks.c.created_at < at, and_(tasks.c.created_at == at, tasks.c.task_id < before)))
-        query = query.order_by(tasks.c.created_at.desc(), tasks.c.task_id.desc()).limit(limit)
+            at = select(column.created_at).filter_by(task_id=before).scalar_subquery()
+            query = query.where(or_(column.created_at < at, and_(column.created_at == at, column.task_id < before)))
+        query = query.order_by(column.created_at.desc(), column.task_id.desc()).limit(limit)
         return tuple(map(listed_of, await self._database.mappings(query)))
 
     async def unended(self) -> tuple[str, ...]:
         """Ids of tasks that have not ended, and so of their workflows: for whoever looks after those that nobody works at any more."""
-        query = select(tasks.c.task_id).where(tasks.c.ended_at.is_(None)).order_by(tasks.c.created_at)
+        query = select(column.task_id).where(column.ended_at.is_(None)).order_by(column.created_at)
         return tuple(await self._database.scalars(query))
 
     async def enter_stage(self, task_id: str, stage: Stage, left: Literal["done", "failed"] = "done") -> None:
@@ -107,7 +104,7 @@ class TaskTable(DatabaseAccess):
 
     async def note_progress(self, task_id: str, progress: str, line: NewNote | None = None) -> None:
         """What it does at the moment, in a few words, and a line of its log about that. Nothing happens when it has ended."""
-        noted = _of(task_id).where(tasks.c.ended_at.is_(None)).values(progress=well_formed(progress))
+        noted = _of(task_id).where(column.ended_at.is_(None)).values(progress=well_formed(progress))
         if line is None:
             await self._database.change(noted)
             return
@@ -163,24 +160,16 @@ class TaskTable(DatabaseAccess):
 
     async def on_host(self, host: str) -> frozenset[str]:
         """Ids of the tasks that have not ended and are done on this host."""
-        query = select(tasks.c.task_id).where(tasks.c.ended_at.is_(None), tasks.c.host == host)
+        query = select(column.task_id).where(column.ended_at.is_(None), column.host == host)
         return frozenset(await self._database.scalars(query))
 
     async def move(self, task_id: str, left: str, host: str) -> None:
         """The task goes on on this host, and its log says so. Nothing happens when it has ended, or is there already."""
         async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
-            there = _of(task_id).where(tasks.c.ended_at.is_(None), func.coalesce(tasks.c.host, "") != host)
+            there = _of(task_id).where(column.ended_at.is_(None), func.coalesce(column.host, "") != host)
             if (await connection.execute(there.values(host=host))).rowcount:
                 text = log_line(at := now(), f"[STAGE] the host {left!r} is away; the task goes on on {host!r}")
                 await write_notes(connection, task_id, (NewNote(f"moved:{left}:{timestamp(at)}", TaskNoteKind.STAGE, text, None, at),))
-
-    async def claim_slot(self, task_id: str, most: int, host: str | None = None) -> bool:
-        """Whether the task may run now, and on which host; see `TaskSlots.claim`. Raises TaskEndedError, UnknownTaskError."""
-        return await self._slots.claim(task_id, most, host)
-
-    async def pause(self, task_id: str) -> timedelta:
-        """How long a task that waits for its turn may leave off asking."""
-        return await self._slots.pause(task_id)
 
 
 def _of(task_id: str):
@@ -201,7 +190,7 @@ async def _cost(connection: AsyncConnection, task: MakeTask) -> float | None:
 
 
 async def _require_unended(connection: AsyncConnection, task_id: str) -> None:
-    row = (await connection.execute(select(tasks.c.status, tasks.c.ended_at).filter_by(task_id=task_id))).one_or_none()
+    row = (await connection.execute(select(column.status, column.ended_at).filter_by(task_id=task_id))).one_or_none()
     if row is None:
         raise UnknownTaskError(task_id)
     if row.ended_at is not None:
@@ -211,7 +200,7 @@ async def _require_unended(connection: AsyncConnection, task_id: str) -> None:
 async def _stages(connection: AsyncConnection, task_id: str) -> tuple[tuple[StageView, ...], float]:
     """Of a task that has not ended, with what it cost so far."""
     await _require_unended(connection, task_id)
-    row = (await connection.execute(select(tasks.c.stages, tasks.c.cost_usd).filter_by(task_id=task_id))).one()
+    row = (await connection.execute(select(column.stages, column.cost_usd).filter_by(task_id=task_id))).one()
     return stages_of(row.stages), row.cost_usd
 
 

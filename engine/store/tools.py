@@ -25,14 +25,18 @@ from toolagent.contracts.records import EventType
 from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.versions import ToolVersion
 
+_tool = tools.c
+_version = tool_versions.c
+_source = sources.c
+
 _AT_ONCE = 100
 _REMEMBERED = 16_384
 """Parsed versions. A catalog with more tools than this is parsed anew each time that it is listed."""
 
-_IS_HEAD = and_(tool_versions.c.version == tools.c.active_version, tool_versions.c.activated_at.is_not(None))
+_IS_HEAD = and_(_version.version == _tool.active_version, _version.activated_at.is_not(None))
 """Not that of a tool which waits for its first activation."""
 
-_IS_ACTIVE = and_(tools.c.removed_at.is_(None), _IS_HEAD)
+_IS_ACTIVE = and_(_tool.removed_at.is_(None), _IS_HEAD)
 
 _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
@@ -50,7 +54,7 @@ class ToolTable(DatabaseAccess):
         """The active version of every tool, by id; not of those that wait for their first activation."""
         query = stored_versions().where(_IS_HEAD)
         if category is not None:
-            query = query.where(tools.c.category == category)
+            query = query.where(_tool.category == category)
         rows = await self._database.rows(query)
         # Parsing ten thousand takes seconds, in which nothing else would go on.
         return await asyncio.to_thread(collected, rows)
@@ -59,21 +63,21 @@ class ToolTable(DatabaseAccess):
         """The active versions of these that are there, in this order; not of those that wait for their first activation."""
         found: dict[str, ToolEntry] = {}
         for some in batches(tool_ids, _AT_ONCE):
-            query = stored_versions().where(tools.c.tool_id.in_(some), _IS_HEAD)
+            query = stored_versions().where(_tool.tool_id.in_(some), _IS_HEAD)
             found |= {entry.manifest.tool_id: entry for entry in collected(await self._database.rows(query))}
         return tuple(found[tool_id] for tool_id in tool_ids if tool_id in found)
 
     async def of_source_type(self, source_type: str) -> tuple[ToolEntry, ...]:
         """The active version of every tool with a source of this type, by id."""
-        of_type = select(sources.c.tool_id).where(sources.c.source.contains(f'"type":"{source_type}"', autoescape=True))
-        query = stored_versions().where(tool_versions.c.version == tools.c.active_version, tools.c.tool_id.in_(of_type))
+        of_type = select(_source.tool_id).where(_source.source.contains(f'"type":"{source_type}"', autoescape=True))
+        query = stored_versions().where(_version.version == _tool.active_version, _tool.tool_id.in_(of_type))
         found = collected(await self._database.rows(query))
         return tuple(entry for entry in found if any(source.type == source_type for source in entry.sources))
 
     async def active_manifests(self) -> tuple[tuple[str, str], ...]:
         """The id and the manifest, as JSON, of the active version of every tool."""
-        query = select(tools.c.tool_id, tool_versions.c.manifest).join(tool_versions, tool_versions.c.tool_id == tools.c.tool_id)
-        rows = await self._database.rows(query.where(_IS_ACTIVE).order_by(tools.c.tool_id))
+        query = select(_tool.tool_id, _version.manifest).join(tool_versions, _version.tool_id == _tool.tool_id)
+        rows = await self._database.rows(query.where(_IS_ACTIVE).order_by(_tool.tool_id))
         return tuple((tool_id, manifest) for tool_id, manifest in rows)
 
     async def list_versions(self) -> tuple[ToolEntry, ...]:
@@ -82,27 +86,27 @@ class ToolTable(DatabaseAccess):
 
     async def list_ids(self, origin: str | None = None) -> tuple[str, ...]:
         """The ids of all tools, or of those that came from somewhere."""
-        query = select(tools.c.tool_id).where(tools.c.removed_at.is_(None)).order_by(tools.c.tool_id)
+        query = select(_tool.tool_id).where(_tool.removed_at.is_(None)).order_by(_tool.tool_id)
         if origin is not None:
-            query = query.where(tools.c.origin == origin)
+            query = query.where(_tool.origin == origin)
         return tuple(await self._database.scalars(query))
 
     async def counts(self) -> tuple[int, int]:
         """Of all tools, and of those whose active version can be called."""
         # Reading ten thousand manifests takes most of a second: only those are read whose text may say that they cannot be called.
-        text = tool_versions.c.manifest
+        text = _version.manifest
         others = (text.contains(f'"status":"{status.value}"') for status in ToolStatus if status is not ToolStatus.ACTIVE)
         doubtful = or_(~text.contains(f'"status":"{ToolStatus.ACTIVE.value}"'), *others)
-        query = select(text).select_from(tools).join(tool_versions, tools.c.tool_id == tool_versions.c.tool_id)
+        query = select(text).select_from(tools).join(tool_versions, _tool.tool_id == _version.tool_id)
         found = await self._database.scalars(query.where(_IS_ACTIVE, doubtful))
-        all_tools = await self._database.scalar(select(func.count()).select_from(tools).where(tools.c.removed_at.is_(None))) or 0
+        all_tools = await self._database.scalar(select(func.count()).select_from(tools).where(_tool.removed_at.is_(None))) or 0
         return all_tools, all_tools - sum(ToolManifest.model_validate_json(one).status is not ToolStatus.ACTIVE for one in found)
 
     async def scheduling_modes(self) -> dict[str, SchedulingMode]:
         """Of the tools that can be called and name one in their active version."""
         # Most name none, and reading a thousand manifests takes a second.
-        names_one = tool_versions.c.manifest.like('%"scheduling_mode":"%')
-        columns = select(tools.c.tool_id, tool_versions.c.manifest).join(tools, tools.c.tool_id == tool_versions.c.tool_id)
+        names_one = _version.manifest.like('%"scheduling_mode":"%')
+        columns = select(_tool.tool_id, _version.manifest).join(tools, _tool.tool_id == _version.tool_id)
         query = columns.where(_IS_ACTIVE, names_one)
         rows = [(tool_id, ToolManifest.model_validate_json(manifest)) for tool_id, manifest in await self._database.rows(query)]
         callable_ones = {tool_id: manifest for tool_id, manifest in rows if manifest.status is ToolStatus.ACTIVE}
@@ -137,12 +141,12 @@ class ToolTable(DatabaseAccess):
 
     async def versions(self, tool_id: str) -> tuple[ToolVersion, ...]:
         """All versions of a tool; empty when there is none."""
-        columns = (tool_versions.c.version, tool_versions.c.manifest, tool_versions.c.created_at, tools.c.active_version)
+        columns = (_version.version, _version.manifest, _version.created_at, _tool.active_version)
         query = (
             select(*columns)
-            .join(tools, tools.c.tool_id == tool_versions.c.tool_id)
-            .where(tools.c.tool_id == tool_id, tools.c.removed_at.is_(None))
-            .order_by(tool_versions.c.created_at, tool_versions.c.version)
+            .join(tools, _tool.tool_id == _version.tool_id)
+            .where(_tool.tool_id == tool_id, _tool.removed_at.is_(None))
+            .order_by(_version.created_at, _version.version)
         )
         rows = await self._database.rows(query)
         return tuple(
@@ -238,10 +242,10 @@ async def erase_tools(connection: AsyncConnection, tool_ids: Sequence[str]) -> N
 
 
 async def _erase(connection: AsyncConnection, tool_ids: Sequence[str]) -> None:
-    active = select(tools.c.tool_id, tools.c.active_version).where(tools.c.tool_id.in_(tool_ids), tools.c.removed_at.is_(None))
+    active = select(_tool.tool_id, _tool.active_version).where(_tool.tool_id.in_(tool_ids), _tool.removed_at.is_(None))
     there = (await connection.execute(active)).all()
     await insert_new(connection, events, [tool_event(tool_id, EventType.TOOL_REMOVED, {"version": version}) for tool_id, version in there])
-    versions = select(tool_versions.c.tool_id, tool_versions.c.version).where(tool_versions.c.tool_id.in_(tool_ids))
+    versions = select(_version.tool_id, _version.version).where(_version.tool_id.in_(tool_ids))
     await release_files(connection, *[holder_of_version(*version) for version in (await connection.execute(versions)).all()])
     await forget_evidence(connection, *tool_ids)
     for table in (tool_versions, sources, tools):
@@ -250,28 +254,28 @@ async def _erase(connection: AsyncConnection, tool_ids: Sequence[str]) -> None:
 
 async def _was_never_active(connection: AsyncConnection, tool_id: str, version: str) -> bool:
     """Of a tool that waits since it was found: its first version is the active one, and cannot be called."""
-    mine = (tool_versions.c.tool_id == tool_id, tool_versions.c.version == version)
-    return await connection.scalar(select(tool_versions.c.activated_at).where(*mine)) is None
+    mine = (_version.tool_id == tool_id, _version.version == version)
+    return await connection.scalar(select(_version.activated_at).where(*mine)) is None
 
 
 def _known(tool_id: str) -> Select[str]:
     """The active version of a tool that is there."""
-    return select(tools.c.active_version).where(tools.c.tool_id == tool_id, tools.c.removed_at.is_(None))
+    return select(_tool.active_version).where(_tool.tool_id == tool_id, _tool.removed_at.is_(None))
 
 
 def _manifest(tool_id: str, version: str) -> Select[str]:
     return (
-        select(tool_versions.c.manifest)
-        .join(tools, tools.c.tool_id == tool_versions.c.tool_id)
-        .where(tools.c.tool_id == tool_id, tool_versions.c.version == version, tools.c.removed_at.is_(None))
+        select(_version.manifest)
+        .join(tools, _tool.tool_id == _version.tool_id)
+        .where(_tool.tool_id == tool_id, _version.version == version, _tool.removed_at.is_(None))
     )
 
 
 async def _before(connection: AsyncConnection, tool_id: str, active: str | None) -> ToolManifest | None:
     """Of the versions that can be called the one that was active last, before this one."""
-    query = select(tool_versions.c.manifest).filter_by(tool_id=tool_id)
-    query = query.where(tool_versions.c.version != active, tool_versions.c.activated_at.is_not(None))
-    texts = await connection.scalars(query.order_by(tool_versions.c.activated_at.desc(), tool_versions.c.created_at.desc()))
+    query = select(_version.manifest).filter_by(tool_id=tool_id)
+    query = query.where(_version.version != active, _version.activated_at.is_not(None))
+    texts = await connection.scalars(query.order_by(_version.activated_at.desc(), _version.created_at.desc()))
     manifests = map(ToolManifest.model_validate_json, texts.all())
     return next((manifest for manifest in manifests if manifest.status is ToolStatus.ACTIVE), None)
 
@@ -291,30 +295,30 @@ async def _set_status(connection: AsyncConnection, tool_id: str, version: str, s
 
 
 async def _rewrite(connection: AsyncConnection, manifest: ToolManifest) -> None:
-    this = (tool_versions.c.tool_id == manifest.tool_id, tool_versions.c.version == manifest.version)
+    this = (_version.tool_id == manifest.tool_id, _version.version == manifest.version)
     await connection.execute(update(tool_versions).where(*this).values(manifest=manifest.model_dump_json(by_alias=True)))
 
 
 async def _release(connection: AsyncConnection, tool_id: str) -> None:
-    versions = (await connection.scalars(select(tool_versions.c.version).filter_by(tool_id=tool_id))).all()
+    versions = (await connection.scalars(select(_version.version).filter_by(tool_id=tool_id))).all()
     await release_files(connection, *[holder_of_version(tool_id, version) for version in versions])
 
 
 def stored_versions() -> Select[str, str, str, str | None]:
     """Every version of every tool that is there, one row for each of its sources."""
-    same_version = and_(sources.c.tool_id == tool_versions.c.tool_id, sources.c.version == tool_versions.c.version)
+    same_version = and_(_source.tool_id == _version.tool_id, _source.version == _version.version)
     return (
-        select(tools.c.tool_id, tool_versions.c.version, tool_versions.c.manifest, sources.c.source)
-        .join(tool_versions, tool_versions.c.tool_id == tools.c.tool_id)
+        select(_tool.tool_id, _version.version, _version.manifest, _source.source)
+        .join(tool_versions, _version.tool_id == _tool.tool_id)
         .outerjoin(sources, same_version)
-        .where(tools.c.removed_at.is_(None))
-        .order_by(tools.c.tool_id, tool_versions.c.version, sources.c.position)
+        .where(_tool.removed_at.is_(None))
+        .order_by(_tool.tool_id, _version.version, _source.position)
     )
 
 
 # Of every call, several times: composing it takes longer than asking it.
-_ACTIVE = stored_versions().where(tools.c.tool_id == bindparam("tool"), tool_versions.c.version == tools.c.active_version)
-_VERSION = stored_versions().where(tools.c.tool_id == bindparam("tool"), tool_versions.c.version == bindparam("version"))
+_ACTIVE = stored_versions().where(_tool.tool_id == bindparam("tool"), _version.version == _tool.active_version)
+_VERSION = stored_versions().where(_tool.tool_id == bindparam("tool"), _version.version == bindparam("version"))
 
 
 def collected(rows: Iterable[Row[str, str, str, str | None]]) -> tuple[ToolEntry, ...]:

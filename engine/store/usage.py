@@ -10,6 +10,8 @@ from engine.store.database import DatabaseAccess
 from engine.store.tables import calls
 from toolagent.contracts.usage import ToolUsage
 
+column = calls.c
+
 _P95 = 0.95
 
 
@@ -18,18 +20,18 @@ class UsageTable(DatabaseAccess):
 
     async def of_tool(self, tool_id: str, since: datetime | None = None) -> ToolUsage:
         """Of the calls that are recorded, or of those since then. Raises StoreUnavailableError."""
-        told = [calls.c.tool_id == tool_id, *([calls.c.created_at >= timestamp(since)] if since else [])]
+        told = [column.tool_id == tool_id, *([column.created_at >= timestamp(since)] if since else [])]
         # What was refused before it reached the tool took no time.
-        timed = [*told, calls.c.execution_time > 0]
-        ended = func.sum(case((calls.c.settled_at.is_not(None), 1), else_=0))
-        good = func.sum(case((calls.c.is_success.is_(True), 1), else_=0))
+        timed = [*told, column.execution_time > 0]
+        ended = func.sum(case((column.settled_at.is_not(None), 1), else_=0))
+        good = func.sum(case((column.is_success.is_(True), 1), else_=0))
         async with self._database.read() as connection:
-            counts = select(func.count(), ended, good, func.max(calls.c.created_at)).select_from(calls).where(*told)
+            counts = select(func.count(), ended, good, func.max(column.created_at)).select_from(calls).where(*told)
             total, settled, succeeded, last = (await connection.execute(counts)).one()
-            kinds = select(calls.c.error_type, func.count()).where(*told, calls.c.error_type.is_not(None)).group_by(calls.c.error_type)
-            errors = {str(kind): count for kind, count in await connection.execute(kinds.order_by(calls.c.error_type))}
-            times, average = (await connection.execute(select(func.count(), func.avg(calls.c.execution_time)).where(*timed))).one()
-            slowest = select(calls.c.execution_time).where(*timed).order_by(calls.c.execution_time)
+            kinds = select(column.error_type, func.count()).where(*told, column.error_type.is_not(None)).group_by(column.error_type)
+            errors = {str(kind): count for kind, count in await connection.execute(kinds.order_by(column.error_type))}
+            times, average = (await connection.execute(select(func.count(), func.avg(column.execution_time)).where(*timed))).one()
+            slowest = select(column.execution_time).where(*timed).order_by(column.execution_time)
             p95 = await connection.scalar(slowest.limit(1).offset(math.ceil(_P95 * times) - 1)) if times else None
         failed = (settled or 0) - (succeeded or 0)
         return ToolUsage(

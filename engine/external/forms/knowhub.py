@@ -1,13 +1,13 @@
 """The resources of KnowHub, `GET /api/resource`: those whose ids are `tools/{category}/{slug}`."""
 
+from functools import partial
 from typing import cast, get_args
 from urllib.parse import urljoin, urlsplit
 
 from pydantic import JsonValue
 
-from engine.external.entries import Listing, NoTool, Table, listed_tool, once_each, require_few
+from engine.external.entries import Listing, NoTool, Table, listed_tool, listing_of, require_few
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.contracts.sources import HttpMethod, RemoteSource
 from toolagent_service.knowhub.resources import listed_resources
 
@@ -28,14 +28,7 @@ def read(document: JsonValue, table: Table) -> Listing:
     listed = [(str(one.get("id")), one) for one in listed_resources(document) or ()]
     tools = [(identifier, one) for identifier, one in listed if identifier.startswith(_PREFIX)]
     require_few(len(tools))
-    left_out = list[LeftOutTool]()
-    entries = list[ToolEntry]()
-    for identifier, one in tools:
-        try:
-            entries.append(_tool(identifier, one, table))
-        except (NoTool, ValueError) as reason:
-            left_out.append(LeftOutTool(entry=identifier[:128], reason=str(reason)[:500]))
-    return once_each(entries, left_out)
+    return listing_of((identifier, partial(_tool, identifier, one, table)) for identifier, one in tools)
 
 
 def _tool(identifier: str, resource: dict[str, JsonValue], table: Table) -> ToolEntry:

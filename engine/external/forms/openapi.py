@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urljoin
 
 from pydantic import JsonValue
 
-from engine.external.entries import Listing, NoTool, Table, once_each, owned, tool_id
-from engine.making.failures import BuildFailed, LeftOut
+from engine.external.entries import Listing, Table, left_out, listing_of, owned, tool_id
+from engine.making.failures import BuildFailed
 from engine.making.openapi.documents.document import OpenApiDocument, Part, part
 from engine.making.openapi.sources import remote_sources
 from engine.making.openapi.tools import Described, draft
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.contracts.sources import RemoteSource
 from toolagent.core.failures import TableRefusedError
 
@@ -41,14 +41,8 @@ def read(document: JsonValue, table: Table) -> Listing:
         )
     except (ValueError, BuildFailed) as refusal:
         raise TableRefusedError("tools_url", f"Its OpenAPI document has no tools: {str(refusal)[:500]}") from refusal
-    left_out = list(map(_left_out, drafted.left_out))
-    entries = list[ToolEntry]()
-    for entry in drafted.candidate.entries:
-        try:
-            entries.append(owned(table, _keyed(entry, table)))
-        except NoTool as reason:
-            left_out.append(LeftOutTool(entry=entry.manifest.tool_id, reason=str(reason)))
-    return once_each(entries, left_out)
+    found = ((entry.manifest.tool_id, partial(owned, table, _keyed(entry, table))) for entry in drafted.candidate.entries)
+    return listing_of(found, [left_out(one.operation, one) for one in drafted.left_out])
 
 
 def _keyed(entry: ToolEntry, table: Table) -> ToolEntry:
@@ -72,7 +66,3 @@ def _first_server(document: OpenApiDocument) -> str:
     servers: JsonValue = document.root.get("servers")
     first: Part = part(servers[0]) if isinstance(servers, list) and servers else {}
     return str(first.get("url") or "/")
-
-
-def _left_out(one: LeftOut) -> LeftOutTool:
-    return LeftOutTool(entry=one.operation[:128], reason=str(one)[:500])

@@ -1,10 +1,11 @@
 """The list of another Tool Agent: its `GET /tools`, with the schemas of its `POST /search_tools`."""
 
+from functools import partial
+
 from pydantic import JsonValue
 
-from engine.external.entries import Listing, NoTool, Table, listed_tool, once_each, require_few
+from engine.external.entries import Listing, NoTool, Table, left_out, listed_tool, listing_of, require_few
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.external_tables import LeftOutTool
 from toolagent.contracts.sources import Envelope, RemoteSource
 
 _PATH = "/tools"
@@ -37,24 +38,21 @@ def read(document: JsonValue, table: Table) -> Listing:
     listed = _listed(document)
     require_few(len(listed))
     service = service_of(table.url)
-    left_out = [LeftOutTool(entry=f"tools[{at}]", reason="It has no `tool_id`.") for at, one in enumerate(listed) if _tool(one) is None]
-    entries = list[ToolEntry]()
-    for one in _tools(document):
-        named = str(one["tool_id"])
-        if one.get("external_source"):
-            left_out.append(LeftOutTool(entry=named[:128], reason="It is a tool of another table; register that one."))
-            continue
-        call = RemoteSource(
-            remote_url=service,
-            endpoint_path="/run_tool",
-            remote_api_key=table.secret_for(service),
-            envelope=Envelope(params_field="params", fixed={"tool_id": named}, result_field="result"),
-        )
-        try:
-            entries.append(listed_tool(table, named, one, call))
-        except NoTool as reason:
-            left_out.append(LeftOutTool(entry=named[:128], reason=str(reason)[:500]))
-    return once_each(entries, left_out)
+    unread = [left_out(f"tools[{at}]", "It has no `tool_id`.") for at, one in enumerate(listed) if _tool(one) is None]
+    return listing_of(((str(one["tool_id"]), partial(_entry, one, table, service)) for one in _tools(document)), unread)
+
+
+def _entry(one: dict[str, JsonValue], table: Table, service: str) -> ToolEntry:
+    """Raises NoTool."""
+    if one.get("external_source"):
+        raise NoTool("It is a tool of another table; register that one.")
+    call = RemoteSource(
+        remote_url=service,
+        endpoint_path="/run_tool",
+        remote_api_key=table.secret_for(service),
+        envelope=Envelope(params_field="params", fixed={"tool_id": str(one["tool_id"])}, result_field="result"),
+    )
+    return listed_tool(table, str(one["tool_id"]), one, call)
 
 
 def _listed(document: JsonValue) -> list[JsonValue]:

@@ -16,6 +16,8 @@ from engine.store.tables import blob_chunks
 from engine.store.upserts import insert_new
 from toolagent.core.failures import ContentMissingError, StoreFullError, StoreUnwritableError
 
+column = blob_chunks.c
+
 CHUNK = 1 << 19
 """Bytes of each row but the last; the ranges of reads count on it."""
 
@@ -50,10 +52,10 @@ class DatabaseContent(DatabaseAccess):
                 yield piece
 
     async def size(self, sha256: str) -> int | None:
-        statement = select(func.sum(func.length(blob_chunks.c.content))).where(*_here(sha256))
+        statement = select(func.sum(func.length(column.content))).where(*_here(sha256))
         return await self._database.scalar(statement)
 
-    async def mark(self, sha256: str) -> str | None:  # noqa: ARG002 - a damaged page changes no column that could be asked for
+    async def mark(self, sha256: str) -> str | None:  # noqa: ARG002 - a damaged page changes nothing that could be asked for
         return None
 
     async def delete(self, sha256: str) -> None:
@@ -67,11 +69,11 @@ class DatabaseContent(DatabaseAccess):
             return
         async with self._database.write() as connection:
             await connection.execute(delete(blob_chunks).where(*_aside(sha256)))
-            moved = {"position": -1 - blob_chunks.c.position, "stored_at": timestamp(now())}
+            moved = {"position": -1 - column.position, "stored_at": timestamp(now())}
             await connection.execute(update(blob_chunks).where(*_here(sha256)).values(moved))
 
     async def is_set_aside(self, sha256: str) -> bool:
-        return bool(await self._database.scalars(select(blob_chunks.c.position).where(*_aside(sha256)).limit(1)))
+        return bool(await self._database.scalars(select(column.position).where(*_aside(sha256)).limit(1)))
 
     def damaged(self) -> AsyncGenerator[ContentEntry]:
         return self._listed(-1)
@@ -82,8 +84,8 @@ class DatabaseContent(DatabaseAccess):
     async def _listed(self, first: int) -> AsyncGenerator[ContentEntry]:
         last = ""
         while True:
-            first_rows = select(blob_chunks.c.sha256, blob_chunks.c.stored_at).filter_by(position=first)
-            page = first_rows.where(blob_chunks.c.sha256 > last).order_by(blob_chunks.c.sha256).limit(_PAGE)
+            first_rows = select(column.sha256, column.stored_at).filter_by(position=first)
+            page = first_rows.where(column.sha256 > last).order_by(column.sha256).limit(_PAGE)
             rows = await self._database.rows(page)
             for sha256, stored_at in rows:
                 yield ContentEntry(sha256, datetime.fromisoformat(stored_at))
@@ -111,16 +113,16 @@ class DatabaseContent(DatabaseAccess):
 
     async def _chunk(self, sha256: str, position: int) -> bytes | None:
         """Each in a transaction of its own: a slow reader holds no connection."""
-        statement = select(blob_chunks.c.content).filter_by(sha256=sha256, position=position)
+        statement = select(column.content).filter_by(sha256=sha256, position=position)
         return await self._database.scalar(statement)
 
 
 def _here(sha256: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return blob_chunks.c.sha256 == sha256, blob_chunks.c.position >= 0
+    return column.sha256 == sha256, column.position >= 0
 
 
 def _aside(sha256: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return blob_chunks.c.sha256 == sha256, blob_chunks.c.position < 0
+    return column.sha256 == sha256, column.position < 0
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

@@ -4,14 +4,19 @@ import asyncio
 import os
 import re
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import TypeVar, TypeVarTuple
 
 from engine.disk.lasting import sync_folder
 from engine.store.content.incoming import Incoming, named_disk_faults
 from engine.store.content.store import ContentEntry
 from toolagent.core.failures import ContentMissingError
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 _CHUNK = 1 << 20
 _DAMAGED = "damaged"
@@ -28,8 +33,7 @@ class FolderContent:
         self._folder = folder
 
     async def put(self, content: Incoming) -> None:
-        with named_disk_faults(self._folder):
-            await asyncio.to_thread(_put, content.path, self._path(content.sha256))
+        await self._in_thread(_put, content.path, self._path(content.sha256))
 
     async def read(self, sha256: str, start: int = 0, length: int | None = None) -> AsyncGenerator[bytes]:
         left = length
@@ -47,47 +51,44 @@ class FolderContent:
                 yield chunk
 
     async def size(self, sha256: str) -> int | None:
-        with named_disk_faults(self._folder):
-            try:
-                return (await asyncio.to_thread(self._path(sha256).stat)).st_size
-            except FileNotFoundError:
-                return None
+        status = await self._status(sha256)
+        return None if status is None else status.st_size
 
     async def mark(self, sha256: str) -> str | None:
-        with named_disk_faults(self._folder):
-            try:
-                status = await asyncio.to_thread(self._path(sha256).stat)
-            except FileNotFoundError:
-                return None
-        return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+        status = await self._status(sha256)
+        return None if status is None else f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
     async def delete(self, sha256: str) -> None:
-        with named_disk_faults(self._folder):
-            await asyncio.to_thread(self._path(sha256).unlink, missing_ok=True)
+        await self._in_thread(partial(self._path(sha256).unlink, missing_ok=True))
 
     async def entries(self) -> AsyncGenerator[ContentEntry]:
-        with named_disk_faults(self._folder):
-            found = await asyncio.to_thread(_entries, self._folder, "??")
-        for entry in found:
+        for entry in await self._in_thread(_entries, self._folder, "??"):
             yield entry
 
     async def set_aside(self, sha256: str) -> None:
-        with named_disk_faults(self._folder):
-            await asyncio.to_thread(_set_aside, self._path(sha256), self._damaged(sha256))
+        await self._in_thread(_set_aside, self._path(sha256), self._damaged(sha256))
 
     async def is_set_aside(self, sha256: str) -> bool:
-        with named_disk_faults(self._folder):
-            return await asyncio.to_thread(self._damaged(sha256).exists)
+        return await self._in_thread(self._damaged(sha256).exists)
 
     async def damaged(self) -> AsyncGenerator[ContentEntry]:
-        with named_disk_faults(self._folder):
-            found = await asyncio.to_thread(_entries, self._folder, _DAMAGED)
-        for entry in found:
+        for entry in await self._in_thread(_entries, self._folder, _DAMAGED):
             yield entry
 
     async def forget_damaged(self, sha256: str) -> None:
+        await self._in_thread(partial(self._damaged(sha256).unlink, missing_ok=True))
+
+    async def _status(self, sha256: str) -> os.stat_result | None:
         with named_disk_faults(self._folder):
-            await asyncio.to_thread(self._damaged(sha256).unlink, missing_ok=True)
+            try:
+                return await asyncio.to_thread(self._path(sha256).stat)
+            except FileNotFoundError:
+                return None
+
+    async def _in_thread(self, work: Callable[[*Ts], T], *arguments: *Ts) -> T:
+        """Raises StoreFullError or ContentUnavailableError in place of an OSError."""
+        with named_disk_faults(self._folder):
+            return await asyncio.to_thread(work, *arguments)
 
     def _damaged(self, sha256: str) -> Path:
         return self._folder / _DAMAGED / sha256

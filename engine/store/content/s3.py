@@ -60,17 +60,11 @@ class S3Content:
                 yield bytes(chunk)
 
     async def size(self, sha256: str) -> int | None:
-        try:
-            with self._named_faults(sha256):
-                return (await obstore.head_async(self._store, self._key(sha256)))["size"]
-        except ContentMissingError:
-            return None
+        found = await self._head(self._key(sha256))
+        return None if found is None else found["size"]
 
     async def mark(self, sha256: str) -> str | None:
-        try:
-            with self._named_faults(sha256):
-                found = await obstore.head_async(self._store, self._key(sha256))
-        except ContentMissingError:
+        if (found := await self._head(self._key(sha256))) is None:
             return None
         return f"{found['e_tag']} {found['size']} {found['last_modified'].isoformat()} {found['version']}"
 
@@ -88,12 +82,7 @@ class S3Content:
             await obstore.rename_async(self._store, self._key(sha256), self._damaged(sha256))
 
     async def is_set_aside(self, sha256: str) -> bool:
-        try:
-            with self._named_faults(sha256):
-                await obstore.head_async(self._store, self._damaged(sha256))
-        except ContentMissingError:
-            return False
-        return True
+        return await self._head(self._damaged(sha256)) is not None
 
     async def damaged(self) -> AsyncGenerator[ContentEntry]:
         async for _, entry in self._listed(self._damaged("")):
@@ -102,6 +91,14 @@ class S3Content:
     async def forget_damaged(self, sha256: str) -> None:
         with self._named_faults():
             await obstore.delete_async(self._store, self._damaged(sha256))
+
+    async def _head(self, key: str) -> "obstore.ObjectMeta | None":
+        """What the server says of an object; None where there is none."""
+        try:
+            with self._named_faults(key):
+                return await obstore.head_async(self._store, key)
+        except ContentMissingError:
+            return None
 
     async def _listed(self, prefix: str) -> AsyncGenerator[tuple[str, ContentEntry]]:
         with self._named_faults():

@@ -52,7 +52,7 @@ class CallMessages(DatabaseAccess):
         """Messages in this order; the position of the last. Said again, they are there twice."""
         async with self._database.write(alone=f"messages of {call_id}") as connection:
             last = await _last(connection, call_id)
-            at = timestamp(now())
+            at = timestamp()
             rows = [
                 {"call_id": call_id, "position": position, "kind": kind, "payload": json.dumps(payload), "at": at}
                 for position, (kind, payload) in enumerate(new, last + 1)
@@ -73,7 +73,7 @@ class CallMessages(DatabaseAccess):
 
     async def answer(self, call_id: str, position: int, answer: Payload) -> bool:
         """Answer a question; False where it is answered already, or there is no such question."""
-        values = {"answer": json.dumps(answer), "answered_at": timestamp(now())}
+        values = {"answer": json.dumps(answer), "answered_at": timestamp()}
         asked = (column.call_id == call_id, column.position == position, column.kind == "question")
         is_answered = await self._database.change(update(call_messages).where(*asked, column.answer.is_(None)).values(**values))
         if (waiting := self._waiting.get((call_id, position))) is not None:

@@ -11,7 +11,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from engine.store.claims import Claim, delete_claims, held_claims, put_claims
-from engine.store.clock import now, timestamp
+from engine.store.clock import timestamp
 from engine.store.database import CommitUnknownError, Database, DatabaseAccess
 from engine.store.events import event_row
 from engine.store.file_references import hold_files, holder_of_call, named_files
@@ -72,7 +72,7 @@ class CallTable(DatabaseAccess):
         Where it raises StoreUnavailableError nothing leaves, and the next attempt may try; but for a database that is lost while it
         commits and stays away: then the mark may stand.
         """
-        row = _row(record) | {"sent_at": timestamp(now()), "sends": 1}
+        row = _row(record) | {"sent_at": timestamp(), "sends": 1}
         mark = _Mark(row, record.call_id, again, claim, named_files(str(row["params"])))
         try:
             await self._marking.write(mark)
@@ -113,7 +113,7 @@ class CallTable(DatabaseAccess):
         OvertakenError when the `claim` on the call is another owner's by now, and the call has not ended.
         """
         ended = {
-            "settled_at": timestamp(now()),
+            "settled_at": timestamp(),
             "is_success": result.status == "success",
             "error_type": result.error_type.value if result.error_type else None,
             "execution_time": result.execution_time,
@@ -240,7 +240,7 @@ def _row(record: CallRecord) -> dict[str, object]:
         "fingerprint": record.fingerprint,
         "workflow_id": record.workflow_id,
         "run_id": record.run_id,
-        "params": json.dumps(record.params, ensure_ascii=True),
+        "params": json.dumps(record.params),
         "caller": record.caller.model_dump_json(),
         "caller_id": record.caller.caller_id,
         "conversation_id": record.caller.conversation_id,

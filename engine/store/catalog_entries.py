@@ -10,7 +10,7 @@ from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_files import CATALOG, ids_of_others
-from engine.store.clock import now, timestamp
+from engine.store.clock import timestamp
 from engine.store.database import DatabaseAccess
 from engine.store.evidence import forget_overtaken
 from engine.store.tables import events, sources, tool_versions, tools
@@ -172,7 +172,7 @@ async def _known(connection: AsyncConnection, tool_ids: Sequence[str]) -> dict[s
 
 async def _write(connection: AsyncConnection, pairs: Sequence[tuple[CatalogEntry, _Known | None]], origin: str) -> None:
     changed = [(entry, known) for entry, known in pairs if not _is_settled(entry, known)]
-    moment = timestamp(now())
+    moment = timestamp()
     rows: list[dict[str, object]] = []
     said: list[dict[str, object]] = []
     for entry, known in changed:

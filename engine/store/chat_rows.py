@@ -32,7 +32,7 @@ def turn_of(row: RowMapping) -> ChatTurn:
 def event_row(chat_id: str, at: str, event: ChatEventKind, message_id: str, data: JsonValue) -> dict[str, object]:
     """All but the position. `at` is a timestamp."""
     # ASCII: neither NUL nor half a surrogate pair gets to the database as itself.
-    told = json.dumps(data, ensure_ascii=True)
+    told = json.dumps(data)
     return {
         "chat_id": chat_id,
         "at": at,

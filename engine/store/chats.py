@@ -256,7 +256,7 @@ async def _opened(connection: AsyncConnection, chat_id: str, message_id: str) ->
     rows = (await connection.execute(_OPENED, {"of": chat_id, "message": message_id})).mappings().all()
     if not rows:
         # Of this opening: numbers begin again when it was deleted, and what a model said before is to answer nothing later.
-        key, at = uuid4().hex, timestamp(now())
+        key, at = uuid4().hex, timestamp()
         row = {"chat_id": chat_id, "key": key, "turn_count": 0, "is_open": True, "created_at": at, "updated_at": at}
         await connection.execute(insert(chats), row)
         return key, None, None
@@ -322,5 +322,5 @@ async def _append(
 
 async def _happened(connection: AsyncConnection, chat_id: str, message_id: str, events: Sequence[_Happening]) -> None:
     """In a transaction that has the lock of the chat. Each has the next position."""
-    at = timestamp(now())
+    at = timestamp()
     await connection.execute(_NEW_EVENTS, [{"of": chat_id, **event_row(chat_id, at, event, message_id, data)} for event, data in events])

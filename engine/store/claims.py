@@ -93,7 +93,7 @@ class ClaimTable(DatabaseAccess):
 
     async def cancel(self, call_id: str) -> str | None:
         """Write down that the call is to end; its owner, None where nobody has it."""
-        cancelled = update(claims).filter_by(call_id=call_id).values(cancelled_at=timestamp(now())).returning(column.owner)
+        cancelled = update(claims).filter_by(call_id=call_id).values(cancelled_at=timestamp()).returning(column.owner)
         async with self._database.write_once() as connection:
             return (await connection.execute(cancelled)).scalar_one_or_none()
 
@@ -214,8 +214,8 @@ def _row(claim: Claim, call: ToolCall) -> dict[str, object]:
         "call": call.model_dump_json(exclude_defaults=True),
         "owner": claim.owner,
         "number": claim.number,
-        "claimed_at": claim.claimed_at or timestamp(now()),
-        "cancelled_at": timestamp(now()) if claim.is_cancelled else None,
+        "claimed_at": claim.claimed_at or timestamp(),
+        "cancelled_at": timestamp() if claim.is_cancelled else None,
     }
 
 

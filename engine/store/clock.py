@@ -13,9 +13,9 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def timestamp(moment: datetime) -> str:
-    """UTC with six digits of seconds: sorts as text, reads back with `datetime.fromisoformat`."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+def timestamp(moment: datetime | None = None) -> str:
+    """This moment or now as UTC with six digits of seconds: sorts as text, reads back with `datetime.fromisoformat`."""
+    return (moment or now()).astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def database_time(shift: timedelta = timedelta()) -> ColumnElement[str]:

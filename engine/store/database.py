@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncTransactio
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
-from engine.store.clock import now, timestamp
+from engine.store.clock import timestamp
 from engine.store.engines import WRITES, UnknownUrlError, make_engine, make_visiting_engines
 from engine.store.outages import RESTORE, outage_of, sqlstate_of, unwritable
 from engine.store.sqlite_files import damage_at_start, is_deleted
@@ -154,7 +154,7 @@ class Database:
     async def check(self) -> None:
         """Write a row. Raises StoreUnavailableError when the database does not answer or cannot be written, or its file is gone."""
         async with self.write() as connection:
-            await upsert(connection, write_checks, {"slot": self._slot, "at": timestamp(now())})
+            await upsert(connection, write_checks, {"slot": self._slot, "at": timestamp()})
             # What is written to a file without a name is lost; so far nothing but this row has found out.
             if self.file is not None and await asyncio.to_thread(is_deleted, self.file):
                 raise unwritable("moved", "its file was removed or replaced while the service runs", RESTORE, str(self.file))

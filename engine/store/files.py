@@ -57,7 +57,7 @@ class FileStore:
         row = await self._row(file_id)
         if row is None:
             return None
-        noted = update(files).filter_by(file_id=file_id).values(used_at=timestamp(now()))
+        noted = update(files).filter_by(file_id=file_id).values(used_at=timestamp())
         if row["used_at"] < timestamp(now() - _FRESH) and not await self._database.change(noted):
             return None  # a sweep came first
         return StoredFile.model_validate(row)

@@ -60,7 +60,7 @@ class McpLoginRows(DatabaseAccess):
             if not await _is_registered(connection, name, url) or (number is not None and (there or 0) != number):
                 return
             asked = {"scope": scope} if scope else {}
-            await _put(connection, name, url, {"required_at": timestamp(now()), "leased_until": None, **asked})
+            await _put(connection, name, url, {"required_at": timestamp(), "leased_until": None, **asked})
 
     async def begin(self, login: PendingLogin) -> bool:
         """Put it in the place of an earlier one that is not over. False where the server is not registered any more."""
@@ -69,7 +69,7 @@ class McpLoginRows(DatabaseAccess):
                 return False
             pending = {"state": login.state, "login_url": login.login_url, "login_until": timestamp(login.until), "visit": login.visit}
             is_first = await _number(connection, login.name, login.url) is None
-            await _put(connection, login.name, login.url, {**pending, **({"required_at": timestamp(now())} if is_first else {})})
+            await _put(connection, login.name, login.url, {**pending, **({"required_at": timestamp()} if is_first else {})})
             return True
 
     async def take(self, state: str) -> PendingLogin | None:
@@ -98,7 +98,7 @@ class McpLoginRows(DatabaseAccess):
 
     async def lease(self, row: McpLoginRow, for_s: float) -> bool:
         """Whether the caller is the one to renew it, for so many seconds."""
-        free = or_(column.leased_until.is_(None), column.leased_until < timestamp(now()))
+        free = or_(column.leased_until.is_(None), column.leased_until < timestamp())
         until = timestamp(now() + timedelta(seconds=for_s))
         return await self._changed(update(mcp_logins).where(*_is(row), free).values(leased_until=until))
 
@@ -108,7 +108,7 @@ class McpLoginRows(DatabaseAccess):
 
     async def drop(self, row: McpLoginRow) -> None:
         """The authorization server renews it no more: a person has to log in."""
-        gone = {"number": row.number + 1, "sealed": None, "leased_until": None, "required_at": timestamp(now())}
+        gone = {"number": row.number + 1, "sealed": None, "leased_until": None, "required_at": timestamp()}
         await self._changed(update(mcp_logins).where(*_is(row)).values(**gone))
 
     async def renew(self, row: McpLoginRow, sealed: str) -> bool:

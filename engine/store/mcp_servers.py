@@ -172,7 +172,7 @@ def _server(row: RowMapping) -> McpServer:
     if row["url"] is None or row["url"] != server.spec.url:
         return server
     login: dict[str, object] = {"login_required": row["required_at"] is not None}
-    if row["login_until"] is not None and row["login_until"] > timestamp(now()):
+    if row["login_until"] is not None and row["login_until"] > timestamp():
         login |= {"login_url": row["login_url"], "login_until": datetime.fromisoformat(row["login_until"])}
     return server.model_copy(update=login)
 

@@ -36,13 +36,13 @@ class McpSessionTable(DatabaseAccess):
             if text is None:
                 return None
             session = edit(McpSession.model_validate_json(text))
-            changed = update(mcp_sessions).where(mine).values(document=session.model_dump_json(), seen_at=timestamp(now()))
+            changed = update(mcp_sessions).where(mine).values(document=session.model_dump_json(), seen_at=timestamp())
             await connection.execute(changed)
             return session
 
     async def touch(self, session_id: str) -> None:
         """It is used: its time begins anew."""
-        seen = update(mcp_sessions).filter_by(session_id=session_id).values(seen_at=timestamp(now()))
+        seen = update(mcp_sessions).filter_by(session_id=session_id).values(seen_at=timestamp())
         await self._database.change(seen)
 
     async def close(self, session_id: str) -> None:

@@ -24,7 +24,7 @@ class PackedContent:
 async def packed(files: FileStore, value: JsonValue) -> PackedContent:
     """Puts what is too large for a row into the content store. Raises what `FileStore.put` does."""
     # Escaped: a program's output may hold what neither a database nor UTF-8 takes.
-    text = json.dumps(value, ensure_ascii=True)
+    text = json.dumps(value)
     if len(text) <= _INLINE_BYTES:
         return PackedContent(text, None)
     file = await files.put(_one(text.encode("ascii")), "content.json", "application/json")

@@ -64,7 +64,7 @@ class QuarantineTable(DatabaseAccess):
                 return False
             at = (await connection.execute(select(database_time()))).scalar_one()
             is_poison = sum(crashes.values()) >= CRASHES and quarantined < _MOST
-            params = json.dumps(record.params, ensure_ascii=True)
+            params = json.dumps(record.params)
             values = {
                 "crashes": json.dumps(crashes),
                 "params": params if len(params) <= _MOST_PARAMS else None,

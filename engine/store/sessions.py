@@ -6,7 +6,7 @@ import structlog
 from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Row, func, or_, select, true, update
 
-from engine.store.clock import now, timestamp
+from engine.store.clock import timestamp
 from engine.store.database import DatabaseAccess
 from engine.store.session_names import forget_names, has_one_of_each, name_session, session_names
 from engine.store.tables import calls, group_sessions
@@ -167,4 +167,4 @@ def _changing(view: SessionView, group: ToolGroup | None) -> dict[str, object]:
     ended = timestamp(view.ended_at) if view.ended_at else None
     unnamed = None if _has_launched(view) and group is not None else view.launch_call_id or ""
     whole = {"state": view.state.value, "document": view.model_dump_json(), "unnamed": unnamed}
-    return {**whole, "updated_at": timestamp(now()), "ended_at": ended}
+    return {**whole, "updated_at": timestamp(), "ended_at": ended}

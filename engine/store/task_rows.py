@@ -30,7 +30,7 @@ def task_row(task: MakeTask) -> dict[str, object]:
         "tool_id": task.tool_id,
         "status": task.status.value,
         # ASCII: neither NUL nor half a surrogate pair gets to the database as itself.
-        "spec": json.dumps(task.spec.model_dump(mode="json"), ensure_ascii=True),
+        "spec": json.dumps(task.spec.model_dump(mode="json")),
         "description": well_formed(task.description),
         "caller": task.caller.model_dump_json(),
         "request_key": task.key,
@@ -80,7 +80,7 @@ def stages_of(text: str) -> tuple[StageView, ...]:
 
 
 def json_of(values: Sequence[Contract]) -> str:
-    return json.dumps([value.model_dump(mode="json") for value in values], ensure_ascii=True)
+    return json.dumps([value.model_dump(mode="json") for value in values])
 
 
 def is_same_request(one: MakeTask, other: MakeTask) -> bool:

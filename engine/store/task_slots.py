@@ -5,7 +5,7 @@ from datetime import timedelta
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.clock import database_time, now, timestamp
+from engine.store.clock import database_time, timestamp
 from engine.store.database import DatabaseAccess
 from engine.store.tables import tasks
 from toolagent.contracts.tasks import TaskState
@@ -44,7 +44,7 @@ class TaskSlots(DatabaseAccess):
                 return True
             if await _before(connection, task_id, created_at) >= most:
                 return False
-            moment = timestamp(now())
+            moment = timestamp()
             begun = {"slot_at": moment, "started_at": func.coalesce(column.started_at, moment), "status": TaskState.RUNNING.value}
             await connection.execute(update(tasks).filter_by(task_id=task_id).values(**begun, host=host))
             return True

@@ -10,7 +10,7 @@ from sqlalchemy import Row, Select, and_, bindparam, delete, func, or_, select, 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_files import CATALOG
-from engine.store.clock import now, timestamp
+from engine.store.clock import timestamp
 from engine.store.database import DatabaseAccess
 from engine.store.evidence import forget_evidence, forget_overtaken, is_in_the_way, write_evidence
 from engine.store.file_references import holder_of_version, release_files
@@ -224,7 +224,7 @@ class ToolTable(DatabaseAccess):
             gone = await connection.execute(delete(sources).filter_by(tool_id=tool_id))
             if (version := await connection.scalar(_known(tool_id))) is not None:
                 await say(connection, tool_id, EventType.TOOL_REMOVED, {"version": version})
-            await connection.execute(update(tools).filter_by(tool_id=tool_id).values(removed_at=timestamp(now())))
+            await connection.execute(update(tools).filter_by(tool_id=tool_id).values(removed_at=timestamp()))
             return versions.rowcount, gone.rowcount
 
 

@@ -40,7 +40,7 @@ class NewVersion:
 
 async def write_versions(connection: AsyncConnection, new: Sequence[NewVersion]) -> None:
     """Write the versions as they are now, with their sources and the files these name. What a file said stays where nothing is given."""
-    moment = timestamp(now())
+    moment = timestamp()
     rows: dict[bool, list[dict[str, object]]] = {True: [], False: []}
     for version in new:
         manifest = version.manifest
@@ -78,7 +78,7 @@ async def put_versions(
 async def mark_activated(connection: AsyncConnection, *versions: tuple[str, str]) -> None:
     """These versions of tools became the active ones: the order of that is what a rollback follows."""
     if versions:
-        moment = timestamp(now())
+        moment = timestamp()
         rows = [{"of_tool": tool_id, "of_version": version, "moment": moment} for tool_id, version in versions]
         await connection.execute(_ACTIVATED, rows)
 
@@ -118,14 +118,14 @@ def tool_row(manifest: ToolManifest, origin: str) -> dict[str, object]:
         "category": manifest.category,
         "origin": origin,
         "removed_at": None,
-        "updated_at": timestamp(now()),
+        "updated_at": timestamp(),
     }
 
 
 async def make_active(connection: AsyncConnection, manifest: ToolManifest, before: str, **more: JsonValue) -> None:
     """This version is the one that calls without a version get, in place of the one before."""
     tool_id, version = manifest.tool_id, manifest.version
-    values = {"active_version": version, "category": manifest.category, "updated_at": timestamp(now())}
+    values = {"active_version": version, "category": manifest.category, "updated_at": timestamp()}
     await connection.execute(update(tools).filter_by(tool_id=tool_id).values(**values))
     await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "active_version": version, "before": before, **more})
 

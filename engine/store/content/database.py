@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import ColumnElement, delete, func, select, update
 
-from engine.store.clock import now, timestamp
+from engine.store.clock import timestamp
 from engine.store.content.incoming import Incoming
 from engine.store.content.store import ContentEntry
 from engine.store.content.verified import digest_of
@@ -31,7 +31,7 @@ class DatabaseContent(DatabaseAccess):
         if await self._is_whole(content.sha256):
             return
         try:
-            await self._write(content, timestamp(now()))
+            await self._write(content, timestamp())
         except StoreUnwritableError as error:
             if error.cause == "disk_full":
                 raise StoreFullError("There is no room for the file in the database.") from error
@@ -69,7 +69,7 @@ class DatabaseContent(DatabaseAccess):
             return
         async with self._database.write() as connection:
             await connection.execute(delete(blob_chunks).where(*_aside(sha256)))
-            moved = {"position": -1 - column.position, "stored_at": timestamp(now())}
+            moved = {"position": -1 - column.position, "stored_at": timestamp()}
             await connection.execute(update(blob_chunks).where(*_here(sha256)).values(moved))
 
     async def is_set_aside(self, sha256: str) -> bool:

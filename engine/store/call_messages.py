@@ -1,4 +1,4 @@
-"""The table `call_messages`: what calls say to their callers while they go on, what they ask, and what is answered."""
+"""The table `call_messages`: progress, questions and answers of running calls."""
 
 import asyncio
 import json
@@ -18,10 +18,10 @@ from toolagent.contracts.call_messages import CallMessage, MessageKind
 _AT_ONCE = 500
 _LOOK_S, _LONGEST_LOOK_S = 0.02, 0.25
 _KEPT = timedelta(minutes=5)
-"""After the end of the call: who asks again finds what was said last."""
+"""How long messages stay after the end of the call, for callers that ask again."""
 
 _KEPT_AT_MOST = timedelta(hours=26)
-"""No call takes longer than a day."""
+"""Longer than any call takes: a day at most."""
 
 Payload = Mapping[str, JsonValue]
 
@@ -49,7 +49,7 @@ class CallMessages(DatabaseAccess):
         self._waiting: dict[tuple[str, int], asyncio.Event] = {}
 
     async def say_all(self, call_id: str, new: Sequence[tuple[MessageKind, Payload]]) -> int:
-        """Messages in this order; the position of the last. Said again, they are there twice."""
+        """Write messages in this order, and return the position of the last. Not idempotent."""
         async with self._database.write(alone=f"messages of {call_id}") as connection:
             last = await _last(connection, call_id)
             at = timestamp()
@@ -61,18 +61,18 @@ class CallMessages(DatabaseAccess):
         return last + len(new)
 
     async def after(self, call_id: str, position: int = 0) -> tuple[CallMessage, ...]:
-        """What follows a position, in order, at most 500 of it."""
+        """The messages after a position, in order, at most 500."""
         query = select(call_messages).where(column.call_id == call_id, column.position > position)
         return tuple(map(_message, await self._database.mappings(query.order_by(column.position).limit(_AT_ONCE))))
 
     async def open_questions(self, call_id: str) -> tuple[CallMessage, ...]:
-        """What nobody has answered, in order, however much was said before; at most 500."""
+        """Unanswered questions, in order, at most 500."""
         asked = (column.call_id == call_id, column.kind == "question", column.answer.is_(None))
         query = select(call_messages).where(*asked).order_by(column.position).limit(_AT_ONCE)
         return tuple(map(_message, await self._database.mappings(query)))
 
     async def answer(self, call_id: str, position: int, answer: Payload) -> bool:
-        """Answer a question; False where it is answered already, or there is no such question."""
+        """Answer a question. False if it is answered already or does not exist."""
         values = {"answer": json.dumps(answer), "answered_at": timestamp()}
         asked = (column.call_id == call_id, column.position == position, column.kind == "question")
         is_answered = await self._database.change(update(call_messages).where(*asked, column.answer.is_(None)).values(**values))
@@ -81,7 +81,7 @@ class CallMessages(DatabaseAccess):
         return bool(is_answered)
 
     async def wait_answer(self, call_id: str, position: int, timeout_s: float) -> dict[str, JsonValue]:
-        """The answer to a question, whichever process gets it. Raises TimeoutError."""
+        """Wait for the answer to a question, which any process may receive. Raises TimeoutError."""
         query = select(column.answer).filter_by(call_id=call_id, position=position)
         answered = self._waiting.setdefault((call_id, position), asyncio.Event())
         pause_s = _LOOK_S
@@ -98,7 +98,7 @@ class CallMessages(DatabaseAccess):
         return json.loads(answer)
 
     async def forget_ended(self) -> tuple[str, ...]:
-        """Remove the messages of calls that have ended. Says how many, in words."""
+        """Remove the messages of ended calls. Returns a line for the log."""
         settled = select(calls.c.call_id).where(calls.c.call_id == column.call_id, calls.c.settled_at < timestamp(now() - _KEPT))
         old = column.at < timestamp(now() - _KEPT_AT_MOST)
         forgotten = await self._database.change(delete(call_messages).where(or_(settled.exists(), old)))

@@ -1,4 +1,4 @@
-"""What became of calls lately, in the table `calls`: which tools fail, and how often."""
+"""Recent outcomes in the table `calls`: which tools fail, and how often."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,12 +16,12 @@ column = calls.c
 
 _KINDS = [kind.value for kind in BLAMED]
 _SKEW = timedelta(minutes=1)
-"""Records that are further in the future are of a clock that was set back since."""
+"""Records further in the future come from a clock that was set back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """The newest first, `errors` of those that failed."""
+    """Outcomes, and the errors of failed calls; the newest first."""
 
     outcomes: tuple[Outcome, ...]
     errors: tuple[ToolError, ...]
@@ -32,19 +32,19 @@ class CallOutcomes(DatabaseAccess):
     """All methods raise StoreUnavailableError."""
 
     async def failing(self, within: timedelta) -> tuple[tuple[str, str], ...]:
-        """Tools and versions with calls that failed in this time, for whatever reason."""
+        """Tools and versions with failed calls within this time."""
         lately = column.created_at.between(timestamp(now() - within), timestamp(now() + _SKEW))
         failed = and_(column.error_type.in_(_KINDS), column.version != "")
         query = select(column.tool_id, column.version).distinct().where(lately, failed).order_by(column.tool_id, column.version)
         return tuple((tool_id, version) for tool_id, version in await self._database.rows(query))
 
     async def of(self, tool_id: str, version: str, since: datetime, most: int) -> Outcomes:
-        """Of calls that the version answered or failed by its own fault; those of refusals and outages are left out."""
+        """Outcomes of calls that succeeded or failed by the version's own fault. Refusals and outages are left out."""
         of_it = (column.tool_id == tool_id, column.version == version, or_(column.is_success.is_(True), column.error_type.in_(_KINDS)))
         lately = column.created_at.between(timestamp(since), timestamp(now() + _SKEW))
         told = case((column.error_type.is_not(None), column.result))
         columns = (column.fingerprint, column.created_at, column.is_success, told)
-        # Refusals may come in between, as those of a quarantine do.
+        # Read more than `most`: refusals, such as those of a quarantine, may lie between.
         query = select(*columns).where(*of_it, lately).order_by(column.created_at.desc(), column.call_id).limit(10 * most)
         found, errors, good_at = list[Outcome](), list[ToolError](), list[datetime]()
         for fingerprint, created_at, is_success, result in await self._database.rows(query):
@@ -61,7 +61,7 @@ class CallOutcomes(DatabaseAccess):
         return Outcomes(tuple(found), tuple(errors), good_at[0] if good_at else None)
 
     async def is_awaited(self, tool_id: str, version: str, since: datetime, until: datetime) -> bool:
-        """Whether a call that began in this time has not ended."""
+        """Whether a call that began between these times is still running."""
         open_now = (column.tool_id == tool_id, column.version == version, column.settled_at.is_(None))
         began = column.created_at.between(timestamp(since), timestamp(until))
         return await self._database.scalar(select(column.call_id).where(*open_now, began).limit(1)) is not None

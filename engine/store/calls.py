@@ -25,20 +25,20 @@ from toolagent.core.failures import StoreUnavailableError
 column = calls.c
 
 _AWAY_S = 10.0
-"""How long a mark is tried to be taken back of which nobody knows whether it was committed."""
+"""How long to try to take back a mark whose commit is unknown."""
 
 
-# Of every call: composing them takes longer than asking them.
+# For every call: building a statement takes longer than running it.
 _RECORD = select(calls).where(column.call_id == bindparam("call"))
 _SETTLED = select(column.call_id, column.settled_at).where(column.call_id.in_(bindparam("calls", expanding=True)))
 
 
 class OvertakenError(Exception):
-    """The call is in another owner's hands, who sees to its end."""
+    """Another owner has taken over the call, and will settle it."""
 
 
 class CallTable(DatabaseAccess):
-    """Every write is keyed by the call id and may be repeated."""
+    """Every write is keyed by the call id and is idempotent."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -50,27 +50,27 @@ class CallTable(DatabaseAccess):
         return _record(row) if row is not None else None
 
     async def latest_good(self, tool_id: str, most: int) -> tuple[CallRecord, ...]:
-        """Calls of a tool that succeeded, the newest first."""
+        """Successful calls of a tool, the newest first."""
         return await self._latest(column.tool_id == tool_id, column.is_success.is_(True), most=most)
 
     async def last_used(self, tool_ids: Collection[str]) -> dict[str, str]:
-        """When each of the tools was called last, if it ever was, as text that sorts."""
+        """The time of each tool's last call, as text that sorts. A tool without calls is missing."""
         query = select(column.tool_id, func.max(column.created_at)).where(column.tool_id.in_(tool_ids)).group_by(column.tool_id)
         return dict(map(tuple, await self._database.rows(query)))
 
     async def latest_failed(self, tool_id: str, kinds: Collection[ErrorType], most: int) -> tuple[CallRecord, ...]:
-        """Calls of a tool that ended with an error of these kinds, the newest first; not those that were refused before it was asked."""
+        """Calls of a tool that failed with one of these errors, the newest first. Calls refused before they reached it do not count."""
         return await self._latest(
             column.tool_id == tool_id, column.version != "", column.error_type.in_([kind.value for kind in kinds]), most=most
         )
 
     async def mark_sent(self, record: CallRecord, *, again: bool = False, claim: Claim | None = None) -> int:
-        """Commit that the request is about to leave; how often it has by then, as far as is known.
+        """Commit a mark before the request is sent. Returns how often it will have been sent, as far as is known.
 
-        0 when it may not leave: the call is settled, or that was committed before and it may not leave `again`, or the `claim` on it
-        is another owner's by now, or the call is to end. `sent_at` is of the first time. A claim that carries its call is written too.
-        Where it raises StoreUnavailableError nothing leaves, and the next attempt may try; but for a database that is lost while it
-        commits and stays away: then the mark may stand.
+        Returns 0 if the request must not be sent: the call is settled; or it was marked before and `again` is False; or another owner
+        has its `claim` now; or it is cancelled. `sent_at` is the time of the first mark. A claim that carries its call is written too.
+        If this raises StoreUnavailableError, nothing is sent and the next attempt may try. Only if the database is lost during the
+        commit and stays away, the mark may remain.
         """
         row = _row(record) | {"sent_at": timestamp(), "sends": 1}
         mark = _Mark(row, record.call_id, again, claim, named_files(str(row["params"])))
@@ -82,15 +82,15 @@ class CallTable(DatabaseAccess):
         return mark.sends
 
     async def unmark_sent(self, call_id: str, claim: Claim | None = None) -> None:
-        """Take the last mark back, because it is certain that nothing left then. What left before stays marked, and so does everything
-        when the `claim` on the call is another owner's by now: the last mark is that one's."""
+        """Take back the last mark, because that request was certainly not sent. Earlier marks stay. If another owner has the `claim`
+        now, all marks stay: the last one is that owner's."""
         left = {"sends": column.sends - 1, "sent_at": case((column.sends > 1, column.sent_at), else_=None)}
         async with self._database.write() as connection:
             if claim is None or claim.is_held_as((await held_claims(connection, [call_id], lock=True)).get(call_id)):
                 await connection.execute(update(calls).filter_by(call_id=call_id).values(left))
 
     async def _take_back(self, call_id: str, sent_at: str) -> None:
-        """The first mark of a call, if it is the one of this moment. Raises StoreUnavailableError when the database stays away."""
+        """Remove the first mark of a call if it is the one of this moment. Raises StoreUnavailableError if the database stays away."""
         ours = and_(column.call_id == call_id, column.sent_at == sent_at, column.sends == 1)
         async for attempt in AsyncRetrying(
             retry=retry_if_exception_type(StoreUnavailableError), stop=stop_after_delay(_AWAY_S), wait=wait_fixed(0.2), reraise=True
@@ -107,10 +107,10 @@ class CallTable(DatabaseAccess):
         *,
         is_unclaimed: bool = False,
     ) -> ToolResult:
-        """Write down how a call ended, and the events of it, in one transaction. One that `is_unclaimed` was never claimed by anybody.
+        """Write the result of a call and its events in one transaction. `is_unclaimed`: the call never had a claim.
 
-        Returns the result that stands: of several settlements of a call the first one, which somebody may have been told. Raises
-        OvertakenError when the `claim` on the call is another owner's by now, and the call has not ended.
+        Returns the result that stands: the first settlement wins, because a caller may have seen it. Raises OvertakenError if another
+        owner has the `claim` now and the call has not ended.
         """
         ended = {
             "settled_at": timestamp(),
@@ -136,7 +136,7 @@ class CallTable(DatabaseAccess):
 
 @dataclass(slots=True)
 class _Ending:
-    """The rows that say how a call ended, and the files that it named or made. `stands` says whether they were the first."""
+    """The rows of a call's end, and the files that it named or made. `stands`: this was the first settlement."""
 
     call: Mapping[str, object]
     events: tuple[Mapping[str, object], ...]
@@ -150,7 +150,7 @@ class _Ending:
 
 @dataclass(slots=True)
 class _Mark:
-    """That a request leaves; `sends` says whether it may. `claim` is that of its maker."""
+    """A mark before a request is sent. `sends` is 0 if it must not be sent. `claim` is the sender's."""
 
     row: Mapping[str, object]
     call_id: str
@@ -162,13 +162,13 @@ class _Mark:
 
 async def _mark_all(connection: AsyncConnection, unordered: Sequence[_Mark]) -> None:
     for mark in unordered:
-        mark.sends = 0  # what an attempt has said that was not committed
+        mark.sends = 0  # an attempt that was not committed may have set it
     claimed = sorted((mark.claim for mark in unordered if mark.claim is not None), key=lambda claim: claim.call_id)
     await put_claims(connection, claimed)
     held = await held_claims(connection, [claim.call_id for claim in claimed], lock=True)
     valid = [mark for mark in unordered if mark.claim is None or _may_leave(mark.claim, held.get(mark.call_id))]
     for again in (False, True):
-        # A statement takes each call once: of those who mark the same one, each has a turn of its own.
+        # A statement takes each call once. Further marks of the same call take further statements.
         turns: list[_Mark] = [mark for mark in valid if mark.again is again]
         while turns:
             once = {mark.call_id: mark for mark in sorted(turns, key=lambda mark: mark.call_id, reverse=True)}
@@ -182,7 +182,7 @@ def _may_leave(claim: Claim, held: Claim | None) -> bool:
 
 async def _mark_once(connection: AsyncConnection, marks: Mapping[str, _Mark], *, again: bool) -> None:
     for mark in marks.values():
-        # They are kept while the call runs, and as long as its record.
+        # Keep its files as long as the record of the call.
         await hold_files(connection, holder_of_call(mark.call_id), mark.files)
     rows = [marks[call_id].row for call_id in sorted(marks)]
     for call_id, sends in await connection.execute(_mark(connection.dialect.name, tuple(rows[0]), again=again), rows):
@@ -190,21 +190,21 @@ async def _mark_once(connection: AsyncConnection, marks: Mapping[str, _Mark], *,
 
 
 async def _settle(connection: AsyncConnection, unordered: Sequence[_Ending]) -> None:
-    # Two hosts that settle the same calls take their rows in one order, and so never wait for each other.
+    # Hosts that settle the same calls lock the rows in the same order, so they cannot deadlock.
     claimed = await held_claims(connection, [ending.call_id for ending in unordered if ending.claim is not None], lock=True)
     for ending in unordered:
         ending.is_overtaken = ending.claim is not None and not ending.claim.is_held_as(claimed.get(ending.call_id))
     endings = sorted((ending for ending in unordered if not ending.is_overtaken), key=lambda ending: ending.call_id)
     if not endings:
         return
-    # Before the calls, as those take them who mark.
+    # Claims before calls: the order in which marks lock them.
     if claimed_by_some := [ending.call_id for ending in endings if not ending.is_unclaimed]:
         await delete_claims(connection, claimed_by_some)
     written = await connection.execute(_end(connection.dialect.name, tuple(endings[0].call)), [ending.call for ending in endings])
     are_first = written.rowcount == len(endings)
     for ending in endings:
         ending.stands = are_first
-    if len(endings) > 1 and not are_first:  # which of several were written is not known; on PostgreSQL not even how many
+    if len(endings) > 1 and not are_first:  # the count does not tell which ones; on PostgreSQL it is not even exact
         settled = (await connection.execute(_SETTLED, {"calls": [ending.call_id for ending in endings]})).all()
         standing = {call_id: settled_at for call_id, settled_at in settled}
         for ending in endings:
@@ -218,7 +218,7 @@ async def _settle(connection: AsyncConnection, unordered: Sequence[_Ending]) -> 
 def _mark(dialect: str, columns: tuple[str, ...], *, again: bool) -> ReturningInsert[str, int]:
     statement = dialect_insert(dialect, calls).values({name: bindparam(name) for name in columns})
     changed = {"sent_at": func.coalesce(column.sent_at, statement.excluded.sent_at), "sends": column.sends + 1}
-    # What is settled must not be sent any more: whoever waited was told how it ended.
+    # A settled call must not be sent again: its caller has the result.
     is_open = column.settled_at.is_(None)
     may_leave = is_open if again else and_(column.sent_at.is_(None), is_open)
     marked = statement.on_conflict_do_update(index_elements=["call_id"], set_=changed, where=may_leave)

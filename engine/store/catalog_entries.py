@@ -1,4 +1,4 @@
-"""Bringing many catalog entries into the tables of tools at once, without undoing what was decided since their last import."""
+"""Imports many catalog entries at once, and keeps decisions made since their last import."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -25,17 +25,17 @@ _version = tool_versions.c
 _source = sources.c
 
 _AT_ONCE = 100
-"""Entries a transaction: SQLite has one writer, and calls are waiting for it."""
+"""Entries per transaction: SQLite has one writer, and calls wait for it."""
 
 EXTERNAL_ORIGIN = "external:"
-"""Begins the origin of tools of external tables; what the table is called follows."""
+"""Prefix of the origin of tools of external tables; the table's name follows."""
 MCP_ORIGIN = "mcp-server:"
-"""Begins the origin of tools of registered MCP servers."""
+"""Prefix of the origin of tools of registered MCP servers; the server's name follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A version as a file has it; `mark` changes when anything about it changed."""
+    """A version as its file has it. `mark` changes with any part of it."""
 
     version: NewVersion
     mark: str
@@ -51,7 +51,7 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class StoredVersion:
-    """A version as it is in the tables: JSON text. `from_file`: the version that its catalog file has of this tool."""
+    """A version as stored, in JSON text. `from_file`: the version of this tool in its catalog file."""
 
     tool_id: str
     version: str
@@ -72,13 +72,13 @@ class _Known:
 
 
 class CatalogEntryTable(DatabaseAccess):
-    """Reads and writes tools as their files see them."""
+    """Reads and writes tools in the form of their files."""
 
     async def bring_in(self, entries: Sequence[CatalogEntry], origin: str) -> None:
-        """Write the entries that changed since they were last imported, and make new versions the active ones.
+        """Write the entries that changed since their last import, and activate new versions.
 
-        A removed tool stays away until its entry has another version. A change that leaves the version as it was leaves alone which
-        one is active, and whether it may be called, unless the file says something new about that.
+        A removed tool comes back only with another version. A change within a version changes neither which version is active nor its
+        status, unless the file changes the status.
         """
         for some in batches(await self._changed(entries), _AT_ONCE):
             async with self._database.write(alone=CATALOG) as connection:
@@ -86,14 +86,14 @@ class CatalogEntryTable(DatabaseAccess):
                 await _write(connection, [(entry, known.get(entry.manifest.tool_id)) for entry in some], origin)
 
     async def _changed(self, entries: Sequence[CatalogEntry]) -> Sequence[CatalogEntry]:
-        """Those that are not as they were last imported: mostly few, so that nothing needs to be locked or parsed for the others."""
+        """The entries that differ from their last import. Mostly few: the others need no lock and no parsing."""
         columns = (_tool.tool_id, _tool.imported)
         rows = await self._database.rows(select(*columns).where(_tool.removed_at.is_(None)))
         marks = {tool_id: imported for tool_id, imported in rows}
         return [entry for entry in entries if marks.get(entry.manifest.tool_id) != entry.imported]
 
     async def bring_in_versions(self, entries: Sequence[CatalogEntry]) -> None:
-        """Write versions beside the active ones, where the file says something new of them."""
+        """Write versions beside the active ones, if their file changed."""
         for some in batches(entries, _AT_ONCE):
             async with self._database.write(alone=CATALOG) as connection:
                 known = await _known(connection, [entry.manifest.tool_id for entry in some])
@@ -108,14 +108,14 @@ class CatalogEntryTable(DatabaseAccess):
                 await insert_new(connection, events, said)
 
     async def list_unmarked(self, origin: str) -> tuple[str, ...]:
-        """Tools from before imports left marks."""
+        """Tools imported before imports left marks."""
         query = select(_tool.tool_id).where(_tool.origin == origin, _tool.imported.is_(None), _tool.removed_at.is_(None))
         return tuple(await self._database.scalars(query))
 
     async def forget(self, tool_ids: Iterable[str], origin: str, file: str, catalog: str) -> None:
-        """Erase those of this origin that no other catalog has in this file: looked up with nobody writing in between.
+        """Erase those of these tools that have this origin and are in no other catalog's file.
 
-        A few dozen at a time, so that calls need not wait for thousands.
+        Works in batches, so that calls need not wait for thousands.
         """
         for some in batches(tuple(tool_ids), _AT_ONCE):
             async with self._database.write(alone=CATALOG) as connection:
@@ -125,7 +125,7 @@ class CatalogEntryTable(DatabaseAccess):
                 await erase_tools(connection, [tool_id for tool_id in known if tool_id not in kept])
 
     async def content_of(self) -> dict[tuple[str, str, str], str]:
-        """The archives of local sources and scripts by tool, version and folder or path."""
+        """Archives of local sources and scripts, by tool, version and folder or path."""
         query = select(_source.tool_id, _source.version, _source.source).where(_source.source.like('%"content":"%'))
         rows = await self._database.rows(query)
         found = [(tool_id, version, cast("dict[str, str]", json.loads(text))) for tool_id, version, text in rows]
@@ -136,7 +136,7 @@ class CatalogEntryTable(DatabaseAccess):
         }
 
     async def list_stored(self, without_origin: str) -> tuple[StoredVersion, ...]:
-        """Every version of every tool that is there, by id; but for those of this origin, of external tables and of MCP servers."""
+        """Every version of every tool, by id, except tools of this origin, of external tables and of MCP servers."""
         columns = (_tool.tool_id, _tool.active_version, _tool.imported, _version.version, _version.manifest)
         query = (
             select(*columns, _version.raw)
@@ -206,18 +206,18 @@ def _is_settled(entry: CatalogEntry, known: _Known | None) -> bool:
     if known is None:
         return False
     if known.removed:
-        # What the file said when it was removed, whichever version somebody had made the active one.
+        # The version that the file had at the removal, whichever version was active.
         return (_version_in(known.imported) or known.active_version) == entry.manifest.version
     return known.imported == entry.imported
 
 
 def _same_version(entry: CatalogEntry, known: _Known) -> bool:
-    """Whether the file had this version already when it was last imported."""
+    """Whether the file already had this version at its last import."""
     return not known.removed and _version_in(known.imported) == entry.manifest.version
 
 
 def _is_first_mark(entry: CatalogEntry, known: _Known | None) -> bool:
-    """A tool from before there were marks, which the file describes as it is."""
+    """Whether this entry only adds the mark to a tool from before there were marks."""
     if known is None or known.removed or known.imported is not None:
         return False
     manifest, _ = known.versions.get(entry.manifest.version, ("", None))
@@ -225,7 +225,7 @@ def _is_first_mark(entry: CatalogEntry, known: _Known | None) -> bool:
 
 
 def _with_kept_status(entry: CatalogEntry, known: _Known | None) -> NewVersion:
-    """Somebody's decision about a version outlives a change of its entry in which the status is what it was."""
+    """Keeps the stored status if the entry changed but its status did not."""
     version = entry.version
     manifest = version.manifest
     if known is None or not _same_version(entry, known) or manifest.version not in known.versions:
@@ -246,7 +246,7 @@ async def _raws_of_sources(connection: AsyncConnection, tool_ids: Sequence[str])
 
 
 def _is_news(version: NewVersion, tools_there: dict[str, _Known], said_of: dict[tuple[str, str], tuple[str | None, ...]]) -> bool:
-    """A version whose tool is not there has nothing to stand beside."""
+    """Whether the file changed this version. False if the tool itself does not exist."""
     manifest = version.manifest
     known = tools_there.get(manifest.tool_id)
     if known is None or known.removed:

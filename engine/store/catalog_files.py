@@ -1,4 +1,4 @@
-"""The table `catalog_files`: what the files of each host's data folder held beside their entries, and the order of these."""
+"""The table `catalog_files`: for each catalog file of each host, the envelope and the order of its entries."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -16,22 +16,22 @@ from engine.store.upserts import upsert, upsert_all
 T = TypeVar("T", bound=BaseModel)
 
 CATALOG = "catalog import"
-"""Whoever changes the catalog, an import on any host or a person, does it alone (`Database.write`).
+"""The lock of all changes of the catalog, by imports or people (`Database.write`).
 
-The one lock over tools, versions, groups, containers and faults: what was read in a transaction is still so when it writes.
+It covers tools, versions, groups, containers and faults: what a transaction has read is still true when it writes.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogFile:
-    """`envelope` is the document without its entries, `entry_ids` are these, in the file's order."""
+    """`envelope` is the document without its entries. `entry_ids` are their ids, in the file's order."""
 
     envelope: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     entry_ids: tuple[str, ...] = ()
 
 
 class CatalogFileTable(DatabaseAccess):
-    """`catalog` says whose data folder a file lies in: hosts on one database may have different ones."""
+    """`catalog` is the id of the host with the data folder: hosts on one database may have different ones."""
 
     async def save(self, catalog: str, file: str, content: CatalogFile) -> None:
         row = {"catalog": catalog, "file": file, "envelope": json.dumps(content.envelope), "entry_ids": json.dumps(content.entry_ids)}
@@ -39,13 +39,13 @@ class CatalogFileTable(DatabaseAccess):
             await upsert(connection, catalog_files, row)
 
     async def of_file(self, file: str) -> dict[str, CatalogFile]:
-        """By catalog, those that have this file."""
+        """This file of each catalog that has it."""
         query = select(catalog_files.c.catalog, catalog_files.c.envelope, catalog_files.c.entry_ids).filter_by(file=file)
         rows = await self._database.rows(query.order_by(catalog_files.c.catalog))
         return {catalog: CatalogFile(json.loads(envelope), tuple(cast("list[str]", json.loads(ids)))) for catalog, envelope, ids in rows}
 
     async def merged(self, file: str) -> CatalogFile | None:
-        """What all catalogs together say of a file, the first one before others; None when none has it."""
+        """This file of all catalogs, merged in order; None if no catalog has it."""
         found = (await self.of_file(file)).values()
         if not found:
             return None
@@ -56,13 +56,13 @@ class CatalogFileTable(DatabaseAccess):
 
 
 async def ids_of_others(connection: AsyncConnection, file: str, catalog: str) -> set[str]:
-    """Of the entries that other catalogs have in this file."""
+    """Ids of the entries that other catalogs have in this file."""
     query = select(catalog_files.c.entry_ids).where(catalog_files.c.file == file, catalog_files.c.catalog != catalog)
     return {entry for ids in await connection.scalars(query) for entry in cast("list[str]", json.loads(ids))}
 
 
 class CatalogDocuments(Generic[T]):
-    """A table of one file's entries: each is a JSON document by its id, with what the file says of it."""
+    """A table of one file's entries: JSON documents by id, each with its entry in the file."""
 
     def __init__(self, database: Database, model: type[T], table: Table, key: str) -> None:
         self._database, self._model, self._table, self._key = database, model, table, table.c[key]
@@ -72,12 +72,12 @@ class CatalogDocuments(Generic[T]):
         return tuple(entry for entry, _ in await self.list_stored())
 
     async def list_stored(self) -> tuple[tuple[T, str | None], ...]:
-        """Each with its entry in the file, as JSON text, if it came from one."""
+        """Each document with its entry in the file as JSON text; None if it came from no file."""
         rows = await self._database.rows(select(self._table.c.document, self._table.c.raw).order_by(self._key))
         return tuple((self._model.model_validate_json(document), raw) for document, raw in rows)
 
     async def bring_in(self, new: Sequence[tuple[T, str]], gone: Collection[str]) -> None:
-        """Write these, each with its entry in the file, and forget those."""
+        """Write the `new` documents with their entries in the file, and remove the `gone` ones."""
         rows = [{**self.row(entry), "raw": raw} for entry, raw in new]
         async with self._database.write(alone=CATALOG) as connection:
             if gone:
@@ -85,5 +85,5 @@ class CatalogDocuments(Generic[T]):
             await upsert_all(connection, self._table, rows)
 
     def row(self, entry: T) -> dict[str, object]:
-        """All but what its file says."""
+        """The row without the file's entry."""
         return {self._key.name: getattr(entry, self._key.name), "document": entry.model_dump_json()}

@@ -1,4 +1,4 @@
-"""The table `catalog_state`: a number that grows with every change of tools, versions and sources. The database itself counts."""
+"""The table `catalog_state`: a number that triggers increase with every change of tools, versions and sources."""
 
 from sqlalchemy import select
 

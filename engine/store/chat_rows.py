@@ -1,4 +1,4 @@
-"""Rows of the tables of conversations, and what they stand for."""
+"""Conversion between rows of the chat tables and contracts."""
 
 import json
 
@@ -30,8 +30,8 @@ def turn_of(row: RowMapping) -> ChatTurn:
 
 
 def event_row(chat_id: str, at: str, event: ChatEventKind, message_id: str, data: JsonValue) -> dict[str, object]:
-    """All but the position. `at` is a timestamp."""
-    # ASCII: neither NUL nor half a surrogate pair gets to the database as itself.
+    """The row without its position. `at` is a timestamp."""
+    # ASCII escapes: databases take neither NUL nor lone surrogates.
     told = json.dumps(data)
     return {
         "chat_id": chat_id,
@@ -51,7 +51,7 @@ def listed_of(row: RowMapping) -> ListedChat:
 
 
 def reply_of(chat_id: str, turn: ChatTurn) -> ChatReply:
-    """The answer that this turn of the assistant is."""
+    """The reply for a turn of the assistant."""
     return ChatReply.model_validate(
         {"response": turn.text, "chat_id": chat_id, **turn.model_dump(exclude={"number", "role", "text", "at"})}
     )

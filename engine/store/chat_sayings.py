@@ -1,4 +1,4 @@
-"""What conversations say by themselves, over all of them."""
+"""Messages that chats send on their own, across all chats."""
 
 from datetime import datetime
 
@@ -17,11 +17,11 @@ class ChatSayings(DatabaseAccess):
     """All raise StoreUnavailableError."""
 
     async def since(self, at: datetime) -> tuple[tuple[str, str, str, datetime], ...]:
-        """Chat id, message id, text and time of those with this time or a later one, the oldest first."""
+        """Chat id, message id, text and time of the messages since then, the oldest first."""
         query = (
             select(chat_turns.c.chat_id, chat_turns.c.message_id, chat_turns.c.text, chat_turns.c.at)
             .join(chats, chats.c.chat_id == chat_turns.c.chat_id)
-            # By its index: most chats are silent.
+            # Uses the index: most chats are silent.
             .where(chats.c.updated_at >= timestamp(at))
             .where(chat_turns.c.at >= timestamp(at), chat_turns.c.role == ChatRole.ASSISTANT.value)
             .where(chat_turns.c.message_id.startswith(_PREFIX, autoescape=True))

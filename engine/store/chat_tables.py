@@ -1,4 +1,4 @@
-"""The tables of conversations. What a model says and does about a message is in those of agents."""
+"""The tables of chats. What a model says and does about a message is in the tables of agents."""
 
 from sqlalchemy import Boolean, Column, Index, Integer, String, Table, Text
 
@@ -11,11 +11,11 @@ chats = Table(
     "chats",
     METADATA,
     key("chat_id", _CHAT_ID),
-    # Random; what its conversations with the model are named by: see `toolagent.core.chats`.
+    # Random. Names its conversations with the model: see `toolagent.core.chats`.
     required("key", String(32)),
-    # Turns of both sides. The number of the last one.
+    # Turns of both sides; the number of the last turn.
     required("turn_count", Integer),
-    # While its workflow lives, as far as that could say it.
+    # True while its workflow runs, as far as the workflow could report.
     required("is_open", Boolean),
     required("created_at", _TIME),
     required("updated_at", _TIME),

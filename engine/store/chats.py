@@ -1,4 +1,4 @@
-"""The archive of conversations: what was said, by whom, and what happened while it was answered."""
+"""The archive of chats: their turns, and the events while a message is answered."""
 
 import json
 from collections.abc import Sequence
@@ -26,16 +26,16 @@ _turn = chat_turns.c
 _event = chat_events.c
 
 _KEPT_EVENTS = 1_000
-"""Of one chat: chunks before these go."""
+"""Events kept per chat: older chunks are removed."""
 
 _FORGET_EVERY = 20
-"""Turns, after which that is done."""
+"""Turns between removals of old chunks."""
 
 _Happening: TypeAlias = tuple[ChatEventKind, JsonValue]
 
 _AT_ONCE = 500
 
-# Building a statement costs more than sending it.
+# Building a statement takes longer than running it.
 _OPENED = (
     select(_chat.key, _chat.is_open, chat_turns)
     .outerjoin(chat_turns, (_turn.chat_id == _chat.chat_id) & (_turn.message_id == bindparam("message")))
@@ -71,7 +71,7 @@ OF_A_CONVERSATION = (task_notes.c.task_id, messages.c.conversation_id, tool_outc
 
 
 class Spoken(NamedTuple):
-    """A turn as a model is told it."""
+    """A turn in the form that a model gets."""
 
     number: int
     role: ChatRole
@@ -79,7 +79,7 @@ class Spoken(NamedTuple):
 
 
 class SaidMessage(NamedTuple):
-    """A message, its answer if it has one, and the conversation with a model that is about it."""
+    """A message, its answer if there is one, and the id of the conversation with a model about it."""
 
     turn: ChatTurn
     reply: ChatReply | None
@@ -87,10 +87,10 @@ class SaidMessage(NamedTuple):
 
 
 class ChatTable(DatabaseAccess):
-    """A turn is named by its message and side: written again, it stands as it was. All raise StoreUnavailableError."""
+    """Message and side identify a turn: of two writes, the first stands. All methods raise StoreUnavailableError."""
 
     async def say(self, chat_id: str, message_id: str, text: str) -> SaidMessage:
-        """Opens the chat."""
+        """Record a message of the user. Opens the chat."""
 
         async def say(connection: AsyncConnection) -> SaidMessage:
             key, said, answer = await _opened(connection, chat_id, message_id)
@@ -101,7 +101,7 @@ class ChatTable(DatabaseAccess):
         return await self._database.transact(say, alone=_lock(chat_id))
 
     async def exchange(self, chat_id: str, text: str, answer: ChatTurn) -> tuple[ChatTurn, ChatReply]:
-        """A message that is answered as it is said: the turn of it, and the answer that stands for it. Opens the chat."""
+        """Record a message together with its answer. Returns the message's turn and the answer that stands. Opens the chat."""
         then = _told(chat_id, answer)
 
         async def exchange(connection: AsyncConnection) -> tuple[ChatTurn, ChatReply]:
@@ -115,12 +115,12 @@ class ChatTable(DatabaseAccess):
         return await self._database.transact(exchange, alone=_lock(chat_id))
 
     async def answer(self, chat_id: str, answer: ChatTurn, *, ends: bool = True) -> ChatTurn:
-        """The turn of the assistant that stands for this message. Its number follows. `ends`: somebody waits for it, who is told."""
+        """Record the answer to a message, and return the answer that stands. `ends`: also write the events for waiting clients."""
         then = _told(chat_id, answer) if ends else ()
         return await self._database.transact(lambda connection: self._answer(connection, chat_id, answer, then=then), alone=_lock(chat_id))
 
     async def answer_within(self, connection: AsyncConnection, chat_id: str, answer: ChatTurn, unheard: Sequence[Chunk]) -> ChatTurn:
-        """The same in a transaction that writes something else too. `unheard` is what the model wrote that nobody was told."""
+        """`answer` within the caller's transaction. `unheard`: chunks of the model that were not written yet."""
         await wait_alone(connection, _lock(chat_id))
         return await self._answer(connection, chat_id, answer, before=[*map(_chunk, unheard)], then=_told(chat_id, answer))
 
@@ -133,17 +133,17 @@ class ChatTable(DatabaseAccess):
         return stands
 
     async def add_chunks(self, conversation_id: str, chunks: Sequence[Chunk]) -> None:
-        """Parts of the answer that is made in this conversation with a model. Of a chat that was deleted they go nowhere."""
+        """Write parts of the answer from this conversation with a model. Ignored if the chat was deleted."""
         for chat_id, message_id in await self._message_of(conversation_id):
             happened = partial(_happened, chat_id=chat_id, message_id=message_id, events=[_chunk(chunk) for chunk in chunks])
             await self._database.transact(happened, alone=_lock(chat_id))
 
     async def conversation(self, chat_id: str, number: int) -> str:
-        """What the model says and does about the message with this number; of a chat that was deleted, one that nobody else has."""
+        """The id of the conversation with a model about this message. For a deleted chat, a new random one."""
         return conversation_of(await self._database.scalar(_KEY, {"of": chat_id}) or uuid4().hex, number)
 
     async def chat_of(self, conversation_id: str) -> str | None:
-        """The chat that a conversation with a model is about; None where it was deleted."""
+        """The chat of a conversation with a model; None if it was deleted."""
         return next((chat_id for chat_id, *_ in await self._message_of(conversation_id)), None)
 
     async def events_after(self, chat_id: str, position: int, *, limit: int = _AT_ONCE) -> tuple[ChatEvent, ...]:
@@ -152,11 +152,11 @@ class ChatTable(DatabaseAccess):
         return tuple(map(event_of, await self._database.mappings(query.order_by(_event.position).limit(limit))))
 
     async def last_position(self, chat_id: str) -> int:
-        """Of its events; 0 where there are none."""
+        """The position of its last event; 0 if there is none."""
         return await self._database.scalar(_LAST_POSITION, {"of": chat_id}) or 0
 
     async def position_before(self, chat_id: str, message_id: str) -> int:
-        """The position before the first event of this message; the last one where there is none yet."""
+        """The position before the first event of this message; the last position if it has no event yet."""
         query = select(func.min(_event.position)).where(_event.chat_id == chat_id, _event.message_id == message_id)
         first = await self._database.scalar(query)
         return first - 1 if first else await self.last_position(chat_id)
@@ -166,29 +166,29 @@ class ChatTable(DatabaseAccess):
         return listed_of(row) if row else None
 
     async def known(self, chat_ids: Sequence[str]) -> frozenset[str]:
-        """Those of them that are there."""
+        """Those of these chats that exist."""
         known = [select(_chat.chat_id).where(_chat.chat_id.in_(some)) for some in batches(chat_ids, _AT_ONCE)]
         return frozenset([chat_id for query in known for chat_id in await self._database.scalars(query)])
 
     async def turns(self, chat_id: str, *, before: int | None = None, limit: int = 100) -> tuple[ChatTurn, ...]:
-        """The last ones before a number, in order."""
+        """The last turns before a number, in order."""
         query = select(chat_turns).filter_by(chat_id=chat_id)
         query = query if before is None else query.where(_turn.number < before)
         rows = await self._database.mappings(query.order_by(_turn.number.desc()).limit(limit))
         return tuple(turn_of(row) for row in reversed(rows))
 
     async def said_until(self, conversation_id: str, most: int) -> list[Spoken]:
-        """The last turns before the message that a conversation with a model is about, and it; empty where its chat was deleted."""
+        """The message of a conversation with a model, after the turns before it. Empty if the chat was deleted."""
         key, number = _parts_of(conversation_id)
         rows = await self._database.rows(_UNTIL, {"of_key": key, "at": number, "most": most + 1})
         return [Spoken(at, ChatRole(role), text) for at, role, text in reversed(rows)]
 
     async def of_message(self, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]:
-        """The message and its answer, as far as they are there."""
+        """The message and its answer, if they exist."""
         return tuple(map(turn_of, await self._database.mappings(_TURNS_OF, {"of": chat_id, "message": message_id})))
 
     async def page(self, *, limit: int, before: str | None = None, is_open: bool | None = None) -> tuple[ListedChat, ...]:
-        """The one that was spoken to last comes first; those that were not spoken to since the chat `before`."""
+        """Chats by their last message, the latest first. With `before`: those after this chat in that order."""
         query = select(chats)
         if is_open is not None:
             query = query.where(_chat.is_open.is_(is_open))
@@ -202,7 +202,7 @@ class ChatTable(DatabaseAccess):
         return await self._database.scalar(select(func.count()).select_from(chats).where(_chat.is_open.is_(True))) or 0
 
     async def unended_tasks(self, chat_id: str) -> tuple[str, ...]:
-        """Tasks that were begun for it and whose end it has not told."""
+        """Tasks begun for the chat whose end it has not reported."""
         of_it = select(_turn.message_id, _turn.task_ids).filter_by(chat_id=chat_id)
         rows = await self._database.rows(of_it.where(_turn.role == ChatRole.ASSISTANT.value).order_by(_turn.number))
         told = {message_id for message_id, _ in rows}
@@ -210,11 +210,11 @@ class ChatTable(DatabaseAccess):
         return tuple(dict.fromkeys(task_id for task_id in begun if task_message_id(task_id) not in told))
 
     async def rest(self, chat_id: str) -> None:
-        """Its workflow ends."""
+        """Note that its workflow ends."""
         await self._database.change(update(chats).filter_by(chat_id=chat_id).values(is_open=False))
 
     async def forget(self, chat_id: str, *, silent_since: str | None = None) -> bool:
-        """The chat with all that was said and done in it, but for tasks that it began; False where there is none.
+        """Delete the chat with everything in it, except tasks that it began. False if there is no such chat.
 
         With `silent_since`, a timestamp, also False for a chat with a later message.
         """
@@ -235,27 +235,27 @@ class ChatTable(DatabaseAccess):
         return True
 
     async def _message_of(self, conversation_id: str) -> Sequence[Row[str, str]]:
-        """Its chat and id."""
+        """The chat and the message that a conversation with a model is about."""
         key, number = _parts_of(conversation_id)
         return await self._database.rows(_MESSAGE_OF, {"of_key": key, "at": number})
 
 
 def _parts_of(conversation_id: str) -> tuple[str, int]:
-    """The key of a chat, and the number of the message in it."""
+    """The chat's key and the message's number."""
     _, key, number = conversation_id.split(":")
     return key, int(number)
 
 
 def _lock(chat_id: str) -> str:
-    """What transactions say as `alone` that give out numbers and positions of a chat."""
+    """The `alone` of transactions that assign numbers and positions in a chat."""
     return f"chat:{chat_key(chat_id)}"
 
 
 async def _opened(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[str, ChatTurn | None, ChatTurn | None]:
-    """In a transaction that has the lock of the chat. Its key, and what of `_exchanged` is there."""
+    """Open the chat. Returns its key, the message and the answer, as far as they exist. Needs the lock of the chat."""
     rows = (await connection.execute(_OPENED, {"of": chat_id, "message": message_id})).mappings().all()
     if not rows:
-        # Of this opening: numbers begin again when it was deleted, and what a model said before is to answer nothing later.
+        # A new key for each opening: after a deletion numbers start again, and earlier model output must not answer later messages.
         key, at = uuid4().hex, timestamp()
         row = {"chat_id": chat_id, "key": key, "turn_count": 0, "is_open": True, "created_at": at, "updated_at": at}
         await connection.execute(insert(chats), row)
@@ -266,7 +266,7 @@ async def _opened(connection: AsyncConnection, chat_id: str, message_id: str) ->
 
 
 async def _exchanged(connection: AsyncConnection, chat_id: str, message_id: str) -> tuple[ChatTurn | None, ChatTurn | None]:
-    """The message and its answer, as far as they are there."""
+    """The message and its answer, if they exist."""
     found = await connection.execute(_TURNS_OF, {"of": chat_id, "message": message_id})
     return _sides([turn_of(row) for row in found.mappings()])
 
@@ -281,12 +281,12 @@ def _saying(message_id: str, text: str, at: datetime) -> ChatTurn:
 
 
 def _told(chat_id: str, answer: ChatTurn) -> list[_Happening]:
-    """To who waits for it: its text, where that was not told as it was written, and that it is there."""
+    """The events for waiting clients: the text, if it was not streamed, and the end."""
     return [*map(_chunk, _unheard(answer)), (ChatEventKind.DONE, reply_of(chat_id, answer).model_dump(mode="json"))]
 
 
 def _unheard(answer: ChatTurn) -> tuple[Chunk, ...]:
-    """What a model wrote before it failed does not count."""
+    """The chunks of an answer that was not streamed. A failed answer restarts: what the model wrote before does not count."""
     if answer.answered_by is AnsweredBy.MODEL and not answer.error:
         return ()
     text = Chunk(type="text", data=answer.text)
@@ -300,8 +300,9 @@ def _chunk(chunk: Chunk) -> _Happening:
 async def _append(
     connection: AsyncConnection, chat_id: str, *turns: ChatTurn, before: Sequence[_Happening] = (), then: Sequence[_Happening] = ()
 ) -> Sequence[ChatTurn]:
-    """In a transaction that has the lock of the chat. Turns about one message, with their numbers; of a chat that was deleted nothing is
-    written. `before` happens before them, `then` after them.
+    """Write turns about one message, and return them with their numbers. Writes nothing for a deleted chat. Needs the lock of the chat.
+
+    The events `before` come before those of the turns, `then` after them.
     """
     told = {"of": chat_id, "more": len(turns), "spoken_at": timestamp(turns[-1].at)}
     number = (await connection.execute(_COUNTED, told)).scalar_one_or_none()
@@ -312,7 +313,7 @@ async def _append(
     await connection.execute(_NEW_TURN, [turn_row(chat_id, turn) for turn in numbered])
     said = [(ChatEventKind.MESSAGE, turn.model_dump(mode="json")) for turn in numbered]
     await _happened(connection, chat_id, turns[-1].message_id, (*before, *said, *then))
-    # It looks at all old events.
+    # Only now and then, because it reads all old events.
     if number // _FORGET_EVERY > (first - 1) // _FORGET_EVERY:
         last = (await connection.execute(_LAST_POSITION, {"of": chat_id})).scalar_one()
         old = (_event.position <= last - _KEPT_EVENTS, _event.event == ChatEventKind.CHUNK.value)
@@ -321,6 +322,6 @@ async def _append(
 
 
 async def _happened(connection: AsyncConnection, chat_id: str, message_id: str, events: Sequence[_Happening]) -> None:
-    """In a transaction that has the lock of the chat. Each has the next position."""
+    """Write events at the next positions. Needs the lock of the chat."""
     at = timestamp()
     await connection.execute(_NEW_EVENTS, [{"of": chat_id, **event_row(chat_id, at, event, message_id, data)} for event, data in events])

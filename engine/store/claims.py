@@ -1,4 +1,4 @@
-"""The table `claims`: calls that were accepted and have not ended, each in the hands of one owner."""
+"""The table `claims`: accepted calls that have not ended, each with one owner."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,20 +20,20 @@ from toolagent.contracts.calls import ToolCall
 column = claims.c
 
 WORKFLOW = "workflow"
-"""The owner of a call that has an `InvokeTool` of its own: Temporal sees to its end."""
+"""Owner of a call with an `InvokeTool` workflow of its own: Temporal brings it to its end."""
 
 NOBODY = "nobody"
-"""The owner of a call that its door cannot make: any door starts its `InvokeTool`, which takes the claim over."""
+"""Owner of a call that its door gave up: any door may start its `InvokeTool`, which takes over the claim."""
 
 _FRESH = timedelta(seconds=15)
 
 Standing: TypeAlias = Literal["ours", "held", "settled"]
-"""What became of a claim: it is ours; somebody else has it in hand; the call has ended, and its record has the result."""
+"""`ours`: we own the claim. `held`: another owner does. `settled`: the call has ended, and its record has the result."""
 
 _HELD = select(column.call_id, column.fingerprint, column.owner, column.number, column.cancelled_at).where(
     column.call_id.in_(bindparam("calls", expanding=True))
 )
-# In one order, so that two transactions never wait for each other. SQLite has one at a time, and knows no such locks.
+# In one order, so that transactions cannot deadlock. SQLite runs one at a time and ignores FOR UPDATE.
 _LOCKED = _HELD.order_by(column.call_id).with_for_update()
 _SETTLED = select(calls.c.call_id).where(calls.c.call_id.in_(bindparam("calls", expanding=True)), calls.c.settled_at.is_not(None))
 _RECORDED = select(calls.c.call_id).where(calls.c.call_id.in_(bindparam("calls", expanding=True)))
@@ -42,9 +42,9 @@ _ENDED = select(column.call_id).join(calls, calls.c.call_id == column.call_id).w
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who has a call in hand. `number` grows with each owner; `call` is there where it was asked for and can be read.
+    """The owner of a call. `number` grows with each owner. `call` is set if it was requested and is readable.
 
-    `claimed_at` is said by who has to know later whether it was this claim that was written, and no earlier one.
+    `claimed_at` is set by callers that must later tell this claim from an earlier one.
     """
 
     call_id: str
@@ -56,12 +56,12 @@ class Claim:
     claimed_at: str = field(default="", compare=False)
 
     def is_held_as(self, other: "Claim | None") -> bool:
-        """Whether nobody has taken it over."""
+        """Whether the same owner still has it."""
         return other is not None and (other.owner, other.number) == (self.owner, self.number)
 
 
 class ClaimTable(DatabaseAccess):
-    """All methods raise StoreUnavailableError; what they write may be written again."""
+    """All methods raise StoreUnavailableError. Writes are idempotent."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -69,13 +69,13 @@ class ClaimTable(DatabaseAccess):
         self._looking = GroupCommit[_Looked](database, _look)
 
     async def take(self, claim: Claim, call: ToolCall) -> tuple[Standing, Claim]:
-        """Accept the call on behalf of the claim's owner: once this returns, it ends with a result whatever dies. Else, who has it."""
+        """Accept the call for the claim's owner: from then on it ends with a result, whatever dies. Returns the claim that stands."""
         asked = _Asked(claim, _row(claim, call), claim)
         await self._taking.write(asked)
         return asked.standing, asked.found
 
     async def withdraw(self, call_id: str, owner: str, claimed_at: str | None = None) -> None:
-        """The call is not accepted after all; its caller is told to come again. With `claimed_at` no other claim goes than that one."""
+        """Undo the acceptance: the caller is told to try again. With `claimed_at`, only that very claim is removed."""
         mine = [column.call_id == call_id, column.owner == owner]
         if claimed_at is not None:
             mine.append(column.claimed_at == claimed_at)
@@ -86,41 +86,41 @@ class ClaimTable(DatabaseAccess):
         return None if row is None else _claim(row)
 
     async def is_known(self, call_id: str) -> bool:
-        """Whether the call was accepted or has a record. Those who ask at once share a transaction, which writes nothing."""
+        """Whether the call was accepted or has a record. Concurrent questions share a transaction, which writes nothing."""
         looked = _Looked(call_id)
         await self._looking.write(looked)
         return looked.is_known
 
     async def cancel(self, call_id: str) -> str | None:
-        """Write down that the call is to end; its owner, None where nobody has it."""
+        """Mark the call as cancelled. Returns its owner, None if it has no claim."""
         cancelled = update(claims).filter_by(call_id=call_id).values(cancelled_at=timestamp()).returning(column.owner)
         async with self._database.write_once() as connection:
             return (await connection.execute(cancelled)).scalar_one_or_none()
 
     async def cancelled(self, owner: str) -> Sequence[str]:
-        """Calls that an owner has in hand and that are to end."""
+        """The cancelled calls of an owner."""
         return await self._database.scalars(select(column.call_id).where(column.owner == owner, column.cancelled_at.is_not(None)))
 
     async def held(self, call_ids: Sequence[str]) -> Mapping[str, Claim]:
-        """Those of these calls that have not ended."""
+        """Claims of those of these calls that have not ended."""
         async with self._database.read() as connection:
             return await held_claims(connection, call_ids)
 
     async def drop_ended(self) -> None:
-        """Claims of calls that have ended: they were committed at the same moment as the end, or after it by who did not know of it."""
+        """Remove claims of ended calls. They were committed together with the end, or later by a process that did not know of it."""
         if ended := await self._database.scalars(_ENDED):
             async with self._database.write_once() as connection:
                 await delete_claims(connection, ended)
 
     async def abandoned(self, living: Collection[str], most: int, after: str = "") -> tuple[Claim, ...]:
-        """Claims of owners that are not among the living, with their calls, by call id, beyond one of these."""
-        # What nobody has in hand is about to be taken over by its workflow.
+        """Claims of owners that are not alive, with their calls, by call id, those after `after`."""
+        # A fresh claim of NOBODY is about to be taken over by its workflow.
         is_fresh = and_(column.owner == NOBODY, _is_younger(_FRESH))
         is_left = and_(column.owner.not_in([*living, WORKFLOW]), not_(is_fresh))
         return await self._page(is_left, most, after)
 
     async def held_for(self, owner: str, age: timedelta, most: int, after: str = "") -> tuple[Claim, ...]:
-        """What an owner has had in hand for so long, with the calls, by call id, beyond one of these."""
+        """Claims that an owner has had for at least this long, with their calls, by call id, those after `after`."""
         return await self._page(and_(column.owner == owner, not_(_is_younger(age))), most, after)
 
     async def _page(self, which: ColumnElement[bool], most: int, after: str) -> tuple[Claim, ...]:
@@ -128,35 +128,35 @@ class ClaimTable(DatabaseAccess):
         return tuple(map(_claim, await self._database.mappings(query)))
 
     async def take_over(self, claim: Claim, owner: str) -> bool:
-        """Make it another owner's; False when somebody was quicker, or the call has ended."""
+        """Give the claim to another owner. False if another one was quicker, or the call has ended."""
         mine = and_(column.call_id == claim.call_id, column.owner == claim.owner, column.number == claim.number)
         taken = update(claims).where(mine).values(owner=owner, number=claim.number + 1).returning(column.number)
         async with self._database.write_once() as connection:
             return (await connection.execute(taken)).scalar_one_or_none() is not None
 
     async def give_away(self, call_id: str, owner: str) -> None:
-        """The owner does not make the call: a workflow of its own takes it over."""
+        """Release the call, so that a workflow of its own takes it over."""
         mine = and_(column.call_id == call_id, column.owner == owner)
         await self._database.change(update(claims).where(mine).values(owner=NOBODY, number=column.number + 1))
 
 
 def _is_younger(age: timedelta) -> ColumnElement[bool]:
-    """A claim from the future is not: a clock was set back, and would keep it young for as long."""
+    """Whether a claim is younger than `age`. One from the future is not: a clock was set back, and it would stay young for long."""
     return column.claimed_at.between(timestamp(now() - age), timestamp(now() + age))
 
 
 async def delete_claims(connection: AsyncConnection, ended: Sequence[str]) -> None:
-    """Of calls that have ended, with what their callers sent."""
+    """Remove the claims of ended calls, with what their callers sent."""
     await connection.execute(_delete(), {"calls": ended})
 
 
 async def put_claims(connection: AsyncConnection, new: Sequence[Claim]) -> None:
-    """Those that carry their call are written where nobody has claimed it."""
+    """Write the claims that carry their call, unless the call is already claimed."""
     await insert_new(connection, claims, [_row(claim, claim.call) for claim in new if claim.call is not None])
 
 
 async def held_claims(connection: AsyncConnection, call_ids: Sequence[str], *, lock: bool = False) -> Mapping[str, Claim]:
-    """By call id, as they are now; with `lock` they stay so until the transaction ends."""
+    """Current claims by call id. With `lock` they stay unchanged until the transaction ends."""
     if not call_ids:
         return {}
     rows = await connection.execute(_LOCKED if lock else _HELD, {"calls": call_ids})
@@ -172,7 +172,7 @@ class _Asked:
 
 
 async def _take(connection: AsyncConnection, unordered: Sequence[_Asked]) -> None:
-    # Two doors that claim the same calls take their rows in one order, and so never wait for each other.
+    # Doors that claim the same calls lock the rows in the same order, so they cannot deadlock.
     asked = sorted(unordered, key=lambda one: one.claim.call_id)
     while asked:
         await insert_new(connection, claims, [one.row for one in asked])
@@ -185,7 +185,7 @@ async def _take(connection: AsyncConnection, unordered: Sequence[_Asked]) -> Non
             one.found = held.get(one.claim.call_id, one.claim)
             is_ours = one.found.owner == one.claim.owner
             one.standing = "settled" if one.claim.call_id in settled else "ours" if is_ours else "held"
-        # On PostgreSQL another door may withdraw a claim between our statements: then it is free.
+        # On PostgreSQL another door may withdraw a claim between our statements. Then the call is free: try again.
         asked = [one for one in asked if one.claim.call_id not in held and one.claim.call_id not in settled]
 
 
@@ -225,7 +225,7 @@ def _claim(row: RowMapping) -> Claim:
 
 
 def _call(text: str) -> ToolCall | None:
-    """None for one that another version of us has written, and this one cannot read."""
+    """None if another version of the service wrote it and this one cannot read it."""
     try:
         return ToolCall.model_validate_json(text)
     except ValidationError:

@@ -21,9 +21,9 @@ class ContainerTable(CatalogDocuments[ContainerInfo]):
         super().__init__(database, ContainerInfo, containers, "container_id")
 
     async def note(self, container: ContainerInfo) -> None:
-        """What is known of one that this service made; an entry of the file stays as it is written there.
+        """Write what is known of a container that this service made. The entry of the catalog file stays.
 
-        Of those that are destroyed only the last of each tool is kept: they come and go.
+        Of the destroyed containers of a tool, only the last is kept.
         """
         async with self._database.write() as connection:
             await upsert(connection, containers, self.row(container))

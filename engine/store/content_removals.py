@@ -1,7 +1,7 @@
-"""The table `content_removals`: which bytes are being removed now, so that they are not lost to whoever puts them in meanwhile.
+"""The table `content_removals`: bytes that are being removed now, so that a concurrent writer does not lose them.
 
-Who stores writes its row in `files` first and looks here next; who removes writes here first and looks for a row next. Whatever the order,
-one of them sees the other: either the bytes are left alone, or whoever stores waits and looks whether they are still there.
+A writer writes its row in `files` first, then looks here. A removal writes here first, then looks for a row in `files`. Whatever the order,
+one sees the other: either the removal leaves the bytes, or the writer waits and checks whether they are still there.
 """
 
 import asyncio
@@ -21,16 +21,16 @@ _PAUSE_S = 0.1
 
 
 class ContentRemovals:
-    """`patience_s`: whoever removes has ended or died after so many seconds; more than a removal may take."""
+    """`patience_s`: a removal has ended or died after so many seconds. Longer than a removal may take."""
 
     def __init__(self, database: Database, patience_s: float = 2 * _REMOVE_S) -> None:
         self._database = database
         self._patience_s = patience_s
 
     async def remove(self, content: ContentStore, sha256: str) -> bool:
-        """Remove the bytes, if no file has them. False when one has, or somebody else is at it.
+        """Remove the bytes if no file has them. False if a file has them or another removal runs.
 
-        Raises ContentUnavailableError, StoreUnavailableError: it is not known then what happened, and the mark stays until it is outlasted.
+        Raises ContentUnavailableError, StoreUnavailableError: then the outcome is unknown, and the mark stays until `outlast` removes it.
         """
         token = secrets.token_hex(16)
         if not await self._begin(sha256, token):
@@ -46,7 +46,7 @@ class ContentRemovals:
         return is_free
 
     async def outlast(self, sha256: str) -> None:
-        """Returns when nobody is removing these bytes (any more)."""
+        """Wait until no removal of these bytes runs."""
         token, patience_until = await self._token(sha256), time.monotonic() + self._patience_s
         while token is not None:
             if time.monotonic() >= patience_until:
@@ -58,7 +58,7 @@ class ContentRemovals:
                 token, patience_until = now, time.monotonic() + self._patience_s
 
     async def unfinished(self) -> tuple[str, ...]:
-        """The hashes of what is being removed, by sweeps that run or have died."""
+        """Hashes of bytes with a removal that runs or has died."""
         return tuple(await self._database.scalars(select(content_removals.c.sha256)))
 
     async def _begin(self, sha256: str, token: str) -> bool:

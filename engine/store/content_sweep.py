@@ -1,7 +1,7 @@
-"""Removing files that nothing needs any more. Several hosts may sweep at once.
+"""Removal of files that nothing needs. Several hosts may sweep at once.
 
-A file that nobody used for the retention and nothing refers to loses its row, and then its bytes, where no other file has the same.
-A running call's files were used when it was admitted, less than the retention ago: that is why this has a minimum.
+A file that was not used for the retention time and has no references loses its row. Its bytes go too, unless another file has the same.
+The files of a running call were used at its admission, less than the retention ago: so the retention has a minimum.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ from engine.store.tables import file_references, files
 
 _PAGE = 500
 DAMAGED_AGE = timedelta(days=7)
-"""How long damaged bytes are kept for whoever looks into it."""
+"""How long damaged bytes are kept for examination."""
 
 _UNNAMED_AGE = timedelta(hours=2)
-"""Bytes come in a moment before the row that names them; clocks may be an hour apart."""
+"""Bytes are stored a moment before the row that names them. Clocks may differ by an hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How much was removed: files, the bytes of files, what never came in as a whole, and what was set aside as damaged."""
+    """How many were removed: rows of files, contents, incomplete uploads, and contents set aside as damaged."""
 
     files: int = 0
     contents: int = 0
@@ -40,12 +40,12 @@ class Swept:
 async def sweep_files(
     database: Database, content: ContentStore, spool: Path, retention: timedelta, removals: ContentRemovals | None = None
 ) -> Swept:
-    """Remove what is older than the retention. `spool` is where this host gathers what comes in.
+    """Remove files older than the retention. `spool` is this host's folder for incoming files.
 
-    May be stopped or die at any point: the next sweep goes on. Raises ContentUnavailableError, StoreUnavailableError.
+    It may be stopped or die at any point: the next sweep continues. Raises ContentUnavailableError, StoreUnavailableError.
     """
     removals = removals or ContentRemovals(database)
-    # What a sweep that died had begun is found again below, once its marks are gone.
+    # The sweep below finds the work of a sweep that died, once its marks are gone.
     await asyncio.gather(*(removals.outlast(sha256) for sha256 in (await removals.unfinished())[:_PAGE]))
     removed, contents = 0, 0
     async for page in _expired(database, timestamp(now() - retention)):
@@ -65,7 +65,7 @@ async def _forget_damaged(content: ContentStore) -> int:
 
 
 async def _expired(database: Database, before: str) -> AsyncIterator[Sequence[str]]:
-    """Remove the rows page by page, and yield the hashes of their bytes. A call that uses one at this moment wins, or finds it gone."""
+    """Remove the rows page by page, and yield the hashes of their bytes. A call that uses a file meanwhile either keeps it or misses it."""
     unused: tuple[ColumnElement[bool], ...] = (files.c.used_at < before, ~exists().where(file_references.c.file_id == files.c.file_id))
     while True:
         page = select(files.c.file_id).where(*unused).order_by(files.c.used_at).limit(_PAGE)
@@ -79,7 +79,7 @@ async def _expired(database: Database, before: str) -> AsyncIterator[Sequence[st
 
 
 async def _unnamed(database: Database, content: ContentStore) -> AsyncIterator[str]:
-    """Bytes that have been there for a while and belong to no file: left by who died between storing them and naming them."""
+    """Old bytes that belong to no file: their writer died between storing and naming them."""
     before, page = now() - _UNNAMED_AGE, list[str]()
     async for entry in content.entries():
         if entry.stored_at < before:

@@ -1,4 +1,4 @@
-"""The connection to the database, how transactions begin, and bringing its tables to what the code means."""
+"""The connection to the database, its transactions, and the migration of its tables."""
 
 import asyncio
 import secrets
@@ -45,23 +45,23 @@ _REMEDIES = {
     "3D000": "the server has no database of that name; make it with `createdb`",
     "42501": "the user may not make tables there; make it the owner of the database, or GRANT CREATE ON SCHEMA public",
 }
-"""By PostgreSQL's code for what went wrong."""
+"""What the operator can do, by PostgreSQL's error code."""
 
 
 class UnusableDatabaseError(ValueError):
-    """The URL names no database that we can use. The message does not repeat the URL: there may be a password in it."""
+    """The URL names no usable database. The message does not repeat the URL: it may hold a password."""
 
 
 class CommitUnknownError(StoreUnavailableError):
-    """The connection was lost while a transaction was committed: it may have been, or not."""
+    """The connection was lost during a commit: the transaction may be committed or not."""
 
 
 class Database:
-    """One engine, two kinds of transaction.
+    """One engine, two kinds of transaction: reading and writing.
 
-    SQLite refuses a transaction that reads first and writes later when another one wrote meanwhile; so one that will write says so
-    at its beginning. `pool_size` connections are opened at most; `pool_wait_s` is how many seconds a transaction waits for a free
-    one. Raises UnusableDatabaseError.
+    SQLite refuses a transaction that reads first and writes later if another one wrote in between. So a writing transaction says so at
+    its beginning. At most `pool_size` connections are open; a transaction waits at most `pool_wait_s` seconds for a free one. Raises
+    UnusableDatabaseError.
     """
 
     def __init__(self, url: str, *, pool_size: int = 10, pool_wait_s: float = 8.0) -> None:
@@ -73,47 +73,47 @@ class Database:
         self._visits = Visits(*make_visiting_engines(url, VISITORS), _commit, pool_wait_s) if is_file else None
         self._slot = secrets.randbelow(_SLOTS)
         self._users, self._idle, self._closed = 0, asyncio.Event(), False
-        # SQLite's own way of waiting for another writer is to sleep and look again; those of this process take turns instead.
+        # SQLite waits for another writer by sleeping and trying again. The writers of this process take turns instead.
         self._turn = asyncio.Lock() if self._engine.dialect.name == "sqlite" else nullcontext()
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
-        """For statements that only read; each sees the database as it is when it is sent. Raises StoreUnavailableError."""
+        """For statements that only read. Each sees the database as of the moment it is sent. Raises StoreUnavailableError."""
         async with self._connected() as connection:
             yield connection
 
     async def rows(self, query: TypedReturnsRows[*Ts], parameters: Mapping[str, object] | None = None) -> Sequence[Row[*Ts]]:
-        """Of one query, as tuples; as all of these, it raises StoreUnavailableError."""
+        """The rows of one query, as tuples. This and the methods below raise StoreUnavailableError."""
         return await self._asked(query, parameters, lambda found: found.all())
 
     async def mappings(self, query: Executable, parameters: Mapping[str, object] | None = None) -> Sequence[RowMapping]:
-        """The rows by the names of their columns."""
+        """The rows as mappings from column names."""
         return await self._asked(query, parameters, lambda found: found.mappings().all())
 
     async def mapping(self, query: Executable, parameters: Mapping[str, object] | None = None) -> RowMapping | None:
-        """The row, of a query that finds one at most."""
+        """The row of a query that finds at most one."""
         return await self._asked(query, parameters, lambda found: found.mappings().one_or_none())
 
     async def scalars(self, query: TypedReturnsRows[T]) -> Sequence[T]:
-        """The only column."""
+        """The values of a query's only column."""
         return await self._asked(query, None, lambda found: found.scalars().all())
 
     async def scalar(self, query: TypedReturnsRows[T], parameters: Mapping[str, object] | None = None) -> T | None:
-        """The only value; None where there is none."""
+        """The first value of a query; None if it finds no row."""
         return await self._asked(query, parameters, lambda found: found.scalar())
 
     async def document(self, model: type[Document], query: TypedReturnsRows[str | None]) -> Document | None:
-        """The only value, which is JSON of this model; None where there is none."""
+        """The first value of a query, parsed as JSON of this model; None if there is none."""
         text = await self.scalar(query)
         return None if text is None else model.model_validate_json(text)
 
     @asynccontextmanager
     async def write(self, *, alone: str | None = None) -> AsyncGenerator[AsyncConnection]:
-        """A transaction that is committed at the end of the block, or not at all. Raises StoreUnavailableError.
+        """A transaction that commits at the end of the block, or not at all. Raises StoreUnavailableError.
 
-        On SQLite it has the database for itself. On PostgreSQL only transactions with the same `alone` wait for each other: say it
-        where one writes what it concludes from what it read, or replaces a whole table. Nothing is written when it raises, but for
-        CommitUnknownError: then nobody knows, so what is written must bear being written again.
+        On SQLite it has the database to itself. On PostgreSQL only transactions with the same `alone` exclude each other. Name it when
+        a transaction writes what it concludes from what it read, or replaces a whole table. If it raises, nothing is written, except
+        with CommitUnknownError: then the outcome is unknown, so writes must be idempotent.
         """
         async with self._turn, self._connected() as connection:
             await connection.execution_options(**_writing(connection))
@@ -129,9 +129,9 @@ class Database:
                 raise
 
     async def transact(self, work: Work[T], *, alone: str | None = None) -> T:
-        """As `write`, and what the work returns. Cancelled, it is committed all the same, or not at all.
+        """Run the work in one `write` transaction and return its result. A cancelled one still commits completely, or not at all.
 
-        On SQLite in a file all of it is one visit to a thread: see `Work` for what it may do.
+        On SQLite in a file, the whole transaction is one visit to a thread: see `Work` for its limits.
         """
         if self._visits is None:
             async with self.write(alone=alone) as connection:
@@ -142,27 +142,27 @@ class Database:
 
     @asynccontextmanager
     async def write_once(self) -> AsyncGenerator[AsyncConnection]:
-        """For one statement, which commits itself: one round trip instead of three. Raises StoreUnavailableError."""
+        """For one statement that commits itself: one round trip instead of three. Raises StoreUnavailableError."""
         async with self._turn, self._connected() as connection:
             yield connection
 
     async def change(self, statement: Executable) -> int:
-        """Run one statement as `write_once` does. Returns how many rows it changed."""
+        """Run one statement that commits itself. Returns the number of changed rows. Raises StoreUnavailableError."""
         async with self.write_once() as connection:
             return (await connection.execute(statement)).rowcount
 
     async def check(self) -> None:
-        """Write a row. Raises StoreUnavailableError when the database does not answer or cannot be written, or its file is gone."""
+        """Write a row. Raises StoreUnavailableError if the database does not answer, is read-only, or its file is gone."""
         async with self.write() as connection:
             await upsert(connection, write_checks, {"slot": self._slot, "at": timestamp()})
-            # What is written to a file without a name is lost; so far nothing but this row has found out.
+            # SQLite writes to a deleted file without an error, and the data are lost. Only this check notices.
             if self.file is not None and await asyncio.to_thread(is_deleted, self.file):
                 raise unwritable("moved", "its file was removed or replaced while the service runs", RESTORE, str(self.file))
 
     async def close(self) -> None:
-        """Wait for transactions that are under way, for some seconds, and begin none any more."""
+        """Refuse new transactions and wait some seconds for the running ones."""
         self._closed = True
-        # A connection that is given back to a pool which is gone is closed by nobody.
+        # A connection returned to a disposed pool would stay open.
         try:
             if self._users:
                 with suppress(TimeoutError):
@@ -174,7 +174,7 @@ class Database:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AsyncConnection]:
-        """Failures of statements are put by the engine; those of getting a connection may come as bare OSErrors or the driver's own."""
+        """A connection. The engine translates errors of statements; `_taken` those of connecting."""
         with self._used():
             async with self._taken() as connection:
                 yield connection
@@ -200,8 +200,8 @@ class Database:
 
     @asynccontextmanager
     async def _taken(self) -> AsyncGenerator[AsyncConnection]:
-        # SQLAlchemy's own blocks leave a commit, and giving back, to tasks that nothing waits for once the block is cancelled: the
-        # connection would be in use twice, or never be given back when the loop ends. anyio cancels at every step until its scope is left.
+        # When a block of SQLAlchemy is cancelled, it leaves the commit and the return of the connection to tasks that nothing awaits. The
+        # connection could be in use twice, or never return. anyio cancels at every step until its scope is left.
         with anyio.CancelScope(shield=True):
             try:
                 connection = await self._connection()
@@ -212,14 +212,14 @@ class Database:
             try:
                 yield connection
             finally:
-                # Cancelled half way, it would be thrown away with its file open.
+                # A cancelled close would leave the file open.
                 await finished(connection.close())
 
     async def _connection(self) -> AsyncConnection:
         pool = self._engine.pool
         if not isinstance(pool, QueuePool) or pool.checkedin():
             return await self._engine.connect()
-        # A new one; cancelled half way, nobody would have it, or close it.
+        # Opens a new connection. A cancelled one would stay open.
         task = asyncio.ensure_future(_entered(self._engine))
         cancelled = await ended(task)
         if cancelled is not None:
@@ -230,14 +230,14 @@ class Database:
 
 
 class DatabaseAccess:
-    """What classes that read and write tables have in common."""
+    """Base of the classes that read and write tables."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
 
 async def wait_alone(connection: AsyncConnection, name: str) -> None:
-    """Until no other transaction is `alone` under this name: in one of `write`."""
+    """Wait, in a `write` transaction, until no other transaction is `alone` under this name."""
     if connection.dialect.name == "postgresql":
         await connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": name})
 
@@ -267,22 +267,22 @@ def _committing() -> Generator[None]:
 
 
 def _writing(connection: AsyncConnection) -> dict[str, str | bool]:
-    """READ COMMITTED has no serialisation failures: a row that another one wrote is waited for, then taken as it is."""
+    """READ COMMITTED has no serialisation failures: it waits for a row that another transaction changes, then reads the new one."""
     return {WRITES: True} | ({"isolation_level": "READ COMMITTED"} if connection.dialect.name == "postgresql" else {})
 
 
 def migrate(url: str, lock: Path, revision: str = "head") -> None:
-    """Bring the tables to a revision, up or down (`base`: no tables); only one process at a time, whatever host it is on.
+    """Migrate the tables up or down to a revision (`base`: no tables). One process at a time, across all hosts.
 
-    All of it happens or nothing, also when the process dies half way. `lock` is a file for the processes of this machine. Blocks: call
-    it before the event loop, or in a thread. Raises UnusableDatabaseError.
+    It happens completely or not at all, even if the process dies. `lock` is a file for the processes of this machine. Blocks: call it
+    before the event loop starts, or in a thread. Raises UnusableDatabaseError.
     """
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
     with FileLock(lock), _usable():
         _require_whole(url)
-        # Each does nothing when the tables are beyond already, or not there yet.
+        # Each does nothing if the tables are past the revision, or not there yet.
         if revision != "base":
             command.upgrade(config, revision)
         if revision != "head":
@@ -290,7 +290,7 @@ def migrate(url: str, lock: Path, revision: str = "head") -> None:
 
 
 def _require_whole(url: str) -> None:
-    """A damaged file is said before anything is written to it."""
+    """Report a damaged file before writing to it."""
     parsed = make_url(url)
     if parsed.drivername.startswith("sqlite") and parsed.database and (said := damage_at_start(Path(parsed.database))):
         raise unwritable("damaged", "its file is damaged", RESTORE, parsed.database, said)
@@ -311,7 +311,7 @@ def _usable() -> Generator[None]:
 
 
 def _told(error: Exception) -> str:
-    """Only our own texts: the others quote the URL."""
+    """Only our own messages: those of others quote the URL."""
     return str(error) if isinstance(error, UnknownUrlError) else type(error).__name__
 
 

@@ -1,4 +1,4 @@
-"""Forgetting hosts that were not heard of for long, with what only their catalogs had."""
+"""Removal of hosts that were silent for long, with the entries that only their catalogs had."""
 
 import json
 from collections.abc import Collection, Iterable
@@ -19,14 +19,14 @@ from engine.store.tools import erase_tools
 from engine.store.upserts import insert_for
 
 _FORGOTTEN = timedelta(days=7)
-"""Long enough for a machine that is off over the holidays, short enough for containers that get a new id each time."""
+"""Long enough for a machine that is off over the holidays, short enough for containers, which get a new id each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryFiles:
-    """The names of the files whose entries go with the catalogs they are in, and the origins of tools from files.
+    """Names of the files whose entries go with their catalogs, and origins of the tools in these files.
 
-    `versions` are the files of which each describes one version (`id@version`), `versions_origin` is that of their tools.
+    `versions` names the files that describe one version each (`id@version`), `versions_origin` is the origin of their tools.
     """
 
     tools: str
@@ -38,21 +38,21 @@ class EntryFiles:
 
 
 class Departures:
-    """A catalog is what the files of one host's data folder said; `catalog_files` knows it by the id of the host."""
+    """A catalog is the files of one host's data folder. In `catalog_files` it has the id of the host."""
 
     def __init__(self, database: Database, files: EntryFiles) -> None:
         self._database = database
         self._files = files
 
     async def forget(self) -> tuple[str, ...]:
-        """Forget hosts that were not heard of for a week, whether they died or stopped. Returns their ids.
+        """Remove hosts that were silent for a week. Returns their ids.
 
-        Their routes, faults and catalogs go, and the entries that no other catalog has. A catalog stays while no host that was heard of
-        since has one: others may live on it. Any number of hosts may do this. Raises StoreUnavailableError.
+        Their routes, faults and catalogs go, and the entries that no other catalog has. A catalog stays while no active host has one,
+        because others may depend on it. Any number of hosts may do this. Raises StoreUnavailableError.
         """
         async with self._database.write(alone=CATALOG) as connection:
-            await _take_note_of_strangers(connection)
-            # The rows go first: a host that comes back now waits for the end of this, and then imports what is left.
+            await _add_unknown_hosts(connection)
+            # Hosts first: one that comes back now waits for this transaction, then imports its catalog again.
             gone = tuple(sorted(await connection.scalars(await self._removal(connection))))
             if gone:
                 await self._drop(connection, gone)
@@ -81,8 +81,8 @@ class Departures:
             await _delete(connection, table, column, gone)
 
 
-async def _take_note_of_strangers(connection: AsyncConnection) -> None:
-    """A catalog whose host has no row counts as heard of now: when it was, nobody knows."""
+async def _add_unknown_hosts(connection: AsyncConnection) -> None:
+    """Add hosts for catalogs without one, as if they had been heard of now: their last heartbeat is unknown."""
     known = exists().where(hosts.c.host == catalog_files.c.catalog)
     now = database_time()
     empty, nobody = literal("{}"), literal(NOBODY)
@@ -93,7 +93,7 @@ async def _take_note_of_strangers(connection: AsyncConnection) -> None:
 
 
 async def _only_in(connection: AsyncConnection, file: str, gone: Collection[str]) -> set[str]:
-    """The entries that these catalogs' file has and no other's."""
+    """Ids of the entries that only these catalogs have in this file."""
     rows = (await connection.execute(select(catalog_files.c.catalog, catalog_files.c.entry_ids).filter_by(file=file))).all()
     found: dict[bool, set[str]] = {True: set(), False: set()}
     for catalog, entry_ids in rows:

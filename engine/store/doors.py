@@ -1,4 +1,4 @@
-"""The table `doors`: which processes answer HTTP, and which of them are alive. All times are the database's own."""
+"""The table `doors`: the processes that answer HTTP, and which of them are alive. Times are by the clock of the database."""
 
 import time
 from datetime import timedelta
@@ -15,10 +15,10 @@ from toolagent_service.calls.lanes import lane_id
 
 
 class DoorTable:
-    """A door that was not heard of for `lease_s` seconds is gone. All raise StoreUnavailableError.
+    """A door without a heartbeat for `lease_s` seconds is gone. All methods raise StoreUnavailableError.
 
-    What a process could not see it does not judge: its own doors are alive, and after a time without the database, or without being
-    run, so is every door for another lease, as none could say so.
+    A process counts its own doors as alive. After a time without the database, or without CPU time, it counts all doors as alive for
+    another lease, because their heartbeats may have been lost too.
     """
 
     def __init__(self, database: Database, lease_s: float) -> None:
@@ -28,7 +28,7 @@ class DoorTable:
         self._blind_until = 0.0
 
     async def beat(self, door: str, host: str | None, figures: LaneFigures) -> None:
-        """Say that it is alive, and how its lane does."""
+        """Record a heartbeat and the figures of the lane."""
         at = database_time()
         row = {"door": door, "host": host, "figures": figures.model_dump_json(), "started_at": at, "seen_at": at}
         async with self._database.write_once() as connection:
@@ -37,22 +37,22 @@ class DoorTable:
         self._note_sight()
 
     async def look(self) -> None:
-        """See that the database is there: for a process that judges doors and is none."""
+        """Note that the database answers, in a process that judges doors but is none."""
         await self._database.scalar(select(literal(1)))
         self._note_sight()
 
     async def leave(self, door: str) -> None:
-        """It is closed, or known to be gone."""
+        """Remove a door that is closed or known to be gone."""
         await self._database.change(delete(doors).filter_by(door=door))
         self._own.discard(door)
 
     async def alive(self) -> tuple[Lane, ...]:
-        """By id."""
+        """Living doors, by id."""
         rows = await self._database.mappings(select(doors).where(not_(self._is_late())).order_by(doors.c.door))
         return tuple(Lane.model_validate({**row, "workflow_id": lane_id(row["door"]), "figures": _figures(row["figures"])}) for row in rows)
 
     async def gone(self, host: str | None, own: str) -> tuple[str, ...]:
-        """Doors without a lease; and those of this host in an earlier life of its process, which cannot be alive beside us."""
+        """Doors without a lease, and doors of earlier processes of this host, which cannot be alive beside us."""
         rows = await self._database.rows(select(doors.c.door, doors.c.host, self._is_late()))
         return tuple(door for door, at, late in rows if door != own and (late or (host is not None and at == host)))
 
@@ -72,7 +72,7 @@ class DoorTable:
 
 
 def _figures(text: str) -> LaneFigures:
-    """None, of a door of another version that counts otherwise: it is alive all the same."""
+    """Zeros for a door of another version with other figures: it is alive all the same."""
     try:
         return LaneFigures.model_validate_json(text)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""How connections to either database are made, kept and looked at before they are used."""
+"""Makes the engines of both databases, and checks their connections before use."""
 
 import sqlite3
 import time
@@ -19,42 +19,42 @@ from toolagent.core.texts import well_formed
 
 _SQLITE, _POSTGRES = "sqlite+aiosqlite", "postgresql+asyncpg"
 WRITES = "tool_agent_writes"
-"""The execution option of a transaction that will write."""
+"""Execution option of a writing transaction."""
 
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_S = 5.0
 ANSWER_MS = 20_000
 _AILING_S = 5.0
-"""How much longer we wait for a server that is too ill to end a statement by itself."""
+"""Extra time for a server that fails to end a statement by itself."""
 
 _MIGRATION_LOCK_MS = 600_000
-"""How long a host waits while another one migrates."""
+"""How long a host waits for another host's migration."""
 
 _SESSION = {
     "application_name": "tool-agent",
-    # The locks of a host that vanished in the middle of a transaction must not outlive it for long.
+    # Limits how long the locks of a vanished host stay.
     "idle_in_transaction_session_timeout": "60s",
-    # Our statements are short; compiling them would cost more than it saves.
+    # Our statements are short: compiling them would cost more than it saves.
     "jit": "off",
 }
 _QUIET_S = 15.0
-"""A connection that was not used for this long is asked whether it still works: a firewall may have forgotten it."""
+"""A connection idle for this long is tested before use: a firewall may have dropped it."""
 
 _USED_AT = "tool_agent_used_at"
 _QUERY = frozenset(
     {"host", "port", "ssl", "target_session_attrs", "passfile", "service", "servicefile", "krbsrvname", "prepared_statement_cache_size"}
 )
-"""What asyncpg takes as text after the `?` of a URL."""
+"""URL parameters that asyncpg takes as text."""
 
 
 class UnknownUrlError(ArgumentError):
-    """The message names what is wrong without repeating the URL."""
+    """The message names the fault without repeating the URL."""
 
 
 def make_engine(url: str, pool_size: int, pool_wait_s: float) -> AsyncEngine:
-    """At most `pool_size` connections, each used by one transaction; another one waits `pool_wait_s` seconds for one.
+    """An engine with at most `pool_size` connections. A transaction waits at most `pool_wait_s` seconds for a free one.
 
-    Raises ArgumentError when the URL is of no use, ModuleNotFoundError.
+    Raises ArgumentError for an unusable URL, ModuleNotFoundError for a missing driver.
     """
     parsed = _parsed(url)
     pool = {"pool_size": pool_size, "max_overflow": 0, "pool_timeout": pool_wait_s, "pool_use_lifo": True}
@@ -66,16 +66,16 @@ def make_engine(url: str, pool_size: int, pool_wait_s: float) -> AsyncEngine:
 
 
 def make_visiting_engines(url: str, pool_size: int) -> tuple[Engine, Engine]:
-    """For SQLite in a file, used by so many threads: one engine for queries, one for transactions that write. Raises ArgumentError."""
+    """Two engines for SQLite in a file, for so many threads: one for queries, one for writing. Raises ArgumentError."""
     engine = create_engine(_parsed(url).set(drivername="sqlite"), hide_parameters=True, pool_size=pool_size, max_overflow=0)
     _listen(engine, engine.url.database or "")
     return engine, engine.execution_options(**{WRITES: True})
 
 
 def make_migration_engine(url: str) -> Engine | AsyncEngine:
-    """For a migration, whose statements may take as long as they need. Raises as `make_engine`.
+    """An engine without statement timeouts, for a migration. Raises as `make_engine`.
 
-    SQLite needs no second thread here, and the driver's would outlive the event loop when the file cannot be opened.
+    For SQLite a synchronous one: the asynchronous driver's thread would outlive the event loop if the file cannot be opened.
     """
     parsed = _parsed(url)
     if parsed.drivername == _POSTGRES:
@@ -122,7 +122,7 @@ def _listen(engine: Engine, file: str = "") -> None:
 
 
 def _put_outage(context: ExceptionContext, file: str) -> Exception | None:
-    """In place of whatever driver and pool say."""
+    """Replaces errors of driver and pool by ours."""
     outage = outage_of(context.sqlalchemy_exception or context.original_exception, file)
     if is_out_of_step(context.original_exception):
         context.is_disconnect = True
@@ -131,7 +131,7 @@ def _put_outage(context: ExceptionContext, file: str) -> Exception | None:
 
 
 def _require_life(connection: DBAPIConnection, record: ConnectionPoolEntry, _proxy: object) -> None:
-    """Without a round trip where possible: a server that stops or ends a connection says so, and the driver has heard it by now."""
+    """Avoids a round trip: if a server ended the connection, the driver usually knows already."""
     driver = cast("asyncpg.Connection", record.driver_connection)
     if driver.is_closed():
         raise DisconnectionError
@@ -153,8 +153,8 @@ def _note_use(_connection: DBAPIConnection | None, record: ConnectionPoolEntry) 
 def _make_storable(
     _connection: Connection, _cursor: object, statement: str, parameters: object, _context: object, executemany: bool
 ) -> tuple[str, object]:
-    """Replace what no text in a database can hold, alike on both: a strange character must not keep a call from being recorded."""
-    # Where an INSERT of many rows is one statement, its parameters are one row of values.
+    """Replace characters that databases cannot store, so that every call can be recorded. The same on both databases."""
+    # An INSERT of many rows in one statement has its parameters in one row.
     if executemany and isinstance(parameters, list):
         return statement, [_storable(row) for row in cast("Sequence[Sequence[object]]", parameters)]
     return statement, _storable(cast("Sequence[object]", parameters))
@@ -165,13 +165,13 @@ def _storable(row: Sequence[object]) -> tuple[object, ...]:
 
 
 def _open_sqlite(dialect: Dialect, _record: ConnectionPoolEntry, args: tuple[Any, ...], options: dict[str, Any]) -> DBAPIConnection | None:
-    """Look whether it can be opened: where not, the driver leaves a thread that may outlive its event loop, and then complains."""
+    """Test that the file can be opened: otherwise the driver leaves a thread that outlives its event loop."""
     sqlite3.connect(*args, **options).close()
     return dialect.connect(*args, async_creator_fn=sqlite_driver.connect, **options) if dialect.is_async else None
 
 
 def _configure_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-    connection.isolation_level = None  # the driver must not say BEGIN: we do
+    connection.isolation_level = None  # we send BEGIN, not the driver
     cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
@@ -179,7 +179,7 @@ def _configure_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry)
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # Without BEGIN each statement stands alone, which is what single reads want: one round trip fewer to the driver's thread.
+    # Single reads need no BEGIN: each statement stands alone, with one visit fewer to the driver's thread.
     if not connection.get_execution_options().get(WRITES):
         return
     driver = connection.connection.driver_connection

@@ -18,20 +18,20 @@ column = events.c
 _ALERTS = (EventType.HEALTH_ALERT.value, EventType.SESSION_ALERT.value)
 
 LONGEST_ALERT = 1_000
-"""Characters of why there is an alert: a provider may say anything, and the log and the status show it."""
+"""Most characters of an alert's reason. It may come from a provider, and log and status show it."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class EventTable(DatabaseAccess):
-    """Events are derived: an id says what happened, and saying it twice records it once."""
+    """An event's id identifies what happened: a second event with the same id is ignored."""
 
     async def add(self, new: tuple[Event, ...]) -> None:
         async with self._database.write() as connection:
             await insert_new(connection, events, [event_row(event) for event in new])
 
     async def warn(self, alert: Event) -> None:
-        """Say what an operator has to know of: in the log, too, the first time."""
+        """Record an alert for operators. The first time, log it too."""
         async with self._database.write() as connection:
             known = await connection.scalar(select(column.event_id).filter_by(event_id=alert.event_id))
             await insert_new(connection, events, [event_row(alert)])
@@ -39,9 +39,9 @@ class EventTable(DatabaseAccess):
             _log.warning(alert.event_type.value, tool_id=alert.tool_id, details=alert.details)
 
     async def alerts(self, within: timedelta, most: int) -> tuple[Event, ...]:
-        """Of tools, sessions and providers, the newest first. Those of single calls are events of the calls.
+        """Alerts of tools, sessions and providers, the newest first; not those of single calls.
 
-        Of each tool the last time that it was unhealthy, and the last of its repairs: one that ends again and again would hide the others.
+        Only the last health alert and the last repair of each tool: a tool that fails repeatedly would hide the others.
         """
         alone = and_(column.call_id.is_(None), column.event_type.in_(_ALERTS), column.at >= timestamp(now() - within))
         is_health = column.event_type == EventType.HEALTH_ALERT.value
@@ -55,15 +55,15 @@ class EventTable(DatabaseAccess):
         return tuple(map(_event, await self._database.mappings(query)))
 
     async def of_call(self, call_id: str) -> tuple[Event, ...]:
-        """What happened to one call, in order."""
+        """The events of one call, in order."""
         return await self._find(column.call_id == call_id)
 
     async def of_tool(self, tool_id: str) -> tuple[Event, ...]:
-        """What happened to one tool, in order: its own events and those of its calls."""
+        """The events of one tool and of its calls, in order."""
         return await self._find(column.tool_id == tool_id)
 
     async def latest_alert(self, tool_id: str) -> Event | None:
-        """The last time that a tool which ran was unhealthy; None when it never was."""
+        """The last health alert of a tool; None if there is none."""
         alerts = select(events).filter_by(tool_id=tool_id, event_type=EventType.HEALTH_ALERT.value)
         row = await self._database.mapping(alerts.order_by(column.at.desc(), column.event_id.desc()).limit(1))
         return _event(row) if row is not None else None

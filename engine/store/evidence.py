@@ -1,4 +1,4 @@
-"""The table `evidence`: why a version may be called, kept as long as the version."""
+"""The table `evidence`: why a version may be called. Kept as long as the version."""
 
 from collections.abc import Sequence
 
@@ -26,19 +26,19 @@ _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
 
 class EvidenceTable(DatabaseAccess):
-    """One document a version; of two that were written the last stands."""
+    """One document per version; the last write stands."""
 
     async def get(self, tool_id: str, version: str) -> Evidence | None:
         return (await self.of_tool(tool_id)).get(version)
 
     async def of_tool(self, tool_id: str) -> dict[str, Evidence]:
-        """By version; versions that no task made have none."""
+        """Evidence by version. Versions that no task made have none."""
         query = select(column.version, column.document).filter_by(tool_id=tool_id)
         rows = await self._database.rows(query)
         return {version: Evidence.model_validate_json(document) for version, document in rows}
 
     async def callable_of(self, task_id: str) -> dict[str, str]:
-        """The versions that the task made and that calls without a version get now, by the ids of their tools."""
+        """By tool id, the active and callable versions that the task made."""
         columns = (column.tool_id, column.version, tool_versions.c.manifest)
         written = and_(tool_versions.c.tool_id == column.tool_id, tool_versions.c.version == column.version)
         active = and_(tools.c.tool_id == column.tool_id, tools.c.active_version == column.version, tools.c.removed_at.is_(None))
@@ -54,7 +54,7 @@ async def write_evidence(connection: AsyncConnection, tool_id: str, version: str
 
 
 async def is_in_the_way(connection: AsyncConnection, manifest: ToolManifest, task_id: str, mends: str | None) -> bool:
-    """Whether the task may not register this version: see `ToolTable.put_made`."""
+    """Whether something prevents the task from registering this version: see `ToolTable.put_made`."""
     tool_id = manifest.tool_id
     known = select(tools.c.active_version).where(tools.c.tool_id == tool_id, tools.c.removed_at.is_(None))
     active = await connection.scalar(known)
@@ -69,27 +69,27 @@ async def is_in_the_way(connection: AsyncConnection, manifest: ToolManifest, tas
 
 
 async def forget_evidence(connection: AsyncConnection, *tool_ids: str, version: str | None = None) -> None:
-    """With the versions of these tools, or with one version: another one of the same name is another one."""
+    """Remove the evidence of these tools, or of one version of them."""
     statement = delete(evidence).where(column.tool_id.in_(tool_ids))
     await connection.execute(statement if version is None else statement.where(column.version == version))
 
 
 async def forget_overtaken(connection: AsyncConnection, new: Sequence[ToolEntry]) -> None:
-    """The evidence of versions that are about to be written with another manifest, or other sources, than they have: it is of those.
+    """Remove the evidence of versions that are about to get another manifest or other sources: it was about the old ones.
 
-    Whether a version may be called is somebody's decision about it, and no other version.
+    A changed status alone keeps the evidence: it does not make another version.
     """
     tool_ids = sorted({entry.manifest.tool_id for entry in new})
     versions = (await connection.execute(_TOLD.where(column.tool_id.in_(tool_ids)))).all()
     if not versions:
         return
     stored = {(tool_id, version): ToolManifest.model_validate_json(manifest) for tool_id, version, manifest in versions}
-    lying: dict[tuple[str, str], list[ToolSource]] = {}
+    stored_sources: dict[tuple[str, str], list[ToolSource]] = {}
     for tool_id, version, text in (await connection.execute(_SOURCES.where(sources.c.tool_id.in_(tool_ids)))).all():
-        lying.setdefault((tool_id, version), []).append(_SOURCE.validate_json(text))
+        stored_sources.setdefault((tool_id, version), []).append(_SOURCE.validate_json(text))
     for entry in new:
         key = (entry.manifest.tool_id, entry.manifest.version)
         if key in stored:
             as_it_is = stored[key].model_copy(update={"status": entry.manifest.status})
-            if as_it_is != entry.manifest or lying.get(key, []) != [*entry.sources]:
+            if as_it_is != entry.manifest or stored_sources.get(key, []) != [*entry.sources]:
                 await forget_evidence(connection, key[0], version=key[1])

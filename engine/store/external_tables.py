@@ -1,4 +1,4 @@
-"""The table `external_tables`, and the tools that came from each."""
+"""The table `external_tables`, and the tools of each external table."""
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from toolagent.contracts.external_tables import ExternalTable
 from toolagent.contracts.manifest import ToolManifest
 
 _AT_ONCE = 100
-"""Tools a transaction: SQLite has one writer, and calls are waiting for it."""
+"""Tools per transaction: SQLite has one writer, and calls wait for it."""
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -35,26 +35,26 @@ class ExternalTableRows(DatabaseAccess):
         return tuple(map(ExternalTable.model_validate_json, texts))
 
     async def taken(self, source: str) -> frozenset[str]:
-        """Ids of tools that begin with this name, and are no external table's."""
+        """Ids that begin with this name and belong to no external table."""
         is_foreign = ~tools.c.origin.startswith(EXTERNAL_ORIGIN)
         query = select(tools.c.tool_id).where(tools.c.tool_id.startswith(f"{source}:", autoescape=True), is_foreign)
         return frozenset(await self._database.scalars(query.where(tools.c.removed_at.is_(None))))
 
     async def add(self, table: ExternalTable, entries: Sequence[ToolEntry]) -> bool:
-        """A new table with its tools, or nothing where there is one of this name."""
+        """Add a table with its tools. False if there is one of this name."""
         async with self._database.write(alone=CATALOG) as connection:
             if await _is_there(connection, table.source):
                 return False
-            # Marks of tools that were removed from an earlier table of this name.
+            # Remove the marks of tools of an earlier table of this name.
             gone = await connection.scalars(select(tools.c.tool_id).where(_of(table.source)))
             await erase_tools(connection, gone.all())
-            # Whoever dies before its tools are there leaves a table that is due at once.
+            # If the process dies before the tools are written, the table is due at once.
             await insert_new(connection, external_tables, [_row(table.model_copy(update={"tools": 0, "attempted_at": _NEVER}))])
         await self.renew(table, entries)
         return True
 
     async def renew(self, table: ExternalTable, entries: Sequence[ToolEntry] | None = None) -> bool:
-        """What is known of a table, after its tools, where they were fetched; False where it was removed or registered anew meanwhile."""
+        """Update a table, and first its tools if they were fetched. False if it was removed or registered anew meanwhile."""
         if entries is not None and not await self._replace(table, entries):
             return False
         async with self._database.write(alone=CATALOG) as connection:
@@ -64,7 +64,7 @@ class ExternalTableRows(DatabaseAccess):
             return True
 
     async def _replace(self, table: ExternalTable, entries: Sequence[ToolEntry]) -> bool:
-        """Forget what the table does not have any more, and write what changed; False where it is another one meanwhile."""
+        """Remove tools that the table no longer lists, and write changed ones. False if it is another registration meanwhile."""
         source = table.source
         listed = {entry.manifest.tool_id for entry in entries}
         there = await self._database.scalars(select(tools.c.tool_id).where(_of(source)))
@@ -78,7 +78,7 @@ class ExternalTableRows(DatabaseAccess):
         return True
 
     async def remove(self, source: str) -> int | None:
-        """The table with its tools; how many there were, None where there is no such table."""
+        """Remove the table with its tools. Returns the number of tools, None if there is no such table."""
         async with self._database.write(alone=CATALOG) as connection:
             removed = await connection.execute(delete(external_tables).filter_by(source=source))
             if not removed.rowcount:
@@ -101,13 +101,13 @@ async def _is_there(connection: AsyncConnection, source: str) -> bool:
 
 
 async def _is_still(connection: AsyncConnection, table: ExternalTable) -> bool:
-    """Whether it is the same registration."""
+    """Whether the same registration still exists."""
     text = await connection.scalar(select(external_tables.c.document).filter_by(source=table.source))
     return text is not None and ExternalTable.model_validate_json(text).registered_at == table.registered_at
 
 
 async def _bring_in(connection: AsyncConnection, source: str, entries: Sequence[ToolEntry]) -> None:
-    """Write what changed. What was removed or decided here stays so."""
+    """Write changed tools. Removals and decisions made here stay."""
     ids = [entry.manifest.tool_id for entry in entries]
     removed = set(
         await connection.scalars(select(tools.c.tool_id).where(_of(source), tools.c.tool_id.in_(ids), tools.c.removed_at.is_not(None)))
@@ -127,7 +127,7 @@ async def _bring_in(connection: AsyncConnection, source: str, entries: Sequence[
 
 
 def _as_decided(entry: ToolEntry, before: ToolEntry | None, raw: str | None) -> ToolEntry:
-    """With the status it has here, where that is another than the table said: then somebody decided about it."""
+    """The entry with its stored status, if that was changed here after the table set it."""
     if before is None:
         return entry
     said = ToolManifest.model_validate_json(raw) if raw else entry.manifest
@@ -137,7 +137,7 @@ def _as_decided(entry: ToolEntry, before: ToolEntry | None, raw: str | None) -> 
 
 
 async def _write(connection: AsyncConnection, new: Sequence[NewVersion], known: Collection[str], origin: str) -> None:
-    """As the only versions of their tools."""
+    """Write these as the only versions of their tools."""
     if not new:
         return
     for statement in _OTHER_VERSIONS:

@@ -15,10 +15,10 @@ from toolagent.contracts.records import CatalogFault, Event, EventType
 
 
 class FaultTable(DatabaseAccess):
-    """By catalog: the id of the host whose data folder it is."""
+    """Faults by catalog, which is the id of the host that owns the data folder."""
 
     async def list_all(self) -> tuple[CatalogFault, ...]:
-        """Of all catalogs; what several of them have stands here once."""
+        """The faults of all catalogs; one that several catalogs have appears once."""
         rows = await self._database.mappings(select(faults).order_by(faults.c.catalog, faults.c.position))
         return tuple(dict.fromkeys(map(CatalogFault.model_validate, rows)))
 
@@ -33,7 +33,7 @@ class FaultTable(DatabaseAccess):
 
 
 def _event(fault: CatalogFault) -> Event:
-    """The same fault at the next start is the same event. Which tool it is about is in its details, if anywhere."""
+    """The same fault at the next start is the same event. The tool, if known, is in the details."""
     mark = hashlib.sha256(fault.model_dump_json().encode()).hexdigest()[:32]
     return Event(
         event_id=f"load_error:{mark}", event_type=EventType.LOAD_ERROR, tool_id="", at=now(), details=fault.model_dump(mode="json")

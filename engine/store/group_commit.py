@@ -1,4 +1,4 @@
-"""Many small writes in few transactions: what arrives while one is under way goes together into the next."""
+"""Many small writes in few transactions: items that arrive during one transaction share the next."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 class GroupCommit(Generic[T]):
-    """`apply` writes several items on a connection; it must be harmless to apply one again.
+    """`apply` writes several items on a connection, and must be idempotent.
 
-    A transaction costs a sync to the disk whatever it holds, and SQLite runs one at a time: under load this is what calls wait for.
+    Each transaction costs one disk sync, however much it writes, and SQLite runs one at a time. Under load, calls wait mostly for this.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class GroupCommit(Generic[T]):
         self._worker: asyncio.Task[None] | None = None
 
     async def write(self, item: T) -> None:
-        """Returns when the item is committed. Raises StoreUnavailableError, or what the database says of this very item."""
+        """Returns once the item is committed. Raises StoreUnavailableError, or the database's error about this item."""
         done = asyncio.get_running_loop().create_future()
         self._waiting.append((item, done))
         if self._worker is None or self._worker.done():
@@ -45,10 +45,10 @@ class GroupCommit(Generic[T]):
             if len(taken) == 1:
                 _tell(taken[0][1], error)
                 return
-            # One of them cannot be written: the others must not suffer for it.
+            # One of them cannot be written. Write the others alone.
             for one in taken:
                 await self._commit([one])
-        except Exception as error:  # noqa: BLE001 - whoever waits for the write is told, whatever it was
+        except Exception as error:  # noqa: BLE001 - each waiting caller gets the error
             for _, done in taken:
                 _tell(done, error)
         else:
@@ -57,7 +57,7 @@ class GroupCommit(Generic[T]):
 
 
 def _tell(done: asyncio.Future[None], error: Exception | None) -> None:
-    """Nobody may be waiting any more."""
+    """Wake the caller, if it still waits."""
     if done.done():
         return
     if error is None:

@@ -1,4 +1,4 @@
-"""JSON that is kept in a row when it is small, and as a file of the content store when it is large."""
+"""JSON that is stored in a row if small, and as a file of the content store if large."""
 
 import json
 from collections.abc import AsyncIterator
@@ -15,15 +15,15 @@ _INLINE_BYTES = 8 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PackedContent:
-    """One of both. A file is anybody's to sweep until a row names it and somebody holds it (`hold_files`)."""
+    """Either content or a file. A sweep may remove the file until a row names it and holds it (`hold_files`)."""
 
     content: str | None
     file_id: str | None
 
 
 async def packed(files: FileStore, value: JsonValue) -> PackedContent:
-    """Puts what is too large for a row into the content store. Raises what `FileStore.put` does."""
-    # Escaped: a program's output may hold what neither a database nor UTF-8 takes.
+    """Stores JSON that is too large for a row as a file. Raises as `FileStore.put` does."""
+    # ASCII: a program's output may hold characters that neither a database nor UTF-8 takes.
     text = json.dumps(value)
     if len(text) <= _INLINE_BYTES:
         return PackedContent(text, None)

@@ -1,7 +1,7 @@
 """SQLite through the driver's thread, with one visit there for each statement.
 
-SQLAlchemy makes a cursor, executes, fetches and closes, each by a visit of its own, which costs more than a short statement does. So does
-the beginning of a transaction: it goes with the first statement.
+SQLAlchemy visits the thread to make a cursor, to execute, to fetch and to close. Each visit costs more than a short statement. Here one
+visit does it all, and the first statement also begins the transaction.
 """
 
 import sqlite3
@@ -31,24 +31,24 @@ class DriverConnection(aiosqlite.Connection):
         return await self._execute(_executed, self._conn, method, statement, parameters, begins=self._writes)
 
     def begin_with_next(self) -> None:
-        """The next statement begins a transaction that will write: from then on nobody else can."""
+        """The next statement begins a writing transaction, which excludes other writers."""
         self._writes = True
 
     async def commit(self) -> None:
-        """Also of a transaction without a statement, which has not begun."""
+        """Does nothing if no statement has begun the transaction."""
         self._writes = False
         if self.in_transaction:
             await super().commit()
 
     async def rollback(self) -> None:
-        """It is asked for after each read too, when nothing has begun."""
+        """SQLAlchemy asks for it after each read too, when no transaction has begun."""
         self._writes = False
         if self.in_transaction:
             await super().rollback()
 
 
 class _Cursor:
-    """Has been closed whenever it is looked at."""
+    """Holds all rows of a statement; SQLite's own cursor is closed by then."""
 
     def __init__(self, connection: DriverConnection) -> None:
         self._connection = connection
@@ -94,7 +94,7 @@ def _executed(connection: sqlite3.Connection, method: str, statement: str, param
     cursor = connection.cursor()
     try:
         getattr(cursor, method)(statement, parameters)
-        # How many rows a statement has changed is known once all that it returns are read.
+        # `rowcount` is right only after all returned rows are read.
         rows = cursor.fetchall() if cursor.description else ()
         return cursor.description, cursor.rowcount, cursor.lastrowid, rows
     finally:

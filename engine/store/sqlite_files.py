@@ -1,4 +1,4 @@
-"""Files of SQLite, looked at from outside: whether they are whole, and whether they are still where they were opened."""
+"""Checks of SQLite files from outside: whether they are damaged, and whether they were removed."""
 
 import sqlite3
 import time
@@ -15,7 +15,7 @@ _DELETED = " (deleted)"
 
 
 def damages_of(file: Path) -> Sequence[str]:
-    """What SQLite's check of every page and index finds; reads only, also beside a service. Blocks."""
+    """The findings of SQLite's full integrity check. Only reads, so a service may be running. Blocks."""
     try:
         with closing(_reading(file)) as connection:
             said = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({_MOST})")]
@@ -25,7 +25,7 @@ def damages_of(file: Path) -> Sequence[str]:
 
 
 def damage_at_start(file: Path) -> str | None:
-    """What is damaged, as far as that is found in the time: a large file is not read to its end. Blocks."""
+    """The first damage found within two seconds: a large file is not read to its end. Blocks."""
     if not file.is_file() or file.stat().st_size == 0:
         return None
     until = time.monotonic() + _START_S
@@ -39,7 +39,7 @@ def damage_at_start(file: Path) -> str | None:
 
 
 def is_deleted(file: Path) -> bool:
-    """Whether a database or its journal was removed or replaced since it was opened; False where that cannot be said. Blocks."""
+    """Whether the database or its journal was removed or replaced since it was opened; False if unknown. Blocks."""
     names = {f"{file.parent.resolve() / file.name}{ending}{_DELETED}" for ending in ("", "-wal", "-shm")}
     if not _OPEN.is_dir():
         return False

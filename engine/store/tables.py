@@ -1,4 +1,4 @@
-"""The tables. Times are UTC ISO 8601 text with six digits of seconds, so that they sort; documents are JSON text as on the wire."""
+"""The tables. Times are UTC ISO 8601 text with six digits of seconds, so that they sort. Documents are JSON text as on the wire."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ tools = Table(
     required("active_version", String(64)),
     required("category", String(64)),
     required("origin", String(200)),
-    # Which catalog entry was imported last, `<hash>@<version>`: what somebody decided here stays until the files say something new.
+    # The last imported catalog entry, `<hash>@<version>`. Decisions made here stay until the file changes.
     Column("imported", String(128)),
     Column("removed_at", _TIME),
     required("updated_at", _TIME),
@@ -45,10 +45,10 @@ tool_versions = Table(
     key("tool_id", _TOOL_ID),
     key("version", String(64)),
     required("manifest", Text),
-    # `raw` here and below: the entry as its file has it, with the keys that we do not know.
+    # `raw`, here and below: the entry as its file has it, with unknown keys.
     Column("raw", Text),
     required("created_at", _TIME),
-    # When it last became the active one; a version that never was has none.
+    # When it last became the active version; NULL if never.
     Column("activated_at", _TIME),
 )
 
@@ -76,14 +76,14 @@ group_sessions = Table(
     key("session_id", String(80)),
     required("group_id", _TOOL_ID),
     required("state", String(16)),
-    # A `SessionView`, and what its workflow was started with: so it is started again where somebody has ended it.
+    # A `SessionView`, and the input of its workflow, so that the workflow can be started again.
     required("document", Text),
     required("request", Text),
     required("opened_at", _TIME),
     required("updated_at", _TIME),
-    # Empty while something may have to be stopped.
+    # NULL while something may have to be stopped.
     Column("ended_at", _TIME),
-    # NULL: what was launched is in `session_names`. Else the call of the launch; empty where that is not known.
+    # NULL: `session_names` has what was launched. Otherwise the id of the launching call, empty if unknown.
     Column("unnamed", String(100), server_default=""),
     Index("ix_group_sessions_group_id", "group_id", "opened_at"),
     Index("ix_group_sessions_unnamed", "group_id", "unnamed", sqlite_where=_UNNAMED, postgresql_where=_UNNAMED),
@@ -103,10 +103,10 @@ containers = Table(
 catalog_files = Table(
     "catalog_files",
     METADATA,
-    # Whose data folder it is: the id of a host. Hosts on one database may have different ones.
+    # The id of the host that owns the data folder. Hosts on one database may have different folders.
     key("catalog", String(64)),
     key("file", String(64)),
-    # What stands in the file beside its entries, and the order of these.
+    # The file without its entries, and the order of the entries.
     required("envelope", Text),
     required("entry_ids", Text),
 )
@@ -136,7 +136,7 @@ calls = Table(
     Column("caller_id", String(200)),
     Column("conversation_id", String(200)),
     Column("sent_at", _TIME),
-    # How often it was sent, as far as is known: a call that may be repeated is, a bounded number of times.
+    # How often it was sent, as far as is known. A repeatable call is sent again, a bounded number of times.
     required("sends", Integer, "0"),
     required("created_at", _TIME),
     Column("settled_at", _TIME),
@@ -146,18 +146,18 @@ calls = Table(
     Column("result", Text),
     Index("ix_calls_tool_id_created_at", "tool_id", "created_at"),
     Index("ix_calls_conversation_id", "conversation_id"),
-    # Few calls fail: which tools had such ones lately is asked again and again.
+    # For the frequent query of recently failed calls, which are few.
     Index("ix_calls_failed_at", "created_at", sqlite_where=text("error_type IS NOT NULL"), postgresql_where=text("error_type IS NOT NULL")),
 )
 
 claims = Table(
     "claims",
     METADATA,
-    # Of a call that was accepted and has not ended; with what its caller sent, which is shown nowhere.
+    # A call that was accepted and has not ended, with what its caller sent. No API shows it.
     key("call_id", String(100)),
     required("fingerprint", String(64)),
     required("call", Text),
-    # The front door that has it in hand. Each other owner has a greater number: who wakes up after a long pause sees that it is not his.
+    # The front door that makes the call. Each new owner gets a greater number, so that a former owner notices after a long pause.
     required("owner", String(64)),
     required("number", Integer),
     Column("cancelled_at", _TIME),
@@ -168,11 +168,11 @@ claims = Table(
 doors = Table(
     "doors",
     METADATA,
-    # One life of a process that answers HTTP.
+    # One run of a process that answers HTTP.
     key("door", String(64)),
     # The host in the same process, if there is one.
     Column("host", String(64)),
-    # Of its lane, as JSON.
+    # The figures of its lane, as JSON.
     required("figures", Text),
     required("started_at", _TIME),
     required("seen_at", _TIME),
@@ -182,7 +182,7 @@ catalog_state = Table(
     "catalog_state",
     METADATA,
     key("slot", Integer),
-    # Triggers count here whenever tools, versions or sources change.
+    # Triggers increase it whenever tools, versions or sources change.
     required("number", BigInteger),
 )
 
@@ -208,7 +208,7 @@ files = Table(
     required("size", BigInteger),
     required("sha256", String(64)),
     required("created_at", _TIME),
-    # When it was put in, or last named by a call: what the sweep counts from.
+    # When it was stored, or last named by a call. The sweep counts from here.
     required("used_at", _TIME),
     Index("ix_files_sha256", "sha256"),
     Index("ix_files_used_at", "used_at"),
@@ -235,7 +235,7 @@ blob_chunks = Table(
 content_removals = Table(
     "content_removals",
     METADATA,
-    # Bytes that a sweep is removing now. Whoever puts them in again meanwhile waits, and looks whether they are still there.
+    # Bytes that a sweep is removing now. A writer of the same bytes waits, then checks that they are still there.
     key("sha256", String(64)),
     required("token", String(32)),
 )
@@ -244,14 +244,14 @@ hosts = Table(
     "hosts",
     METADATA,
     key("host", String(64)),
-    # Of this life of the host's process; `origin` names the machine and the state directory.
+    # One run of the host's process. `origin` names the machine and the state directory.
     required("instance", String(64)),
     required("origin", Text),
     required("buckets", Text),
     required("started_at", _TIME),
     # By the clock of the database: those of the hosts may differ.
     required("seen_at", _TIME),
-    # Since when it is to take nothing more; and of which such order nothing is left to do, as its process says.
+    # Since when it takes no new calls, and the drain that its process reports as finished.
     Column("draining_at", _TIME),
     Column("drained_of", _TIME),
     # Calls under way by bucket, as of its last heartbeat.
@@ -286,17 +286,17 @@ tasks = Table(
     required("reason", Text),
     Column("evidence", Text),
     Column("tried", Text),
-    # Of the ledger, by the transaction that writes there.
+    # Sums of the ledger, written in the same transaction as its lines.
     required("cost_usd", Float),
     required("tokens", BigInteger),
     required("unpriced_turns", Integer),
     required("created_at", _TIME),
-    # By the clock of the database: who waits for a slot and does not ask any more is nobody's turn.
+    # By the clock of the database. A task that stops asking for a slot loses its turn.
     Column("asked_at", _TIME),
     Column("slot_at", _TIME),
     Column("started_at", _TIME),
     Column("ended_at", _TIME),
-    # Where its folder and containers are, once it has begun.
+    # The host with its folder and containers, once it has begun.
     Column("host", String(64)),
     Index("ix_tasks_created_at", "created_at"),
     Index("ix_tasks_ended_at", "ended_at"),
@@ -306,10 +306,10 @@ tasks = Table(
 task_notes = Table(
     "task_notes",
     METADATA,
-    # Of a task, or of another conversation of an agent.
+    # The id of a task or of another conversation of an agent.
     key("task_id", _CONVERSATION_ID),
     key("position", Integer),
-    # Says what happened, so that saying it twice notes it once.
+    # Identifies the event: a second note with the same key is ignored.
     required("key", String(200)),
     required("at", _TIME),
     required("kind", String(32)),
@@ -325,7 +325,7 @@ messages = Table(
     key("position", Integer),
     required("key", String(200)),
     required("role", String(16)),
-    # Its JSON, or the file that has it.
+    # The JSON, or the file that holds it.
     Column("content", Text),
     Column("file_id", String(40)),
     Index("ix_messages_conversation_id_key", "conversation_id", "key", unique=True),
@@ -335,7 +335,7 @@ tool_outcomes = Table(
     "tool_outcomes",
     METADATA,
     key("conversation_id", _CONVERSATION_ID),
-    # Which use of a tool it came of.
+    # Identifies the use of the tool.
     key("key", String(200)),
     Column("content", Text),
     Column("file_id", String(40)),
@@ -345,11 +345,11 @@ model_turns = Table(
     "model_turns",
     METADATA,
     key("conversation_id", _CONVERSATION_ID),
-    # Which turn of which run.
+    # Identifies the turn and the run.
     key("key", String(200)),
-    # Of its message.
+    # The position of its message.
     required("position", Integer),
-    # As it was asked for, and which one said that it answered.
+    # The requested model, and the model that answered.
     required("provider", Text),
     required("asked_model", Text),
     required("model", Text),
@@ -360,7 +360,7 @@ model_turns = Table(
     required("output_tokens", BigInteger),
     required("cache_read_tokens", BigInteger),
     required("cache_write_tokens", BigInteger),
-    # Unknown where the price of the model is.
+    # NULL if the price of the model is unknown.
     Column("cost_usd", Float),
     required("started_at", _TIME),
     required("ended_at", _TIME),
@@ -395,7 +395,7 @@ evidence = Table(
 write_checks = Table(
     "write_checks",
     METADATA,
-    # Written by those who look whether the database can be written; a few slots, so that they seldom wait for each other.
+    # Written to check that the database is writable. Several slots, so that checks seldom wait for each other.
     key("slot", Integer),
     required("at", _TIME),
 )

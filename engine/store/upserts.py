@@ -1,4 +1,4 @@
-"""Writing a row whether or not it is there: what makes repeated steps harmless."""
+"""INSERT statements that allow for existing rows, so that a step can be repeated."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -24,7 +24,7 @@ def upsertion(
     once: Collection[str] = (),
     where: ColumnElement[bool] | None = None,
 ) -> sqlite.Insert | postgresql.Insert:
-    """`upsert` as a statement, whose values may be SQL expressions. Columns written `once` stay, and rows that `where` excludes."""
+    """`upsert` as a statement, with values that may be SQL expressions. Columns in `once`, and rows that `where` excludes, stay."""
     return _changing(insert_for(connection, table).values(**values), table, values, once, where)
 
 
@@ -36,14 +36,14 @@ async def upsert(connection: AsyncConnection, table: Table, values: Mapping[str,
 async def upsert_all(
     connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, object]], *, once: Collection[str] = ()
 ) -> None:
-    """`upsert` for rows that all have the same columns; no two with the same primary key. What is written `once` stays as it was."""
+    """`upsert` for rows that all have the same columns and different primary keys. Columns in `once` keep their first value."""
     if rows:
         statement = _upsert_statement(connection.dialect.name, table, tuple(rows[0]), frozenset(once))
         await connection.execute(statement, rows)
 
 
 async def insert_new(connection: AsyncConnection, table: Table, rows: Sequence[Mapping[str, object]]) -> None:
-    """Insert the rows that are not there; leave the others as they are."""
+    """Insert the rows whose primary key is new; leave the others unchanged."""
     if rows:
         await connection.execute(_insert_new_statement(connection.dialect.name, table, tuple(rows[0])), rows)
 

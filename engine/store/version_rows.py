@@ -1,4 +1,4 @@
-"""Writing versions of tools with their sources, in the transaction of whoever decides about them."""
+"""Writes versions of tools with their sources, in the caller's transaction."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _OF_HOLDER = delete(file_references).where(file_references.c.holder == bindparam
 
 @dataclass(frozen=True, slots=True)
 class NewVersion:
-    """A version, and where it comes from a file, its entries there as JSON text: `source_raws` one for each source, or none at all."""
+    """A version. If it comes from a file, `raw` and `source_raws` are its entries there as JSON text: one for each source, or none."""
 
     entry: ToolEntry
     raw: str | None = None
@@ -39,7 +39,7 @@ class NewVersion:
 
 
 async def write_versions(connection: AsyncConnection, new: Sequence[NewVersion]) -> None:
-    """Write the versions as they are now, with their sources and the files these name. What a file said stays where nothing is given."""
+    """Write the versions, their sources, and references to the files that these name. A version without `raw` keeps the stored one."""
     moment = timestamp()
     rows: dict[bool, list[dict[str, object]]] = {True: [], False: []}
     for version in new:
@@ -76,7 +76,7 @@ async def put_versions(
 
 
 async def mark_activated(connection: AsyncConnection, *versions: tuple[str, str]) -> None:
-    """These versions of tools became the active ones: the order of that is what a rollback follows."""
+    """Note that these versions became active now. A rollback follows the order of these times."""
     if versions:
         moment = timestamp()
         rows = [{"of_tool": tool_id, "of_version": version, "moment": moment} for tool_id, version in versions]
@@ -111,7 +111,7 @@ async def _source_rows(connection: AsyncConnection, version: NewVersion) -> list
 
 
 def tool_row(manifest: ToolManifest, origin: str) -> dict[str, object]:
-    """Of a tool that came from there, with this version as the active one."""
+    """The row of a tool from this origin, with this version as the active one."""
     return {
         "tool_id": manifest.tool_id,
         "active_version": manifest.version,
@@ -123,7 +123,7 @@ def tool_row(manifest: ToolManifest, origin: str) -> dict[str, object]:
 
 
 async def make_active(connection: AsyncConnection, manifest: ToolManifest, before: str, **more: JsonValue) -> None:
-    """This version is the one that calls without a version get, in place of the one before."""
+    """Make this version the active one, in place of `before`. Calls that name no version get it."""
     tool_id, version = manifest.tool_id, manifest.version
     values = {"active_version": version, "category": manifest.category, "updated_at": timestamp()}
     await connection.execute(update(tools).filter_by(tool_id=tool_id).values(**values))
@@ -131,7 +131,7 @@ async def make_active(connection: AsyncConnection, manifest: ToolManifest, befor
 
 
 async def say(connection: AsyncConnection, tool_id: str, kind: EventType, details: dict[str, JsonValue]) -> None:
-    """In the transaction of what happened: there is no event without it, and nothing happens without its event."""
+    """Write the event in the transaction of the change: both are committed, or neither."""
     await insert_new(connection, events, [tool_event(tool_id, kind, details)])
 
 

@@ -21,7 +21,7 @@ def holder_of_conversation(task_id: str) -> str:
 
 
 def holder_of_candidates(task_id: str) -> str:
-    """What a task has built; its conversation is held apart, and longer."""
+    """Holder of what a task has built. Its conversation is another holder, which lasts longer."""
     return f"candidates:{task_id}"
 
 
@@ -30,18 +30,18 @@ def holder_of_version(tool_id: str, version: str) -> str:
 
 
 def named_files(*documents: str | None) -> tuple[str, ...]:
-    """Every file id in these JSON texts, wherever it stands: a file too many is kept rather than one too few."""
+    """Every file id anywhere in these JSON texts: rather keep one file too many."""
     found = (match for document in documents if document and "file_" in document for match in _FILE_ID.findall(document))
     return tuple(dict.fromkeys(found))
 
 
 async def hold_files(connection: AsyncConnection, holder: str, file_ids: tuple[str, ...]) -> None:
-    """Keep those of these files that there are, in the caller's transaction. Nothing happens without any; may be repeated."""
+    """Let the holder keep those of these files that exist, in the caller's transaction. Idempotent."""
     for some in batches(file_ids, _AT_ONCE):
         known = select(files.c.file_id, literal(holder)).where(files.c.file_id.in_(some))
         await connection.execute(insert_for(connection, file_references).from_select(["file_id", "holder"], known).on_conflict_do_nothing())
 
 
 async def release_files(connection: AsyncConnection, *holders: str) -> None:
-    """The holders are gone; what nobody else holds is swept when its time comes."""
+    """Remove these holders. The sweep later removes files without a holder."""
     await connection.execute(delete(file_references).where(file_references.c.holder.in_(holders)))

@@ -21,13 +21,13 @@ from engine.store.upserts import insert_for
 from toolagent.contracts.records import StoredFile
 
 _FRESH = timedelta(hours=1)
-"""A file used less than this ago need not be noted as used again: its retention is counted in days."""
+"""A use within this time is not recorded again: retention is counted in days."""
 
 
 class FileStore:
-    """Files are never changed: the same bytes under the same name are the same file with the same id.
+    """Files are immutable: the same bytes under the same name are the same file with the same id.
 
-    `max_bytes` is the size of the largest file that is taken in; `spool` the folder of this machine where they are gathered.
+    `max_bytes` is the largest size of a new file. `spool` is this machine's folder for incoming files.
     """
 
     def __init__(self, database: Database, content: ContentStore, spool: Path, max_bytes: int) -> None:
@@ -41,7 +41,7 @@ class FileStore:
     async def put(
         self, chunks: AsyncIterator[bytes], name: str, media_type: str | None = None, *, max_bytes: int | None = None
     ) -> StoredFile:
-        """Take in a stream of bytes. Raises FileTooLargeError, StoreFullError, ContentUnavailableError; then nothing is kept."""
+        """Store a stream of bytes. If it raises FileTooLargeError, StoreFullError or ContentUnavailableError, nothing is kept."""
         async with incoming(self._spool, chunks, max_bytes or self._max_bytes) as content:
             await self._content.put(content)
             file = await self._note(content, name, media_type)
@@ -53,7 +53,7 @@ class FileStore:
         return StoredFile.model_validate(row) if row is not None else None
 
     async def use(self, file_id: str) -> StoredFile | None:
-        """`get`, and its retention begins anew: whoever is told of it has time to read it."""
+        """`get`, and restart its retention, so that the caller has time to read it."""
         row = await self._row(file_id)
         if row is None:
             return None
@@ -63,18 +63,18 @@ class FileStore:
         return StoredFile.model_validate(row)
 
     async def has_content(self, file: StoredFile) -> bool:
-        """Whether its bytes are there; raises ContentDamagedError, and ContentUnavailableError when that cannot be known."""
+        """Whether its bytes exist. Raises ContentDamagedError, and ContentUnavailableError if that is unknown."""
         return await self._verified.is_there(file)
 
     def read(self, file: StoredFile, start: int = 0, length: int | None = None) -> AsyncGenerator[bytes]:
-        """Its bytes, or a range of them, piece by piece; the last piece only once all were found to be those that were put in.
+        """Its bytes, or a range of them, piece by piece. The last piece comes only after the hash of all bytes was verified.
 
         Raises ContentMissingError, ContentDamagedError, ContentUnavailableError.
         """
         return self._verified.read(file, start, length)
 
     async def materialise(self, file: StoredFile, folder: Path) -> Path:
-        """A copy under its own name, for tools that look at names. The original cannot be changed through it.
+        """A copy under its own name, for tools that depend on names. Changing it does not change the original.
 
         Raises ContentMissingError, ContentDamagedError, ContentUnavailableError; then there is no copy.
         """
@@ -94,7 +94,7 @@ class FileStore:
         return await self._database.mapping(select(files).filter_by(file_id=file_id))
 
     async def _make_sure(self, content: Incoming) -> None:
-        """A sweep that found these bytes unnamed a moment ago may be removing them; now that they have a name, no other one will."""
+        """Store the bytes again if a sweep removed them. Only a sweep from before they had a name can do so."""
         await self._removals.outlast(content.sha256)
         if await self._content.size(content.sha256) != content.size:
             await self._content.put(content)
@@ -124,7 +124,7 @@ def file_id_of(sha256: str, name: str) -> str:
 
 
 def _safe_name(name: str) -> str:
-    """The last part of whatever path was said, without what would make it another path or a control character."""
+    """The last part of a path, without control characters, and short enough for file systems."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     cleaned = "".join(character for character in last if character.isprintable()).strip()
     stem, dot, ending = cleaned.rpartition(".")

@@ -22,14 +22,14 @@ class GroupTable(CatalogDocuments[ToolGroup]):
         return await self._database.document(ToolGroup, select(groups.c.document).filter_by(group_id=group_id))
 
     async def with_lifecycle(self) -> tuple[ToolGroup, ...]:
-        """Those that live in sessions. What is as it was is not read again."""
+        """The groups with a lifecycle. Parsed again only if they changed."""
         texts = tuple(await self._database.scalars(select(groups.c.document).where(groups.c.document.contains('"lifecycle":true'))))
         if texts != self._texts:
             self._texts, self._lived = texts, tuple(map(ToolGroup.model_validate_json, texts))
         return tuple(group for group in self._lived if group.lifecycle)
 
     async def replace(self, new: Iterable[ToolGroup]) -> None:
-        """Make these the groups there are."""
+        """Replace all groups by these."""
         rows = [{**self.row(group), "raw": None} for group in new]
         async with self._database.write(alone=CATALOG) as connection:
             await connection.execute(delete(groups))
@@ -37,7 +37,7 @@ class GroupTable(CatalogDocuments[ToolGroup]):
 
 
 async def is_anothers_group(connection: AsyncConnection, group_id: str, task_id: str) -> bool:
-    """Whether there is such a group from a file, or with a tool that is there and that the task has not made."""
+    """Whether this group comes from a file, or has an existing tool that the task did not make."""
     row = (await connection.execute(select(groups.c.document, groups.c.raw).filter_by(group_id=group_id))).one_or_none()
     if row is None or row.raw is not None:
         return row is not None
@@ -48,5 +48,5 @@ async def is_anothers_group(connection: AsyncConnection, group_id: str, task_id:
 
 
 async def write_group(connection: AsyncConnection, group: ToolGroup) -> None:
-    """Whatever was there."""
+    """Write the group, in place of any earlier one."""
     await upsert_all(connection, groups, [{"group_id": group.group_id, "document": group.model_dump_json(), "raw": None}])

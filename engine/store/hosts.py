@@ -1,6 +1,6 @@
-"""The table `hosts`: which machines run tools, and which of them are alive.
+"""The table `hosts`: the machines that run tools, and which of them are alive.
 
-All times are the database's own, so that hosts whose clocks differ agree on who is alive.
+Times are by the clock of the database, so that hosts with different clocks agree on which are alive.
 """
 
 import json
@@ -24,12 +24,12 @@ _SHOWN = timedelta(days=1)
 """How long a dead host is still shown; its row stays longer (`engine.store.departures`)."""
 
 NOBODY = ""
-"""The instance of a host that gave its id back: the row stays, since its catalog does."""
+"""The instance of a host that released its id. The row stays because its catalog does."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostClaim:
-    """Who wants to be a host: `instance` is this life of the process, `origin` the machine and state directory it lives on."""
+    """A process that wants to be a host. `instance` identifies the process, `origin` its machine and state directory."""
 
     host: str
     instance: str
@@ -39,14 +39,14 @@ class HostClaim:
 
 @dataclass(frozen=True, slots=True)
 class HostWork:
-    """What a host says of itself with each heartbeat: calls under way by bucket, and the mark of the drain that it is through with."""
+    """What a host reports with each heartbeat: running calls by bucket, and the mark of the drain that it has finished."""
 
     calls: Mapping[str, int] = field(default_factory=dict[str, int])
     drained_of: str | None = None
 
 
 class HostTakenError(Exception):
-    """Another host has this id and is alive, or has taken it over; `holder` is what is known of it."""
+    """Another living host, `holder`, has this id."""
 
     def __init__(self, holder: Host) -> None:
         super().__init__(f"The host id {holder.host!r} belongs to {holder.origin}.")
@@ -57,7 +57,7 @@ _NO_WORK = HostWork()
 
 
 class HostTable(DatabaseAccess):
-    """A host that was not heard of for `lease_s` seconds is dead. All methods raise StoreUnavailableError."""
+    """A host without a heartbeat for `lease_s` seconds is dead. All methods raise StoreUnavailableError."""
 
     def __init__(self, database: Database, lease_s: float) -> None:
         super().__init__(database)
@@ -65,9 +65,9 @@ class HostTable(DatabaseAccess):
         self._select = select(hosts, self._is_alive.label("is_alive"))
 
     async def claim(self, claim: HostClaim) -> str | None:
-        """Become that host: one that is new, dead, or lived in the same place and must be dead, since we hold its state directory.
+        """Become this host, if it is new, dead, or of the same origin: then it must be dead, because we hold its state directory.
 
-        Returns the mark of its drain, which outlives processes, if it is to drain. Raises HostTakenError when it is alive elsewhere.
+        Returns the mark of its drain, if it drains: a drain outlives processes. Raises HostTakenError if the host is alive elsewhere.
         """
         row = {"host": claim.host, "instance": claim.instance, "origin": claim.origin, "buckets": json.dumps(claim.buckets)}
         row |= {"calls": "{}", "drained_of": None, "started_at": database_time(), "seen_at": database_time()}
@@ -80,9 +80,9 @@ class HostTable(DatabaseAccess):
             return found.draining_at
 
     async def beat(self, claim: HostClaim, work: HostWork = _NO_WORK) -> str | None:
-        """Say that it is alive, and what it does. Returns the mark of its drain, as `claim`.
+        """Record a heartbeat with the work of the host. Returns the mark of its drain, as `claim` does.
 
-        Raises HostTakenError when another instance has become this host.
+        Raises HostTakenError if another instance has become this host.
         """
         mine = and_(column.host == claim.host, column.instance == claim.instance)
         said = {"calls": json.dumps(dict(work.calls)), "drained_of": work.drained_of}
@@ -93,23 +93,23 @@ class HostTable(DatabaseAccess):
             taken = select(column.host).where(column.host == claim.host, column.instance != NOBODY)
             if (await connection.execute(taken)).one_or_none() is not None:
                 raise HostTakenError(await self._holder(connection, claim.host))
-        # Somebody removed the row: nobody else is this host, so it is ours.
+        # The row was removed: no other process is this host.
         return await self.claim(claim)
 
     async def drain(self, host: str) -> bool:
-        """Have it take nothing more, from its next heartbeat on and for all its lives to come. False where there is no such host.
+        """Stop the host from taking calls, from its next heartbeat on, also after restarts. False if there is no such host.
 
-        Again, it stays as it is.
+        Idempotent: a running drain keeps its mark.
         """
         since = func.coalesce(column.draining_at, database_time())
         return bool(await self._database.change(update(hosts).filter_by(host=host).values(draining_at=since)))
 
     async def undrain(self, host: str) -> bool:
-        """Have it take calls again. False where there is no such host."""
+        """Let the host take calls again. False if there is no such host."""
         return bool(await self._database.change(update(hosts).filter_by(host=host).values(draining_at=None)))
 
     async def release(self, claim: HostClaim) -> None:
-        """Be a host no longer; nothing when another instance is. Its tools have ended, so their routes go too."""
+        """Stop being this host, unless another instance is. Its tools have ended, so their routes go too."""
         mine = and_(column.host == claim.host, column.instance == claim.instance)
         async with self._database.write() as connection:
             left = {"instance": NOBODY, "buckets": "{}", "calls": "{}", "seen_at": database_time()}
@@ -117,16 +117,16 @@ class HostTable(DatabaseAccess):
                 await connection.execute(delete(routes).filter_by(host=claim.host))
 
     async def list_all(self) -> tuple[Host, ...]:
-        """By id; the dead ones too, for a day."""
+        """Hosts by id, with those that died within a day."""
         return tuple(map(_host, await self._database.mappings(self._select.where(_heard_of_within(_SHOWN)).order_by(column.host))))
 
     async def list_alive(self) -> dict[str, frozenset[str]]:
-        """The buckets that each host serves which is alive, by its id."""
+        """The buckets of each living host, by id."""
         rows = await self._database.rows(select(column.host, column.buckets).where(self._is_alive).order_by(column.host))
         return {host: frozenset(json.loads(buckets)) for host, buckets in rows}
 
     async def standings(self) -> dict[str, HostStanding]:
-        """How each host stands that is alive, by its id."""
+        """Buckets, calls and drain of each living host, by id."""
         query = select(column.host, column.buckets, column.calls, column.draining_at)
         rows = await self._database.rows(query.where(self._is_alive).order_by(column.host))
         return {
@@ -134,7 +134,7 @@ class HostTable(DatabaseAccess):
         }
 
     async def find(self, host: str) -> tuple[Host, bool] | None:
-        """A host, also one that is long gone; and whether its process is through with the drain that it is to make."""
+        """A host, even one long dead, and whether its process has finished the current drain."""
         row = await self._database.mapping(self._select.where(column.host == host))
         return None if row is None else (_host(row), row["draining_at"] is not None and row["drained_of"] == row["draining_at"])
 

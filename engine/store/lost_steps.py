@@ -12,12 +12,12 @@ from engine.store.tables import lost_steps
 from engine.store.upserts import insert_for
 
 _KEPT = timedelta(days=7)
-"""A call does not wait for longer for its next attempt."""
+"""Longer than a call waits for its next attempt."""
 
 
 class LostStepTable(DatabaseAccess):
     async def add(self, steps: Iterable[str]) -> None:
-        """Count one more loss of each; old ones are forgotten."""
+        """Count one more loss of each step, and remove old counts."""
         counted, at = Counter(steps), now()
         if not counted:
             return

@@ -1,4 +1,4 @@
-"""The table `mcp_logins`: what logins at MCP servers gave, sealed, and one login of each server that waits for its browser."""
+"""The table `mcp_logins`: sealed tokens of MCP servers, and for each server one pending login."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ _SETTLED = dict.fromkeys(("required_at", "scope", "leased_until"))
 
 @dataclass(frozen=True, slots=True)
 class McpLoginRow:
-    """`url` is the server's: what was given there is shown to no other. `number` grows with each change of `sealed`.
+    """`url` is the server's: tokens are sent to no other URL. `number` grows with each change of `sealed`.
 
-    `scope` is what the server asked for besides.
+    `scope`: further scopes that the server asked for.
     """
 
     name: str
@@ -34,7 +34,7 @@ class McpLoginRow:
 
 @dataclass(frozen=True, slots=True)
 class PendingLogin:
-    """`visit` is sealed."""
+    """A login that waits for its browser. `visit` is sealed."""
 
     name: str
     url: str
@@ -48,13 +48,13 @@ class McpLoginRows(DatabaseAccess):
     """All raise StoreUnavailableError."""
 
     async def get(self, name: str, url: str) -> McpLoginRow | None:
-        """None where the server of this name is at another URL."""
+        """The row of a server; None if it is at another URL."""
         columns = (column.number, column.sealed, column.scope)
         found = await self._database.rows(select(*columns).where(column.name == name, column.url == url))
         return next((McpLoginRow(name, url, number, sealed, scope) for number, sealed, scope in found), None)
 
     async def require(self, name: str, url: str, scope: str | None = None, number: int | None = None) -> None:
-        """Write down that a person has to log in, at a server that is registered; with `number` unless something was renewed meanwhile."""
+        """Note that a person has to log in at a registered server. With `number`, only if nothing was renewed since."""
         async with self._database.write(alone=_alone(name)) as connection:
             there = await _number(connection, name, url)
             if not await _is_registered(connection, name, url) or (number is not None and (there or 0) != number):
@@ -63,7 +63,7 @@ class McpLoginRows(DatabaseAccess):
             await _put(connection, name, url, {"required_at": timestamp(), "leased_until": None, **asked})
 
     async def begin(self, login: PendingLogin) -> bool:
-        """Put it in the place of an earlier one that is not over. False where the server is not registered any more."""
+        """Record a pending login, in place of an earlier one. False if the server is not registered any more."""
         async with self._database.write(alone=_alone(login.name)) as connection:
             if not await _is_registered(connection, login.name, login.url):
                 return False
@@ -73,9 +73,9 @@ class McpLoginRows(DatabaseAccess):
             return True
 
     async def take(self, state: str) -> PendingLogin | None:
-        """The login of this state, which is over with that."""
+        """Remove and return the pending login of this state."""
         mine = column.state == state
-        # Anybody may ask: what is not there must not take the turn of those who write.
+        # Anybody may ask with any state: an unknown one must not delay writers.
         if await self._database.scalar(select(column.name).where(mine)) is None:
             return None
         async with self._database.write() as connection:
@@ -88,7 +88,7 @@ class McpLoginRows(DatabaseAccess):
             return PendingLogin(row["name"], row["url"], state, row["login_url"], until, row["visit"])
 
     async def keep(self, name: str, url: str, sealed: str, *, is_new: bool = False) -> bool:
-        """What a login gave, in place of what there was. False where the server is not there any more; a new one need not be yet."""
+        """Store the result of a login. False if the server is not registered any more. With `is_new` it need not be registered yet."""
         async with self._database.write(alone=_alone(name)) as connection:
             if not is_new and not await _is_registered(connection, name, url):
                 return False
@@ -97,32 +97,32 @@ class McpLoginRows(DatabaseAccess):
             return True
 
     async def lease(self, row: McpLoginRow, for_s: float) -> bool:
-        """Whether the caller is the one to renew it, for so many seconds."""
+        """Whether the caller may renew it during the next `for_s` seconds."""
         free = or_(column.leased_until.is_(None), column.leased_until < timestamp())
         until = timestamp(now() + timedelta(seconds=for_s))
         return await self._changed(update(mcp_logins).where(*_is(row), free).values(leased_until=until))
 
     async def give_back(self, row: McpLoginRow) -> None:
-        """Nothing came of the renewal."""
+        """Release the lease: the renewal failed."""
         await self._changed(update(mcp_logins).where(*_is(row)).values(leased_until=None))
 
     async def drop(self, row: McpLoginRow) -> None:
-        """The authorization server renews it no more: a person has to log in."""
+        """Remove the tokens: the authorization server does not renew them, so a person has to log in."""
         gone = {"number": row.number + 1, "sealed": None, "leased_until": None, "required_at": timestamp()}
         await self._changed(update(mcp_logins).where(*_is(row)).values(**gone))
 
     async def renew(self, row: McpLoginRow, sealed: str) -> bool:
-        """False where something else took its place meanwhile."""
+        """Store renewed tokens. False if other ones were stored meanwhile."""
         values = {"number": row.number + 1, "sealed": sealed, "leased_until": None, "required_at": None}
         return await self._changed(update(mcp_logins).where(*_is(row)).values(**values))
 
     async def forget_unregistered(self, name: str) -> None:
-        """What was kept for a server that was not taken in after all."""
+        """Remove what was stored for a server that was not registered in the end."""
         stray = column.name.not_in(select(mcp_servers.c.name))
         await self._database.change(delete(mcp_logins).where(column.name == name, stray))
 
     async def unregistered(self) -> frozenset[str]:
-        """Of which servers something is kept that are not there."""
+        """Names of unregistered servers that have stored logins."""
         return frozenset(await self._database.scalars(select(column.name).where(column.name.not_in(select(mcp_servers.c.name)))))
 
     async def _changed(self, statement: Update) -> bool:
@@ -138,7 +138,7 @@ def _is(row: McpLoginRow):
 
 
 async def _put(connection: AsyncConnection, name: str, url: str, values: Mapping[str, object]) -> None:
-    """Change the row; at another URL nothing of before holds."""
+    """Change the row. For another URL, start a new one."""
     if await _number(connection, name, url) is None:
         await connection.execute(delete(mcp_logins).filter_by(name=name))
         await connection.execute(insert(mcp_logins).values(name=name, url=url, number=0))

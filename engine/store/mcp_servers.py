@@ -1,4 +1,4 @@
-"""The table `mcp_servers` with how logins stand, and the tools of each server with their pinned definitions."""
+"""The table `mcp_servers`, with the state of logins, and the tools of each server with their pinned definitions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,27 +23,27 @@ from toolagent.contracts.mcp_servers import McpServer, McpServerSpec
 from toolagent.contracts.sources import McpSource
 
 _AT_ONCE = 100
-"""Tools a transaction: SQLite has one writer, and calls are waiting for it."""
+"""Tools per transaction: SQLite has one writer, and calls wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """What a server listed, by tool id. `others` are ids of what it lists and what is no tool now: an earlier version of it stays.
+    """The definitions that a server listed, by tool id. `others` are ids of listed entries that are no usable tools: earlier versions stay.
 
-    Without `is_whole` it may have tools that it was not heard of: none is gone.
+    Without `is_whole` the list may be incomplete: then no tool counts as gone.
     """
 
     source: McpSource
     by_id: Mapping[str, str]
     entry_of: Callable[[str, str], ToolEntry | None] = field(repr=False)
-    """Of a tool id and a definition."""
+    """Makes the entry of a tool id and a definition."""
     others: frozenset[str] = frozenset()
     is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class BroughtIn:
-    """`refused` are names that something else has, `before` servers that went or were changed, as they were."""
+    """`refused` are names that are taken. `before` are removed or changed servers as they were before."""
 
     refused: tuple[str, ...] = ()
     before: tuple[McpServer, ...] = ()
@@ -57,7 +57,7 @@ class McpServerRows(DatabaseAccess):
         return _server(found) if found is not None else None
 
     async def source(self, name: str) -> McpSource | None:
-        """What is started or asked; None until it was reached."""
+        """The source that is started or asked; None before the first success."""
         return await self._database.document(McpSource, select(mcp_servers.c.source).filter_by(name=name))
 
     async def list_all(self) -> tuple[McpServer, ...]:
@@ -65,32 +65,32 @@ class McpServerRows(DatabaseAccess):
         return tuple(map(_server, await self._database.mappings(_SERVERS.order_by(mcp_servers.c.name))))
 
     async def is_taken(self, name: str) -> bool:
-        """Whether a server, or a group, has this name."""
+        """Whether a server or a group has this name."""
         found = (select(mcp_servers.c.name).filter_by(name=name), select(groups.c.group_id).filter_by(group_id=name))
         return any([await self._database.scalar(query) is not None for query in found])
 
     async def add(self, server: McpServer, found: Definitions) -> tuple[McpServer, frozenset[str]] | None:
-        """A new server with its tools, and which ids are other tools'; None where the name is taken."""
-        # A process that dies before the tools are there leaves a server that is due at once, and was never asked.
+        """Add a server with its tools. Returns it with the ids that other tools have; None if the name is taken."""
+        # If the process dies before the tools are written, the server is due at once, like one that was never asked.
         if not await self.add_unlisted(server.model_copy(update={"attempted_at": None, "refreshed_at": None})):
             return None
         return await self.renew(server, found)
 
     async def add_unlisted(self, server: McpServer) -> bool:
-        """A new server whose tools are not known; False where the name is taken."""
+        """Add a server whose tools are unknown. False if the name is taken."""
         async with self._database.write(alone=CATALOG) as connection:
             for query in (select(mcp_servers.c.name).filter_by(name=server.name), _group(server.name)):
                 if await connection.scalar(query) is not None:
                     return False
-            # Marks of tools that were removed from an earlier server of this name.
+            # Remove the marks of tools of an earlier server of this name.
             await erase_tools(connection, (await connection.scalars(select(tools.c.tool_id).where(of_server(server.name)))).all())
             await insert_new(connection, mcp_servers, [_row(server)])
             return True
 
     async def renew(self, server: McpServer, found: Definitions) -> tuple[McpServer, frozenset[str]] | None:
-        """What was listed goes into the catalog, and then all that is known of the server; None where it is another one meanwhile.
+        """Write the listed tools, then the server. Returns as `add`; None if it is another registration meanwhile.
 
-        Who added it agreed to what it lists first. What comes later waits, unless the server is trusted.
+        Adding a server approves the tools that it lists first. Later ones wait for approval, unless the server is trusted.
         """
         written = Written()
         ids = [*found.by_id]
@@ -115,11 +115,11 @@ class McpServerRows(DatabaseAccess):
         return server, frozenset(written.taken)
 
     async def note(self, server: McpServer, **changes: object) -> bool:
-        """Change what is known of a server; the rest stays, as another look found it meanwhile. False where it is another one."""
+        """Change fields of a server and keep the others as they are now. False if it is another registration."""
         return await self._note(server, changes, None)
 
     async def note_failure(self, server: McpServer, began: datetime, error: str) -> bool:
-        """A look failed; where one that began later has found the tools, that stands. False where it is another server."""
+        """Record a failed look, unless a later one succeeded. False if it is another registration."""
         return await self._note(server, {"attempted_at": began, "error": error}, began)
 
     async def _note(self, server: McpServer, changes: Mapping[str, object], began: datetime | None) -> bool:
@@ -132,7 +132,7 @@ class McpServerRows(DatabaseAccess):
             return True
 
     async def bring_in(self, specs: Mapping[str, McpServerSpec], gone: Sequence[str]) -> BroughtIn:
-        """Those of a file: new and changed ones are due at once."""
+        """Import the servers of a file. New and changed ones are due at once."""
         refused: list[str] = []
         before: list[McpServer] = []
         async with self._database.write(alone=CATALOG) as connection:
@@ -156,7 +156,7 @@ class McpServerRows(DatabaseAccess):
         return BroughtIn(tuple(refused), tuple(before))
 
     async def remove(self, name: str) -> int | None:
-        """The server with its tools; how many there were, None where there is no such server."""
+        """Remove the server with its tools. Returns the number of tools, None if there is no such server."""
         async with self._database.write(alone=CATALOG) as connection:
             return await _remove(connection, name)
 
@@ -215,7 +215,7 @@ async def _remove(connection: AsyncConnection, name: str) -> int | None:
 
 
 async def _kept(connection: AsyncConnection, server: McpServer) -> McpServer | None:
-    """As it stands, while it is the same registration."""
+    """The stored server; None if it is another registration."""
     text = await connection.scalar(select(mcp_servers.c.document).filter_by(name=server.name))
     kept = McpServer.model_validate_json(text) if text is not None else None
     return kept if kept is not None and kept.registered_at == server.registered_at else None

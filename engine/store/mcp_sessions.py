@@ -1,4 +1,4 @@
-"""The table `mcp_sessions`: sessions of MCP clients, and which calls their requests under way are."""
+"""The tables `mcp_sessions` and `mcp_requests`: sessions of MCP clients, and the calls of their running requests."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from engine.store.upserts import insert_new, upsert
 from toolagent_service.contracts.mcp import McpSession
 
 _AT_ONCE = 500
-"""Sessions a transaction: SQLite has one writer, and calls are waiting for it."""
+"""Sessions per transaction: SQLite has one writer, and calls wait for it."""
 
 
 class McpSessionTable(DatabaseAccess):
@@ -29,7 +29,7 @@ class McpSessionTable(DatabaseAccess):
         return await self._database.document(McpSession, select(mcp_sessions.c.document).filter_by(session_id=session_id))
 
     async def change(self, session_id: str, edit: Callable[[McpSession], McpSession]) -> McpSession | None:
-        """Write what `edit` makes of it as it stands; None where it is closed. What `edit` raises leaves it as it was."""
+        """Replace the session by `edit` of it. None if it is closed. If `edit` raises, nothing changes."""
         mine = mcp_sessions.c.session_id == session_id
         async with self._database.write() as connection:
             text = await connection.scalar(select(mcp_sessions.c.document).where(mine).with_for_update())
@@ -41,18 +41,18 @@ class McpSessionTable(DatabaseAccess):
             return session
 
     async def touch(self, session_id: str) -> None:
-        """It is used: its time begins anew."""
+        """Restart its idle time."""
         seen = update(mcp_sessions).filter_by(session_id=session_id).values(seen_at=timestamp())
         await self._database.change(seen)
 
     async def close(self, session_id: str) -> None:
-        """Closing it twice is no error. Calls that it made go on."""
+        """Close a session, if it is open. Its calls go on."""
         async with self._database.write() as connection:
             await connection.execute(delete(mcp_requests).filter_by(session_id=session_id))
             await connection.execute(delete(mcp_sessions).filter_by(session_id=session_id))
 
     async def expire(self, idle: timedelta) -> int:
-        """Close those that were not used for so long; how many there were."""
+        """Close sessions that were idle for this long. Returns how many."""
         is_idle, closed = mcp_sessions.c.seen_at < timestamp(now() - idle), 0
         while True:
             async with self._database.write() as connection:
@@ -64,13 +64,13 @@ class McpSessionTable(DatabaseAccess):
                 return closed
 
     async def is_subscribed(self, uri: str) -> bool:
-        """Whether any session has subscribed to it."""
+        """Whether any session has subscribed to this URI."""
         written = json.dumps(uri, ensure_ascii=False)
         maybe = select(mcp_sessions.c.document).where(mcp_sessions.c.document.contains(written, autoescape=True))
         return any(uri in McpSession.model_validate_json(text).subscriptions for text in await self._database.scalars(maybe))
 
     async def begin_request(self, session_id: str, request_id: str, call_id: str) -> None:
-        """A request takes long, and another front door may be told to cancel it."""
+        """Record the call of a running request: its cancellation may reach another front door."""
         async with self._database.write_once() as connection:
             await upsert(connection, mcp_requests, {"session_id": session_id, "request_id": request_id, "call_id": call_id})
 
@@ -79,6 +79,6 @@ class McpSessionTable(DatabaseAccess):
         await self._database.change(delete(mcp_requests).where(*mine))
 
     async def call_of(self, session_id: str, request_id: str) -> str | None:
-        """The call that a request under way is."""
+        """The call of a running request."""
         mine = (mcp_requests.c.session_id == session_id, mcp_requests.c.request_id == request_id)
         return await self._database.scalar(select(mcp_requests.c.call_id).where(*mine))

@@ -12,7 +12,7 @@ mcp_servers = Table(
     key("name", String(64)),
     # An `McpServer`.
     required("document", Text),
-    # An `McpSource` of no tool: what is started or asked, with the files of one whose packages are locked. Empty until it was reached.
+    # An `McpSource` without a tool: what is started or asked, with the locks of its packages. NULL before the first success.
     Column("source", Text),
 )
 
@@ -20,23 +20,23 @@ mcp_logins = Table(
     "mcp_logins",
     METADATA,
     key("name", String(64)),
-    # The server's: what was given there is shown to no other.
+    # The server's URL. Tokens are sent to no other.
     required("url", Text),
     # Grows with each change of `sealed`.
     required("number", Integer),
     # Tokens and client, encrypted with a secret of the installation.
     Column("sealed", Text),
-    # A person has to log in since then.
+    # Since when a person has to log in.
     Column("required_at", _TIME),
-    # What the server asked for besides.
+    # Further scopes that the server asked for.
     Column("scope", Text),
-    # Until then somebody renews it.
+    # Until then, one process renews the tokens.
     Column("leased_until", _TIME),
     # The login that waits for its browser.
     Column("state", String(64)),
     Column("login_url", Text),
     Column("login_until", _TIME),
-    # Encrypted too: what a browser's return is checked with.
+    # Encrypted: what checks the browser's return.
     Column("visit", Text),
     Index("ix_mcp_logins_state", "state"),
 )
@@ -56,7 +56,7 @@ mcp_requests = Table(
     "mcp_requests",
     METADATA,
     key("session_id", String(64)),
-    # As JSON: 1 and "1" are two ids.
+    # As JSON, because 1 and "1" are different ids.
     key("request_id", String(200)),
     required("call_id", String(100)),
 )

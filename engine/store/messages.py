@@ -33,7 +33,7 @@ _FROM_TO = (
 
 @dataclass(frozen=True, slots=True)
 class PackedMessage:
-    """A message as it is kept."""
+    """A message as stored."""
 
     role: str
     packed: PackedContent
@@ -41,16 +41,16 @@ class PackedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a message stands. Not `is_new`: what stands there was there before, and may say something else."""
+    """The position of a message. Without `is_new`, an earlier message with possibly other content has it."""
 
     position: int
     is_new: bool
 
 
 class MessageTable:
-    """Whoever writes chooses the positions; messages are never changed.
+    """Writers choose the positions. Messages never change.
 
-    Large ones are files, held by their conversation. Everything raises StoreUnavailableError, and for large ones what files do.
+    Large ones are files, held by their conversation. All methods raise StoreUnavailableError, and for large messages as `FileStore`.
     """
 
     def __init__(self, database: Database, files: FileStore) -> None:
@@ -58,7 +58,7 @@ class MessageTable:
         self._files = files
 
     async def put(self, conversation_id: str, position: int, message: Message) -> Message:
-        """Write the message of this position, and return what stands there: of two the first."""
+        """Write the message at this position, and return the message that stands there: the first one wins."""
         kept = await self.pack(message)
         async with self._database.write(alone=lock_of_conversation(conversation_id)) as connection:
             standing = await write_message(connection, conversation_id, key_of_position(position), kept, position)
@@ -72,19 +72,19 @@ class MessageTable:
         return tuple(Message.model_validate({"role": role, "content": content}) for role, content in contents)
 
     async def pack(self, message: Message) -> PackedMessage:
-        """For `write_message`, before its transaction begins."""
+        """Prepare a message for `write_message`, before the transaction begins."""
         return PackedMessage(message.role, await packed(self._files, message.model_dump(mode="json")["content"]))
 
 
 def key_of_position(position: int) -> str:
-    """Of a message that is named by nothing but its place."""
+    """The key of a message that only its position identifies."""
     return f"position:{position}"
 
 
 async def write_message(connection: AsyncConnection, conversation_id: str, key: str, kept: PackedMessage, position: int) -> Standing:
-    """Give the message this position, or find the one it has: `key` says which it is, and of two with one key the first stands.
+    """Write the message at this position, unless its key or the position is taken. Returns the position that stands.
 
-    In a transaction that has the lock of the conversation. What stands at the position stays there.
+    Needs the lock of the conversation.
     """
     key = bounded(key)
     row = {

@@ -1,4 +1,4 @@
-"""The table `model_turns`, the ledger: what each turn of a model said and cost, so that no turn is paid twice."""
+"""The table `model_turns`, the ledger: what each turn of a model cost, so that no turn is paid twice."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ from toolagent_service.contracts.model import Message, ModelTurn, Usage
 column = model_turns.c
 
 _LOST = "/lost/"
-"""In keys: between the turn and the attempt that broke off."""
+"""Separates turn and attempt in the key of a lost attempt."""
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 _TOKENS = column.input_tokens + column.output_tokens + column.cache_read_tokens + column.cache_write_tokens
@@ -32,9 +32,9 @@ _TOKENS = column.input_tokens + column.output_tokens + column.cache_read_tokens 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """By a conversation so far. `cost_usd` leaves out turns of models whose price is not known; `unpriced` says how many those are.
+    """Sums of a conversation so far. `cost_usd` leaves out the `unpriced` turns, whose model has no known price.
 
-    `lost` are attempts that broke off after tokens were used: no turns, but paid for.
+    `lost` counts attempts that broke off after using tokens: they are no turns, but cost money.
     """
 
     turns: int
@@ -46,7 +46,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Where the turns come from, each thing once, in the order of first use: what was asked, and which models answered."""
+    """What was asked and which models answered, each once, in the order of first use."""
 
     asked: tuple[Asked, ...] = ()
     answered: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Origins:
 _NOT_SAID = Asked()
 
 Also = Callable[[AsyncConnection], Awaitable[None]]
-"""What is written in the same transaction."""
+"""Writes more in the same transaction."""
 
 # Building a statement costs more than sending it.
 _OF = column.conversation_id == bindparam("of")
@@ -66,9 +66,9 @@ _NEW_TURN = insert(model_turns)
 
 
 class ModelTurnTable:
-    """A turn is named by its conversation and a key that says which turn of which run it is. Each line is told of in the log.
+    """Conversation and key identify a turn; the key names the run and the turn. The log of a task shows each line.
 
-    Of a conversation that is a task's the task has the sums.
+    The row of a task holds the sums of its conversation.
     """
 
     def __init__(self, database: Database, messages: MessageTable) -> None:
@@ -76,7 +76,7 @@ class ModelTurnTable:
         self._messages = messages
 
     async def state(self, conversation_id: str, key: str) -> TurnState:
-        """Of the turn of this key. `recorded` is None when it has to be had."""
+        """The state of the turn of this key. `recorded` is None if the model has to be asked."""
         own, lost = bounded(key), _ESCAPED.sub(r"!\g<0>", f"{key}{_LOST}")
         rows = await self._database.mappings(_STATE, {"of": conversation_id, "own": own, "lost": f"{lost}%"})
         recorded = [await self._with_message(conversation_id, row) for row in rows if row["key"] == own]
@@ -98,12 +98,11 @@ class ModelTurnTable:
         of_task: bool = True,
         also: Also | None = None,
     ) -> RecordedTurn:
-        """Write its message, its line in the ledger, the new sums and what the log says, all in one transaction.
+        """Write the message, the line of the ledger, the new sums and the notes in one transaction.
 
-        Returns what stands under the key. The message goes to `position`, `question` to the position before. Of two turns with one key,
-        and of two messages for one position, the first stands; what the second cost is lost, and written down as by `record_lost`, if its
-        `attempt` is named. Not `of_task`: there is neither a log nor a task that has sums. `also` is done where this turn is the one
-        that stands.
+        Returns the turn that stands under the key. The message goes to `position`, `question` to the position before. The first of two
+        turns with one key, and of two messages for one position, stands. The cost of the second is recorded as by `record_lost`, if its
+        `attempt` is given. Without `of_task` there is neither a log nor a task with sums. `also` runs only if this turn stands.
         """
         packed = await self._messages.pack(Message(role="assistant", content=turn.content))
         before = await self._messages.pack(question) if question is not None else None
@@ -115,7 +114,7 @@ class ModelTurnTable:
                 await write_message(connection, conversation_id, key_of_position(position - 1), before, position - 1)
             standing = await write_message(connection, conversation_id, f"turn:{key}", packed, position)
             row["position"] = standing.position
-            # A turn is written with its message: where that is new, so is the turn.
+            # A turn is written with its message: a new message means a new turn.
             known = None if standing.is_new else (await connection.execute(_TURN_OF, named)).one_or_none()
             if known is None:
                 await _enter(connection, conversation_id, key, turn, row, ended_at, notes, of_task=of_task)
@@ -124,7 +123,7 @@ class ModelTurnTable:
                 if also is not None:
                     await also(connection)
                 return RecordedTurn(turn.model_copy(update=_kept_of(row)), standing.position)
-            # The same moments: it is this one, written again.
+            # With the same times, it is this turn, written again.
             if attempt and (known.started_at, known.ended_at) != (row["started_at"], row["ended_at"]):
                 lost_key = f"{key}{_LOST}{attempt}"
                 lost = {**row, "key": bounded(lost_key), "position": known.position}
@@ -132,7 +131,7 @@ class ModelTurnTable:
             return None
 
         stands = await self._database.transact(write, alone=lock_of_conversation(conversation_id))
-        # What was just written need not be read.
+        # Read it only if another one stands.
         stands = stands or (await self.state(conversation_id, key)).recorded
         if stands is None:
             raise ContentMissingError(key)
@@ -151,9 +150,9 @@ class ModelTurnTable:
         asked: Asked = _NOT_SAID,
         of_task: bool = True,
     ) -> None:
-        """What an attempt at the turn of this key used before it broke off. Recorded again for the same attempt, it is there once.
+        """Record what an attempt at this turn used before it broke off. Idempotent for each attempt.
 
-        Of `spent` the content does not count: nobody has it. `position` is where the answer would have been.
+        The content of `spent` is ignored. `position` is where the answer would have been.
         """
         named = f"{key}{_LOST}{attempt}"
         row = _row(conversation_id, named, spent, asked, started_at, ended_at) | {"position": position}
@@ -183,7 +182,7 @@ class ModelTurnTable:
 async def _enter_lost(
     connection: AsyncConnection, conversation_id: str, key: str, spent: ModelTurn, row: dict[str, object], at: datetime, *, of_task: bool
 ) -> None:
-    """Unless it is there."""
+    """Write the line of a lost attempt, unless it exists."""
     if (await connection.execute(_TURN_OF, {"of": conversation_id, "own": bounded(key)})).one_or_none() is None:
         await _enter(connection, conversation_id, key, spent, row, at, of_task=of_task)
 
@@ -199,9 +198,9 @@ async def _enter(
     *,
     of_task: bool,
 ) -> None:
-    """Write a line of the ledger; for a task with the new sums, what is said of both, and then the `notes`.
+    """Write a line of the ledger; for a task also the new sums, the note about them, and then the `notes`.
 
-    In a transaction that has the lock of the conversation, and has seen that the line is not there.
+    Needs the lock of the conversation. The line must not exist yet.
     """
     await connection.execute(_NEW_TURN, row)
     if not of_task:
@@ -223,7 +222,7 @@ async def _enter(
 
 
 def _row(conversation_id: str, key: str, turn: ModelTurn, asked: Asked, started_at: datetime, ended_at: datetime) -> dict[str, object]:
-    """All but the position."""
+    """The row without its position."""
     return {
         "conversation_id": conversation_id,
         "key": bounded(key),
@@ -240,12 +239,12 @@ def _row(conversation_id: str, key: str, turn: ModelTurn, asked: Asked, started_
 
 
 def _kept_of(row: Mapping[str, object]) -> dict[str, object]:
-    """Of the turn, what a database may have to put otherwise."""
+    """The texts of a turn as stored: the database cannot hold all characters."""
     return {name: row[name] for name in ("model", "stop_reason")}
 
 
 def _sums(conversation_id: str) -> Select[int, int, float, int, int]:
-    # Cast: PostgreSQL's sum of BIGINT is a NUMERIC.
+    # PostgreSQL's sum of BIGINT is NUMERIC.
     tokens = cast(func.coalesce(func.sum(_TOKENS), 0), BigInteger)
     cost = func.coalesce(func.sum(column.cost_usd), 0.0)
     unpriced = func.count() - func.count(column.cost_usd)

@@ -1,4 +1,4 @@
-"""Which errors of a database mean that it is away or too busy now, and not that we or a caller did something wrong."""
+"""Which database errors are outages, and not faults of ours or of a caller."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
 
 ALL_BUSY = "All connections to the database are busy."
 _CLASSES = ("08", "53", "57", "58")
-"""PostgreSQL's classes of errors: no connection, no resources, an operator's or a time-out's doing, its machine."""
+"""PostgreSQL's classes of outages: connection, resources, operator intervention or time-out, system errors."""
 
 _STATES = frozenset(
     {
@@ -43,7 +43,7 @@ _SQLITE: Mapping[int, tuple[str, str, str]] = {
     ),
     sqlite3.SQLITE_IOERR: ("disk_fails", "its disk fails", "look at the machine's log; a disk without room may say this too"),
 }
-"""What is wrong with SQLite's file by its primary code: cause, what anybody may read, what the operator does."""
+"""By SQLite's primary error code: the cause, the message for callers, and the remedy for operators."""
 
 _POSTGRES_LASTING: Mapping[str, tuple[str, str, str]] = {
     "53100": ("disk_full", "its disk is full", _ROOM),
@@ -54,7 +54,7 @@ _POSTGRES_LASTING: Mapping[str, tuple[str, str, str]] = {
 
 
 def unwritable(cause: str, what: str, remedy: str, file: str = "", said: object = "") -> StoreUnwritableError:
-    """`what` completes "The database cannot be used: …"; `file` is told to the operator alone."""
+    """`what` completes "The database cannot be used: …". Only operators see `file`."""
     place = f" {file}" if file else ""
     driver = f" ({said})" if said else ""
     told = f"The database cannot be used: {what}."
@@ -62,9 +62,9 @@ def unwritable(cause: str, what: str, remedy: str, file: str = "", said: object 
 
 
 def outage_of(error: BaseException, file: str = "") -> StoreUnavailableError | None:
-    """What to tell instead of an error of the database, its driver or the pool; None when it is no outage.
+    """Our error for an error of the database, its driver or the pool; None if it is no outage.
 
-    Neither statement nor parameters are told: there may be secrets in them. `file` is SQLite's.
+    The message has neither statement nor parameters: they may hold secrets. `file` is SQLite's.
     """
     if (lasting := _lasting(error, file)) is not None:
         return lasting
@@ -82,7 +82,7 @@ def outage_of(error: BaseException, file: str = "") -> StoreUnavailableError | N
 
 
 def _lasting(error: BaseException, file: str) -> StoreUnwritableError | None:
-    """What does not pass by waiting."""
+    """An outage that waiting does not end."""
     cause = _cause(error)
     if isinstance(cause, sqlite3.Error):
         code: int | None = getattr(cause, "sqlite_errorcode", None)
@@ -93,13 +93,13 @@ def _lasting(error: BaseException, file: str) -> StoreUnwritableError | None:
 
 
 def sqlstate_of(error: BaseException) -> str | None:
-    """PostgreSQL's code for what went wrong: the same in every language and version."""
+    """PostgreSQL's error code, which is the same in every language and version."""
     state = getattr(_cause(error), "sqlstate", None)
     return state if isinstance(state, str) else None
 
 
 def is_out_of_step(error: BaseException) -> bool:
-    """Whether the connection may still say something that is no answer to the next question: a late one, or that the server ends it."""
+    """Whether the connection is out of sync: a late answer or the end of the connection may come instead of the next answer."""
     return isinstance(error, TimeoutError) or isinstance(error.__cause__ or error, asyncpg.InternalClientError)
 
 
@@ -107,7 +107,7 @@ def _is_outage(error: Exception) -> bool:
     state = sqlstate_of(error)
     if state is not None:
         return state in _STATES or state.startswith(_CLASSES)
-    # A value that the driver cannot send is an InterfaceError too, and also a ValueError: that one stays wrong.
+    # A value that the driver cannot send is both InterfaceError and ValueError. It is no outage.
     said = _cause(error).__cause__ or error
     if isinstance(said, asyncpg.InternalClientError):
         return True
@@ -115,5 +115,5 @@ def _is_outage(error: Exception) -> bool:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """What the driver said."""
+    """The driver's error."""
     return error.orig or error if isinstance(error, DBAPIError) else error

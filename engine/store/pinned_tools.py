@@ -18,12 +18,12 @@ from toolagent.contracts.records import EventType
 from toolagent.core.catalog.pins import Pinned, appeared, gone, pinned
 
 EntryOf = Callable[[str, str], ToolEntry | None]
-"""Of a tool id and a definition."""
+"""Makes the entry of a tool id and a definition."""
 
 
 @dataclass(slots=True)
 class Written:
-    """`taken` are ids of other tools, which stay as they are."""
+    """`waiting` are versions that wait for approval. `taken` are ids that other tools have; those stay unchanged."""
 
     waiting: list[WaitingVersion] = field(default_factory=list[WaitingVersion])
     taken: set[str] = field(default_factory=set[str])
@@ -50,9 +50,9 @@ def of_server(name: str) -> ColumnElement[bool]:
 async def write_pinned(
     connection: AsyncConnection, server: str, definitions: Mapping[str, str], entry_of: EntryOf, *, new_wait: bool
 ) -> Written:
-    """Of tools that are known a changed definition becomes a version that waits; new ones wait, or are there at once.
+    """Write changed definitions as versions that wait for approval. With `new_wait`, new tools wait too.
 
-    What was removed stays so.
+    Removed tools stay removed.
     """
     written = Written()
     columns = select(tools.c.tool_id, tools.c.origin, tools.c.removed_at).where(tools.c.tool_id.in_([*definitions]))
@@ -82,7 +82,7 @@ async def write_pinned(
 
 
 async def mark_gone(connection: AsyncConnection, server: str, listed: Collection[str]) -> tuple[str, ...]:
-    """Those that are not listed any more. What was never active is forgotten: new names must not fill the table."""
+    """Mark tools that are no longer listed, and return their ids. Erase those that were never active: new names must not fill the table."""
     there = (await connection.scalars(select(tools.c.tool_id).where(of_server(server), tools.c.removed_at.is_(None)))).all()
     away = await _known(connection, [tool_id for tool_id in there if tool_id not in listed])
     await erase_tools(connection, [tool_id for tool_id, tool in away.items() if not tool.was_active])

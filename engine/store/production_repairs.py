@@ -1,4 +1,4 @@
-"""The table `production_repairs`: which repairs the failing calls of tools have opened, and how they ended."""
+"""The table `production_repairs`: repairs that failing calls have started, and their outcomes."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,15 +21,15 @@ from toolagent_service.making.repair_rule import DAY, Earlier
 column = production_repairs.c
 
 _LOOKED_AT = 100
-"""Of a tool: the newest."""
+"""How many repairs of a tool are read, the newest first."""
 
 _LOST_AFTER = timedelta(hours=1)
-"""A repair whose task is not known by then was lost by Temporal, or ended there before its first step."""
+"""A repair without a task by then was lost by Temporal, or ended there before its first step."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewRepair:
-    """The `attempt`-th of this version. Without a `request` it is an alert. `event` says it to operators."""
+    """A repair of a version. `attempt` counts from 1. Without a `request` it is only an alert. `event` tells operators."""
 
     tool_id: str
     version: str
@@ -43,7 +43,7 @@ class NewRepair:
 
 @dataclass(frozen=True, slots=True)
 class RepairHistory:
-    """Those of a tool within a day, and the newest; the newest first. `now` is by their clock."""
+    """The repairs of a tool within a day, and in any case the last one; the newest first. `now` is by the clock of the database."""
 
     now: datetime
     earlier: tuple[Earlier, ...]
@@ -59,13 +59,13 @@ class OpenRepair:
 
 
 class ProductionRepairs(DatabaseAccess):
-    """Every write may be repeated, also by another host. All methods raise StoreUnavailableError."""
+    """Writes are idempotent, also across hosts. All methods raise StoreUnavailableError."""
 
     async def history(self, tool_id: str) -> RepairHistory:
         found = await self._history(tool_id)
         if all(one.opened_at <= found.now and (one.ended_at or found.now) <= found.now for one in found.earlier):
             return found
-        # A clock was set back, and the pause would last until it has caught up.
+        # A clock was set back: without this, the pause would last until the clock caught up.
         async with self._database.write(alone=_lock_of(tool_id)) as connection:
             for time in (column.opened_at, column.ended_at):
                 late = and_(column.tool_id == tool_id, time > database_time())
@@ -73,12 +73,12 @@ class ProductionRepairs(DatabaseAccess):
         return await self._history(tool_id)
 
     async def attempts(self, tool_id: str, version: str) -> int:
-        """How many there were of this version."""
+        """The number of repairs of this version."""
         this = (column.tool_id == tool_id, column.version == version)
         return await self._database.scalar(select(func.max(column.attempt)).where(*this)) or 0
 
     async def open(self, new: NewRepair) -> bool:
-        """Write it down; False when one of the tool is under way, or somebody was quicker."""
+        """Record a repair. False if one of the tool is running, or another host was quicker."""
         this = column.tool_id == new.tool_id
         in_the_way = and_(
             this,
@@ -106,16 +106,16 @@ class ProductionRepairs(DatabaseAccess):
         return True
 
     async def unstarted(self) -> tuple[MakeRequest, ...]:
-        """Of repairs that nobody works at, as far as is known: their workflows may not have been started."""
+        """Requests of open repairs without a task: their workflows may not have started."""
         known = production_repairs.outerjoin(tasks, tasks.c.task_id == column.task_id)
         query = select(column.request).select_from(known)
         query = query.where(_IS_OPEN, column.request.is_not(None), tasks.c.task_id.is_(None))
         return tuple(MakeRequest.model_validate_json(text) for text in await self._database.scalars(query) if text)
 
     async def give_up(self, task_id: str | None = None) -> None:
-        """End the repair whose id belongs to another task.
+        """End the repair of this task as failed: another task has its id.
 
-        Without an id those whose tasks have ended before, or were never heard of.
+        Without an id, end all repairs whose tasks have ended or never appeared.
         """
         async with self._database.write() as connection:
             if task_id is not None:
@@ -149,9 +149,9 @@ class ProductionRepairs(DatabaseAccess):
 
 
 async def end_repair(connection: AsyncConnection, task_id: str, outcome: TaskState) -> None:
-    """The task has ended, whoever had started it: from this commit on calls go on."""
+    """End the repair of a task, if it is one. From this commit on, calls go on."""
     this = and_(_IS_OPEN, column.task_id == task_id)
-    # Looked for first: most tasks are of no repair from production, and a write would have all caches read anew.
+    # Look first: most tasks are no such repairs, and a write would invalidate all caches.
     if (await connection.execute(select(column.opened_at).where(this))).first() is not None:
         ended = {"ended_at": database_time(), "outcome": outcome.value}
         await connection.execute(update(production_repairs).where(this).values(**ended))

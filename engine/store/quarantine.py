@@ -1,4 +1,4 @@
-"""The table `poisonous_inputs`: parameters in whose calls a tool's process ended, and which of them are not sent any more."""
+"""The table `poisonous_inputs`: parameters of calls that ended a tool's process, and which of them are quarantined."""
 
 import hashlib
 import json
@@ -19,35 +19,35 @@ from toolagent.contracts.records import CallRecord
 column = poisonous_inputs.c
 
 CRASHES = 2
-"""So often the process has ended before its input is not sent any more."""
+"""Crashes until an input is quarantined."""
 
 _MOST = 100
-"""Of a version. One that has more fails whatever it is asked; a repair is to mend it."""
+"""Most quarantined inputs of a version. A version with more fails generally and needs a repair."""
 
 _MOST_NOTED = 1_000
-"""Of a version, quarantined or not. Each further input that ends the process would be kept for days, and may be large."""
+"""Most recorded inputs of a version. They are kept for days and may be large."""
 
 _MOST_PARAMS = 65_536
 _LOOKED_AT = 200
 _FORGOTTEN = timedelta(days=7)
-"""A crash that was not followed by another one by then."""
+"""Single crashes are removed after this time."""
 
 
 def input_of(params: dict[str, JsonValue]) -> str:
-    """Tells the parameters of records apart: defaults filled in, secrets masked."""
+    """A hash of the parameters of a record, which have defaults filled in and secrets masked."""
     text = json.dumps(params, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class QuarantineTable(DatabaseAccess):
-    """Every write may be repeated. All methods raise StoreUnavailableError."""
+    """Writes are idempotent. All methods raise StoreUnavailableError."""
 
     async def note_crash(self, record: CallRecord, error: str, *, alone: bool = True) -> bool:
-        """The tool's process has ended during this call, which was sent. Whether its input is quarantined now.
+        """Record that the tool's process ended during this sent call. Returns whether its input is quarantined now.
 
-        A call that was `alone` in the process counts as often as it was sent: a repeatable one was asked again after each end.
+        A call that was `alone` in the process counts as often as it was sent: a repeatable call is sent again after each crash.
 
-        Only a row of crashes counts: where the same input was answered after the first one, it was another call's that ended the process.
+        Only consecutive crashes count: if the same input succeeded since the first crash, another call caused that crash.
         """
         key = {"tool_id": record.tool_id, "version": record.version, "input": input_of(record.params)}
         this = and_(*(poisonous_inputs.c[name] == value for name, value in key.items()))
@@ -76,7 +76,7 @@ class QuarantineTable(DatabaseAccess):
         return is_poison
 
     async def of_tool(self, tool_id: str, version: str | None = None) -> tuple[QuarantinedInput, ...]:
-        """What is quarantined, the newest first."""
+        """Quarantined inputs, the newest first."""
         query = select(poisonous_inputs).where(_IS_QUARANTINED, column.tool_id == tool_id)
         if version is not None:
             query = query.where(column.version == version)
@@ -84,17 +84,17 @@ class QuarantineTable(DatabaseAccess):
         return tuple(map(_quarantined, await self._database.mappings(ordered)))
 
     async def all_inputs(self) -> tuple[tuple[str, str, str], ...]:
-        """Tool, version and input of all that is quarantined."""
+        """Tool, version and input of every quarantined input."""
         columns = (column.tool_id, column.version, column.input)
         rows = await self._database.rows(select(*columns).where(_IS_QUARANTINED))
         return tuple((tool_id, version, given) for tool_id, version, given in rows)
 
     async def versions(self) -> frozenset[tuple[str, str]]:
-        """Tools and versions of which something is quarantined."""
+        """Tools and versions with quarantined inputs."""
         return frozenset((tool_id, version) for tool_id, version, _ in await self.all_inputs())
 
     async def lift(self, tool_id: str, given: str | None = None) -> int:
-        """Let calls with this input (all of them without one) reach the tool again. How many were quarantined."""
+        """Release this input, or all inputs of the tool. Returns how many were quarantined."""
         of_it = [column.tool_id == tool_id, *([column.input == given] if given else [])]
         async with self._database.write() as connection:
             quarantined = await connection.scalar(select(func.count()).select_from(poisonous_inputs).where(*of_it, _IS_QUARANTINED)) or 0
@@ -102,7 +102,7 @@ class QuarantineTable(DatabaseAccess):
         return quarantined
 
     async def forget(self) -> None:
-        """Single crashes of long ago, and all of versions that were removed."""
+        """Remove old single crashes, and the inputs of removed versions."""
         same = and_(tool_versions.c.tool_id == column.tool_id, tool_versions.c.version == column.version)
         async with self._database.write() as connection:
             single = and_(column.quarantined_at.is_(None), column.first_at < database_time(-_FORGOTTEN))
@@ -122,13 +122,13 @@ async def _was_answered(connection: AsyncConnection, record: CallRecord, given: 
     good = (calls.c.tool_id == record.tool_id, calls.c.version == record.version, calls.c.is_success.is_(True), calls.c.settled_at >= since)
     if await connection.scalar(select(exists().where(*good, calls.c.fingerprint == record.fingerprint))):
         return True
-    # Otherwise it may have been written in another way: with defaults, in another order.
+    # The caller may have written the same input differently, for example without defaults.
     newest = select(calls.c.params).where(*good).order_by(calls.c.created_at.desc()).limit(_LOOKED_AT)
     return any(input_of(json.loads(params)) == given for params in await connection.scalars(newest))
 
 
 async def _counts(connection: AsyncConnection, record: CallRecord) -> tuple[int, int]:
-    """Of the version: how many inputs are noted, and how many of them are quarantined."""
+    """How many inputs of the version are recorded, and how many of them are quarantined."""
     of_it = (column.tool_id == record.tool_id, column.version == record.version)
     counts = select(func.count(), func.count(column.quarantined_at)).where(*of_it)
     noted, quarantined = (await connection.execute(counts)).one()

@@ -14,13 +14,13 @@ production_repairs = Table(
     key("version", String(64)),
     # Counts from 1; with tool and version it gives the id of the task.
     key("attempt", Integer),
-    # Empty: somebody was only told.
+    # Empty for a mere alert.
     required("task_id", String(32)),
     required("reason", Text),
-    # What calls get meanwhile: `refuse`, `previous` or `serve`, and the version before this one.
+    # What calls get meanwhile (`refuse`, `previous` or `serve`), and the previous version.
     required("meanwhile", String(16)),
     Column("previous", String(64)),
-    # What its workflow is started with, so that any host can do it again.
+    # The input of its workflow, so that any host can start it again.
     Column("request", Text),
     required("opened_at", _TIME),
     Column("ended_at", _TIME),
@@ -35,12 +35,12 @@ poisonous_inputs = Table(
     key("version", String(64)),
     # A hash of the parameters as records have them: secrets are masked.
     key("input", String(64)),
-    # The calls in which the process ended, by id: how often it was asked in each. JSON.
+    # JSON: the calls that ended the process, by id, with the number of times each was sent.
     required("crashes", Text),
-    # Null: too large to be kept.
+    # NULL if too large.
     Column("params", Text),
     required("error", Text),
     required("first_at", _TIME),
-    # Null: it has not ended the process often enough.
+    # NULL while the input has not ended the process often enough.
     Column("quarantined_at", _TIME),
 )

@@ -1,4 +1,4 @@
-"""Deletes old calls, tasks, chats and sessions of groups, with their logs, conversations and ledgers. Evidence stays with its versions."""
+"""Removes old calls, tasks, chats and sessions, with their logs, conversations and ledgers. Evidence stays with its versions."""
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
@@ -19,7 +19,7 @@ from toolagent_service.groups.sessions import launch_ids_of
 
 _PAGE, _CALLS = 50, 500
 _KEY = len(CONVERSATION_PREFIX) + 1, 32
-"""Where the key of the chat stands in the name of a conversation, and how long it is."""
+"""Position and length of the chat's key in the id of a conversation."""
 _OF_A_TASK = (*OF_A_CONVERSATION, tasks.c.task_id)
 
 
@@ -28,23 +28,23 @@ class _Adopted(Contract):
 
 
 class _Request(Contract):
-    """Of an `OpenSession` what names its launch: versions that cannot read each other's have this in common."""
+    """The part of an `OpenSession` that names its launch. All versions of the service can read it."""
 
     adopts: _Adopted | None = None
 
 
 async def forget_calls(database: Database, retention: timedelta) -> int:
-    """Forget the records of calls that ended longer ago than the retention, what happened to them, and that they hold files; how many.
+    """Remove calls that ended before the retention, with their events and references to files. Returns how many.
 
-    The launches of sessions that are kept stay: by them it is known whose that is which a provider runs.
+    Launches of existing sessions stay: they tell which session owns what a provider runs.
 
-    Page by page, so that calls go on meanwhile; several hosts may do this. Raises StoreUnavailableError.
+    Works page by page, so that calls go on meanwhile. Several hosts may do this. Raises StoreUnavailableError.
     """
     forgotten, tool_id = 0, ""
     before = timestamp(now() - retention)
-    # By the clock of another host they may have begun later than their launches ended.
+    # By another host's clock, sessions may have begun later than their launches ended.
     kept = await _launches(database, timestamp(now() - retention + timedelta(days=1)))
-    # By tool, which there is an index for: one of the time alone would cost each call something.
+    # By tool, for which there is an index. An index of the time alone would slow down every call.
     while (tool_id := await database.scalar(select(func.min(calls.c.tool_id)).where(calls.c.tool_id > tool_id)) or "") != "":
         old = and_(calls.c.tool_id == tool_id, calls.c.created_at < before, calls.c.settled_at < before)
         at = ("", "")
@@ -57,9 +57,9 @@ async def forget_calls(database: Database, retention: timedelta) -> int:
 
 
 async def forget_tasks(database: Database, retention: timedelta) -> int:
-    """Forget those that ended longer ago than the retention; how many. One after another, each as a whole; several hosts may do this.
+    """Remove tasks that ended before the retention, one by one. Returns how many. Several hosts may do this.
 
-    Their large contents are swept as other files are, once nobody holds them. Raises StoreUnavailableError.
+    The sweep removes their large contents once nothing holds them. Raises StoreUnavailableError.
     """
     forgotten = 0
     while page := await _ended(database, timestamp(now() - retention)):
@@ -70,7 +70,7 @@ async def forget_tasks(database: Database, retention: timedelta) -> int:
 
 
 async def forget_chats(database: Database, retention: timedelta) -> int:
-    """Delete chats without a message for longer than the retention; how many. One after another. Raises StoreUnavailableError."""
+    """Remove chats without a message since the retention, one by one. Returns how many. Raises StoreUnavailableError."""
     table, forgotten = ChatTable(database), 0
     while page := await _silent(database, before := timestamp(now() - retention)):
         for chat_id in page:
@@ -79,7 +79,7 @@ async def forget_chats(database: Database, retention: timedelta) -> int:
 
 
 async def forget_left_over(database: Database) -> int:
-    """Delete what was still written for conversations after their chats were deleted; of how many. Raises StoreUnavailableError."""
+    """Remove what was written for conversations after the deletion of their chats. Returns of how many. Raises StoreUnavailableError."""
     forgotten = 0
     for named in OF_A_CONVERSATION:
         while page := await database.scalars(_left_over(named)):
@@ -90,10 +90,10 @@ async def forget_left_over(database: Database) -> int:
 
 
 async def forget_sessions(database: Database, retention: timedelta) -> int:
-    """Delete sessions of groups that ended longer ago than the retention; how many. Raises StoreUnavailableError."""
+    """Remove sessions that ended before the retention. Returns how many. Raises StoreUnavailableError."""
     over = group_sessions.c.ended_at < timestamp(now() - retention)
     async with database.write() as connection:
-        # A host of a version before they had names may have ended them.
+        # A host of an older version may have ended them without removing their names.
         await forget_names(connection, session_names.c.session_id.in_(select(group_sessions.c.session_id).where(over)))
         return (await connection.execute(delete(group_sessions).where(over))).rowcount
 
@@ -104,7 +104,7 @@ def _after(at: tuple[str, str]) -> Select[str, str]:
 
 
 async def _launches(database: Database, before: str) -> Collection[str]:
-    """Of the sessions that were opened before, by what their rows say of it, whatever else stands there."""
+    """Ids of the launches of sessions opened before then, even if this version cannot read their rows otherwise."""
     found, at, named = set[str](), "", group_sessions.c.session_id
     query = select(named, group_sessions.c.request).where(group_sessions.c.opened_at < before).order_by(named).limit(_CALLS)
     while page := await database.rows(query.where(named > at)):

@@ -18,7 +18,7 @@ _UP = (RunState.RUNNING, RunState.STARTING)
 
 
 class RouteTable:
-    """What each host last said of the tools on it. What ran on a host that was not heard of for `lease_s` seconds runs no longer."""
+    """The last report of each host about its tools. A host without a heartbeat for `lease_s` seconds runs none."""
 
     def __init__(self, database: Database, lease_s: float = 10.0) -> None:
         self._database = database
@@ -37,18 +37,18 @@ class RouteTable:
             await connection.execute(upsertion(connection, routes, row))
 
     async def list_all(self) -> tuple[ToolRoute, ...]:
-        """By tool; where several hosts have one, the one that was heard of last comes last."""
+        """All routes by tool; the latest report of a tool comes last."""
         return await self._list()
 
     async def get(self, tool_id: str) -> ToolRoute | None:
-        """The route of a tool, a running one before others."""
+        """The route of a tool, preferably a running one."""
         found = await self._list(column.tool_id == tool_id)
         return max(reversed(found), key=lambda route: route.state is RunState.RUNNING, default=None)
 
     async def loads(self, tool_id: str, version: str) -> tuple[HostLoad, ...]:
-        """How many tools are up on each host that has any, and whether this version of this tool is among them.
+        """For each host with running tools: how many, and whether this version of this tool is among them.
 
-        Those that share a process are one.
+        Tools that share a process count as one.
         """
         here = case((and_(column.tool_id == tool_id, column.version == version), 1), else_=0)
         async with self._database.read() as connection:
@@ -58,21 +58,21 @@ class RouteTable:
         return tuple(HostLoad(host=row["host"], tools=row["tools"], has_it=bool(row["has_it"])) for row in rows)
 
     async def up_by_host(self) -> dict[str, int]:
-        """How many tools each host last said to be up."""
+        """Number of running tools by host."""
         query = select(column.host, func.count()).where(column.state.in_(_UP)).group_by(column.host)
         return {host: number for host, number in await self._database.rows(query)}
 
     async def up_elsewhere(self, host: str) -> frozenset[str]:
-        """The tools that are up on other hosts which are alive and do not drain."""
+        """Tools that run on other hosts that are alive and do not drain."""
         others = select(column.tool_id).outerjoin(hosts, hosts.c.host == column.host).where(column.host != host)
         return frozenset(await self._database.scalars(others.where(column.state.in_(_UP), ~self._is_dead(), hosts.c.draining_at.is_(None))))
 
     async def reset(self, host: str) -> None:
-        """Forget the routes of a host that starts: its processes ended with its last worker."""
+        """Remove the routes of a host that starts: its processes ended with its last worker."""
         await self._database.change(delete(routes).filter_by(host=host))
 
     async def forget(self, tool_id: str, host: str) -> None:
-        """The tool has left this host."""
+        """Remove the route of a tool that left this host."""
         await self._database.change(delete(routes).filter_by(tool_id=tool_id, host=host))
 
     async def remove(self, tool_id: str) -> int:
@@ -84,12 +84,12 @@ class RouteTable:
         return tuple(_route(text, is_dead=is_dead) for text, is_dead in rows)
 
     def _is_dead(self) -> ColumnElement[bool]:
-        """A host without a row has not died: it gave its id back."""
+        """Whether the host has died. A host without a row released its id instead."""
         return func.coalesce(hosts.c.seen_at < database_time(-self._lease), False)
 
 
 def _pid(connection: AsyncConnection) -> ColumnElement[str | None]:
-    """As text, of the process that the tool is in on its host."""
+    """The process id of the tool on its host, as text."""
     if connection.dialect.name == "sqlite":
         return cast(func.json_extract(column.route, "$.pid"), String)
     return cast(column.route, JSON)["pid"].as_string()

@@ -1,4 +1,4 @@
-"""Which secrets the tables name."""
+"""Which secrets the catalog names."""
 
 from collections.abc import Iterable
 
@@ -28,7 +28,7 @@ class SecretMentions(DatabaseAccess):
     """Raises StoreUnavailableError."""
 
     async def of(self, names: Iterable[str]) -> frozenset[str]:
-        """Those of the names that something in the catalog names, whatever it is."""
+        """Those of these secrets that any text of the catalog names."""
         return frozenset([name for name in names if await self._is_named(name)])
 
     async def _is_named(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The table `group_sessions`: what was launched, and whether it was stopped."""
+"""The table `group_sessions`: sessions of groups, and whether they were stopped."""
 
 from collections.abc import Collection, Sequence
 
@@ -21,7 +21,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class SessionUnreadableError(Exception):
-    """Another version of us has written it. Nobody can say what it needs."""
+    """Another version of the service wrote the session, and this one cannot read it."""
 
     def __init__(self, session_id: str, group_id: str) -> None:
         super().__init__(f"This version of the service cannot read session {session_id} of group {group_id!r}.")
@@ -29,14 +29,13 @@ class SessionUnreadableError(Exception):
 
 
 class SessionTable(DatabaseAccess):
-    """Written by the session's workflow, again and again. All raise StoreUnavailableError.
+    """Sessions, written repeatedly by their workflows. All methods raise StoreUnavailableError.
 
-    A row that another version of us has written, and this one cannot read, is left out of lists; where one row is asked for, that raises
-    ValidationError.
+    Lists leave out rows of other versions of the service that this one cannot read. Methods for one row raise ValidationError instead.
     """
 
     async def open(self, request: OpenSession, view: SessionView, most: int | None) -> bool:
-        """Whether it may begin: False where `most` sessions of the group live already. Asked again, the answer is the same."""
+        """Record a session, if fewer than `most` of its group live. Returns whether it may begin. Idempotent."""
         row = {
             "session_id": view.session_id,
             "group_id": view.group_id,
@@ -57,7 +56,7 @@ class SessionTable(DatabaseAccess):
             return True
 
     async def note(self, view: SessionView, group: ToolGroup | None = None) -> None:
-        """`group` is what the session was started with."""
+        """Record the state of a session. `group` is the group as of its start."""
         changed = update(group_sessions).filter_by(session_id=view.session_id).values(_changing(view, group))
         if not view.ended_at and not _has_launched(view):
             await self._database.change(changed)
@@ -73,13 +72,13 @@ class SessionTable(DatabaseAccess):
         return await self._database.document(SessionView, select(column.document).filter_by(session_id=session_id))
 
     async def whole(self, session_id: str) -> tuple[OpenSession, SessionView] | None:
-        """With what it was started with."""
+        """A session with its request."""
         mine = column.session_id == session_id
         rows = await self._database.rows(select(column.request, column.document).where(mine))
         return next((_whole(request, view) for request, view in rows), None)
 
     async def of_group(self, group_id: str, *, living: bool = False, most: int = 100, all_of: bool = False) -> tuple[SessionView, ...]:
-        """The newest first. With `all_of` no row is left out: raises ValidationError."""
+        """Sessions of a group, the newest first. With `all_of`, unreadable rows raise ValidationError."""
         lives = _LIVES if living else true()
         query = select(column.session_id, column.document).where(column.group_id == group_id, lives)
         ordered = query.order_by(column.opened_at.desc(), column.session_id).limit(most)
@@ -87,14 +86,15 @@ class SessionTable(DatabaseAccess):
         return tuple(SessionView.model_validate_json(view) for _, view in rows) if all_of else _views(rows)
 
     async def named(self, marks: Sequence[Collection[str]], states: Collection[SessionState]) -> tuple[SessionView, ...]:
-        """Those in one of these states, which are states of the living, that have one of each of the marks (of more than a hundred: of the
-        first); the newest first.
+        """Living sessions in one of these states that have one of each of the marks, the newest first.
+
+        Of more than a hundred sets of marks, only the first hundred count.
         """
-        # A mark is of one group. Told that, too, SQLite would look at all sessions of the group.
+        # A mark belongs to one group. With a condition on the group, SQLite would scan all its sessions.
         return await self._in_states(states, has_one_of_each(marks)) if marks and all(marks) else ()
 
     async def unnamed(self, group_id: str, states: Collection[SessionState]) -> tuple[SessionView, ...]:
-        """Those of a group in one of these states that have no marks yet, though their launch has succeeded; the newest first."""
+        """Sessions of a group in one of these states without marks, though their launch succeeded; the newest first."""
         launches = column.state == SessionState.LAUNCHING.value
         has_launched = select(calls.c.call_id).where(calls.c.call_id == column.unnamed, calls.c.is_success.is_(True)).exists()
         may_be = or_(~launches, column.unnamed == "", has_launched)
@@ -106,24 +106,24 @@ class SessionTable(DatabaseAccess):
         return tuple(sorted(_views(await self._database.rows(query)), key=lambda view: view.opened_at, reverse=True))
 
     async def living_by_state(self) -> dict[str, int]:
-        """How many have not ended."""
+        """Number of living sessions by state."""
         query = select(column.state, func.count()).where(_LIVES).group_by(column.state)
         return {state: number for state, number in await self._database.rows(query)}
 
     async def stopping(self, most: int = 100) -> tuple[SessionView, ...]:
-        """Those that are being stopped, the oldest first."""
+        """Sessions that are being stopped, the oldest first."""
         stops = column.state == SessionState.STOPPING.value
         query = select(column.session_id, column.document).where(_LIVES, stops)
         ordered = query.order_by(column.opened_at, column.session_id).limit(most)
         return _views(await self._database.rows(ordered))
 
     async def living_ids(self) -> tuple[tuple[str, str], ...]:
-        """Group and session of those that have not ended, the oldest first."""
+        """Group and session ids of living sessions, the oldest first."""
         query = select(column.group_id, column.session_id).where(_LIVES).order_by(column.opened_at)
         return tuple((group_id, session_id) for group_id, session_id in await self._database.rows(query))
 
     async def living(self, *, all_of: bool = True) -> tuple[tuple[OpenSession, SessionView], ...]:
-        """Of all groups, the oldest first, with what each was started with. With `all_of` no row is left out: raises
+        """Living sessions of all groups with their requests, the oldest first. With `all_of`, unreadable rows raise
         SessionUnreadableError."""
         columns = column.session_id, column.group_id, column.request, column.document
         found = list[tuple[OpenSession, SessionView]]()

@@ -1,4 +1,4 @@
-"""What the log of a task says of its beginning and its end: events, and the last lines of a coding log."""
+"""Notes in the log of a task about its request and its end."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from toolagent_service.making.task_reasons import tried_line
 
 
 def requested(task: MakeTask) -> NewNote:
-    """`tool_request`: somebody asks for a tool."""
+    """The note `tool_request`: a tool was asked for."""
     payload: JsonValue = {
         "task_spec": task.spec.model_dump(mode="json"),
         "task_id": task.task_id,
@@ -24,7 +24,7 @@ def requested(task: MakeTask) -> NewNote:
 
 
 def ended(task: MakeTask, *, well: bool, reason: str, tool_ids: Sequence[str], cost_usd: float | None, at: datetime) -> tuple[NewNote, ...]:
-    """`tool_ready` for each tool that can be called now, or `tool_error`; then how long it took and what it cost (None: not known)."""
+    """`tool_ready` for each callable tool, or `tool_error`; then the duration and the cost (None: unknown)."""
     if well:
         announced = [_ready(task, tool_id, reason, at) for tool_id in tool_ids]
         seconds = (at - (task.started_at or at)).total_seconds()
@@ -36,7 +36,7 @@ def ended(task: MakeTask, *, well: bool, reason: str, tool_ids: Sequence[str], c
 
 
 def tried_notes(tried: Sequence[Tried], at: datetime) -> tuple[NewNote, ...]:
-    """A line for each way to a tool of a repository, and what came of it."""
+    """A note for each attempt to build a tool of a repository, and its outcome."""
     return tuple(
         NewNote(f"tried:{number}", TaskNoteKind.BUILD, log_line(at, f"[TRIED] {tried_line(one)}"), one.model_dump(mode="json"), at)
         for number, one in enumerate(tried, start=1)
@@ -44,7 +44,7 @@ def tried_notes(tried: Sequence[Tried], at: datetime) -> tuple[NewNote, ...]:
 
 
 def _wanted(task: MakeTask) -> str:
-    """In the words of whoever asked, if they gave any."""
+    """The caller's description, or a default."""
     said = task.description.strip() or task.spec.description.strip()
     match task.spec:
         case RepairTool(error=error):

@@ -1,4 +1,4 @@
-"""The table `task_notes`: what happened in a task, line by line."""
+"""The table `task_notes`: the log of a task."""
 
 import hashlib
 import json
@@ -25,49 +25,49 @@ _LONGEST_KEY = 200
 
 
 class TaskNoteTable(DatabaseAccess):
-    """Positions count from 1 without gaps, in the order in which notes were committed; notes are never changed."""
+    """Positions count from 1 without gaps, in the order of commits. Notes never change."""
 
     async def write(self, task_id: str, notes: Sequence[NewNote]) -> None:
-        """Write several notes in this order. May be repeated: of two with one key the first stands."""
+        """Write notes in this order. Idempotent: of two notes with one key, the first stands."""
         async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             await write_notes(connection, task_id, notes)
 
     async def after(self, task_id: str, position: int = 0, *, limit: int = _AT_ONCE) -> tuple[TaskNote, ...]:
-        """What follows a position, in order, at most `limit` of it."""
+        """The notes after a position, in order, at most `limit`."""
         query = select(task_notes).where(column.task_id == task_id, column.position > position)
         rows = await self._database.mappings(query.order_by(column.position).limit(limit))
         return tuple(map(_note, rows))
 
     async def count(self, task_id: str, kind: TaskNoteKind, *, but: str = "") -> int:
-        """How many of a kind there are, `but` the one of this key."""
+        """Number of notes of a kind, except the one with key `but`."""
         of_kind = (column.task_id == task_id, column.kind == kind.value, column.key != bounded(but))
         return await self._database.scalar(select(func.count()).select_from(task_notes).where(*of_kind)) or 0
 
     async def tail(self, task_id: str, count: int) -> tuple[TaskNote, ...]:
-        """The last of them, in order."""
+        """The last `count` notes, in order."""
         query = select(task_notes).filter_by(task_id=task_id).order_by(column.position.desc()).limit(count)
         rows = await self._database.mappings(query)
         return tuple(_note(row) for row in reversed(rows))
 
 
 def lock_of_conversation(task_id: str) -> str:
-    """What transactions say as `alone` that give out positions of a task, or write what they conclude from its row."""
+    """The `alone` of transactions that assign positions of a task, or write what they conclude from its row."""
     return f"task:{task_id}"
 
 
 async def write_notes(connection: AsyncConnection, task_id: str, notes: Sequence[NewNote]) -> None:
-    """Write those that are not there. In a transaction that has the lock of the task, so that positions have no gaps."""
+    """Write the notes with new keys. Needs the lock of the task, so that positions have no gaps."""
     if notes:
         await connection.execute(_insertion(connection.dialect.name), [_row(task_id, note) for note in notes])
 
 
 async def read_note(connection: AsyncConnection, task_id: str, key: str) -> TaskNote:
-    """What stands under this key; there is something."""
+    """The note with this key, which must exist."""
     query = select(task_notes).where(column.task_id == task_id, column.key == bounded(key))
     return _note((await connection.execute(query)).mappings().one())
 
 
-# One statement for all of them, each of which sees those before it: a turn of a model waits for every round trip.
+# One statement for all notes, because a turn of a model waits for each round trip. Each row sees the rows before it.
 @lru_cache
 def _insertion(dialect: str) -> sqlite.Insert | postgresql.Insert:
     given = ("task_id", "key", "at", "kind", "text", "payload")
@@ -79,12 +79,12 @@ def _insertion(dialect: str) -> sqlite.Insert | postgresql.Insert:
 
 
 def bounded(key: str) -> str:
-    """A key as it is kept: parts of it may be a model's own, and as long and strange as it likes."""
+    """The key as stored. Long or unprintable keys, which may come from a model, are hashed."""
     return key if len(key) <= _LONGEST_KEY and key.isprintable() else hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _row(task_id: str, note: NewNote) -> dict[str, object]:
-    """All but the position, for `_insertion`."""
+    """The parameters of `_insertion`."""
     return {
         "new_task_id": task_id,
         "new_key": bounded(note.key),

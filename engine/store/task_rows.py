@@ -1,4 +1,4 @@
-"""Rows of the table `tasks`, and the tasks they stand for."""
+"""Conversion between rows of the table `tasks` and contracts."""
 
 import json
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ LISTED = tuple(tasks.c[name] for name in ListedTask.model_fields)
 
 
 def task_row(task: MakeTask) -> dict[str, object]:
-    """Its columns, but for those that follow from what happens later."""
+    """The row of a new task."""
     return {
         "task_id": task.task_id,
         "type": task.spec.type,
         "tool_id": task.tool_id,
         "status": task.status.value,
-        # ASCII: neither NUL nor half a surrogate pair gets to the database as itself.
+        # ASCII escapes: databases take neither NUL nor lone surrogates.
         "spec": json.dumps(task.spec.model_dump(mode="json")),
         "description": well_formed(task.description),
         "caller": task.caller.model_dump_json(),
@@ -84,6 +84,6 @@ def json_of(values: Sequence[Contract]) -> str:
 
 
 def is_same_request(one: MakeTask, other: MakeTask) -> bool:
-    """Whether the same thing was asked for, whenever that was: earlier rows lack a description that stands in the specification."""
+    """Whether both ask for the same. Older rows have the description only in their specification."""
     described = [well_formed(task.description or task.spec.description) for task in (one, other)]
     return (one.spec, described[0], one.key) == (other.spec, described[1], other.key)

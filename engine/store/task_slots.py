@@ -1,4 +1,4 @@
-"""Who of the tasks runs and who waits: so many at once, in the order in which they were created."""
+"""Slots of running tasks: a limited number at once, in the order of creation."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ column = tasks.c
 
 _SLOTS = "slots of tasks"
 _SILENT = timedelta(seconds=60)
-"""A task that has not asked for so long waits no more: its workflow was ended by force, and nobody shall wait behind it for ever."""
+"""A task that has not asked for so long loses its turn: its workflow was terminated, and others must not wait behind it."""
 
 _PAUSE = timedelta(seconds=0.5)
 _LONGEST_PAUSE = _SILENT / 2
@@ -25,12 +25,12 @@ class TaskSlots(DatabaseAccess):
     """Columns `asked_at` and `slot_at` of the table `tasks`."""
 
     async def claim_slot(self, task_id: str, most: int, host: str | None = None) -> bool:
-        """Whether the task is one of the at most `most` that run; then it is `running`, on that host. One that runs may ask again.
+        """Take one of at most `most` slots. True: the task is `running` on that host. A running task may ask again.
 
-        Who is told False asks again after `pause`: who has not asked for a minute is passed over. Raises TaskEndedError, UnknownTaskError.
+        After False, ask again after `pause`: a task that is silent for a minute loses its turn. Raises TaskEndedError, UnknownTaskError.
         """
         async with self._database.write(alone=_SLOTS) as connection:
-            # The row is locked by this, so that an end which comes now waits, or is seen below.
+            # This locks the row: an end that comes now waits, or is seen below.
             await connection.execute(update(tasks).filter_by(task_id=task_id).values(asked_at=database_time()))
             columns = (column.slot_at, column.created_at, column.ended_at, column.status)
             row = (await connection.execute(select(*columns).where(column.task_id == task_id))).one_or_none()
@@ -50,7 +50,7 @@ class TaskSlots(DatabaseAccess):
             return True
 
     async def pause(self, task_id: str) -> timedelta:
-        """How long a task that waits may leave off asking: the longer, the more wait before it, so that many of them are no load."""
+        """How long a waiting task waits before it asks again. Longer behind more tasks, to limit the load."""
         created_at = await self._database.scalar(select(column.created_at).filter_by(task_id=task_id))
         waiting = (column.ended_at.is_(None), column.slot_at.is_(None), _older(task_id, created_at or ""), _HEARD)
         ahead = await self._database.scalar(select(func.count()).select_from(tasks).where(*waiting)) or 0
@@ -58,7 +58,7 @@ class TaskSlots(DatabaseAccess):
 
 
 async def _before(connection: AsyncConnection, task_id: str, created_at: str) -> int:
-    """How many have a slot, or have the better claim to one."""
+    """How many tasks have a slot, or come first."""
     counted = or_(column.slot_at.is_not(None), and_(_older(task_id, created_at), _HEARD))
     query = select(func.count()).select_from(tasks).where(column.ended_at.is_(None), column.task_id != task_id, counted)
     return (await connection.execute(query)).scalar_one()

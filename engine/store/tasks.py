@@ -1,4 +1,4 @@
-"""The table `tasks`: what was asked for, how far it is and how it ended."""
+"""The table `tasks`: requests, their progress and their ends."""
 
 import json
 from collections.abc import Sequence
@@ -36,12 +36,12 @@ _STATE_OF_LAST_STAGE: dict[TaskState, Literal["done", "failed", "cancelled"]] = 
 
 
 class TaskTable(TaskSlots):
-    """Every write is keyed by the task's id and may be repeated. What a task cost is written by its ledger (`ModelTurnTable`)."""
+    """Writes are keyed by the task's id and idempotent. The ledger (`ModelTurnTable`) writes the costs."""
 
     async def create(self, task: MakeTask) -> MakeTask:
-        """Write a new task, with the first line of its log, and return what stands under its id.
+        """Write a new task with the first note of its log, and return the task that stands under its id.
 
-        Raises TaskConflictError when something else was asked for there.
+        Raises TaskConflictError if that is another request.
         """
         async with self._database.write(alone=lock_of_conversation(task.task_id)) as connection:
             await insert_new(connection, tasks, (task_row(task),))
@@ -56,7 +56,7 @@ class TaskTable(TaskSlots):
         return task_of(row) if row is not None else None
 
     async def listed(self, task_id: str) -> ListedTask | None:
-        """What a list or a follower is told of it. Its specification, which may be large, is not read."""
+        """The task as in lists, without its specification, which may be large."""
         row = await self._database.mapping(select(*LISTED).where(column.task_id == task_id))
         return listed_of(row) if row is not None else None
 
@@ -70,9 +70,9 @@ class TaskTable(TaskSlots):
         limit: int = 50,
         before: str | None = None,
     ) -> tuple[ListedTask, ...]:
-        """The newest first; `before` is the id of a task, which they are older than. Empty for one that is not there.
+        """Tasks, the newest first. With `before`, only those older than this task; none if it does not exist.
 
-        `not_at`: without those that are, or ended, at this stage, or before the first one.
+        `not_at` excludes tasks at this stage, also ended ones, and tasks before their first stage.
         """
         wanted = ((column.status, status.value if status else None), (column.type, spec_type), (column.tool_id, tool_id))
         query = select(*LISTED).where(*(named == value for named, value in wanted if value is not None))
@@ -85,14 +85,14 @@ class TaskTable(TaskSlots):
         return tuple(map(listed_of, await self._database.mappings(query)))
 
     async def unended(self) -> tuple[str, ...]:
-        """Ids of tasks that have not ended, and so of their workflows: for whoever looks after those that nobody works at any more."""
+        """Ids of tasks that have not ended, which are also the ids of their workflows."""
         query = select(column.task_id).where(column.ended_at.is_(None)).order_by(column.created_at)
         return tuple(await self._database.scalars(query))
 
     async def enter_stage(self, task_id: str, stage: Stage, left: Literal["done", "failed"] = "done") -> None:
-        """The task is at this stage now, and through with the one before (`left` says how that went); its log says so too.
+        """Begin this stage and end the one before with the state `left`, also in the log.
 
-        Nothing happens when it is there already. Raises TaskEndedError, UnknownTaskError.
+        Does nothing if the task is at this stage already. Raises TaskEndedError, UnknownTaskError.
         """
         async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             before, cost_usd = await _stages(connection, task_id)
@@ -103,7 +103,7 @@ class TaskTable(TaskSlots):
             await write_notes(connection, task_id, _said_of(stages))
 
     async def note_progress(self, task_id: str, progress: str, line: NewNote | None = None) -> None:
-        """What it does at the moment, in a few words, and a line of its log about that. Nothing happens when it has ended."""
+        """Set the progress text, and write a note about it. Does nothing if the task has ended."""
         noted = _of(task_id).where(column.ended_at.is_(None)).values(progress=well_formed(progress))
         if line is None:
             await self._database.change(noted)
@@ -113,7 +113,7 @@ class TaskTable(TaskSlots):
                 await write_notes(connection, task_id, (line,))
 
     async def say(self, task_id: str, key: str, text: str, payload: JsonValue) -> TaskNote:
-        """Note guidance for a task that has not ended, and return what stands under its key. Raises TaskEndedError, UnknownTaskError."""
+        """Write guidance for a running task, and return the note that stands under its key. Raises TaskEndedError, UnknownTaskError."""
         async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             await _require_unended(connection, task_id)
             await write_notes(connection, task_id, (NewNote(key, TaskNoteKind.GUIDANCE, text, payload),))
@@ -129,9 +129,9 @@ class TaskTable(TaskSlots):
         evidence: Evidence | None = None,
         tried: Sequence[Tried] = (),
     ) -> MakeTask:
-        """Write down how it ended, with the last lines of its log, and give its slot back; all in one transaction.
+        """Write the end of the task and the last notes, and release its slot, in one transaction.
 
-        Returns the task as it stands: of several ends the first one, which somebody may have been told. Raises UnknownTaskError.
+        Returns the task as it stands: the first end wins, because a caller may have seen it. Raises UnknownTaskError.
         """
         async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             task = await _get(connection, task_id)
@@ -159,12 +159,12 @@ class TaskTable(TaskSlots):
             return await _get(connection, task_id)
 
     async def on_host(self, host: str) -> frozenset[str]:
-        """Ids of the tasks that have not ended and are done on this host."""
+        """Ids of running tasks on this host."""
         query = select(column.task_id).where(column.ended_at.is_(None), column.host == host)
         return frozenset(await self._database.scalars(query))
 
     async def move(self, task_id: str, left: str, host: str) -> None:
-        """The task goes on on this host, and its log says so. Nothing happens when it has ended, or is there already."""
+        """Move the task to this host, also in the log. Does nothing if it has ended or is there already."""
         async with self._database.write(alone=lock_of_conversation(task_id)) as connection:
             there = _of(task_id).where(column.ended_at.is_(None), func.coalesce(column.host, "") != host)
             if (await connection.execute(there.values(host=host))).rowcount:
@@ -184,7 +184,7 @@ async def _get(connection: AsyncConnection, task_id: str) -> MakeTask:
 
 
 async def _cost(connection: AsyncConnection, task: MakeTask) -> float | None:
-    """What its model cost; None where it had turns without a price."""
+    """The cost of its model; None if a turn has no price."""
     unpriced = select(model_turns.c.key).where(model_turns.c.conversation_id == task.task_id, model_turns.c.cost_usd.is_(None)).limit(1)
     return task.cost_usd if (await connection.execute(unpriced)).first() is None else None
 
@@ -198,7 +198,7 @@ async def _require_unended(connection: AsyncConnection, task_id: str) -> None:
 
 
 async def _stages(connection: AsyncConnection, task_id: str) -> tuple[tuple[StageView, ...], float]:
-    """Of a task that has not ended, with what it cost so far."""
+    """Stages and cost so far of a task. Raises TaskEndedError, UnknownTaskError."""
     await _require_unended(connection, task_id)
     row = (await connection.execute(select(column.stages, column.cost_usd).filter_by(task_id=task_id))).one()
     return stages_of(row.stages), row.cost_usd
@@ -207,7 +207,7 @@ async def _stages(connection: AsyncConnection, task_id: str) -> tuple[tuple[Stag
 def _closed(
     stages: tuple[StageView, ...], cost_usd: float, state: Literal["done", "failed", "cancelled"], at: datetime
 ) -> tuple[StageView, ...]:
-    """The stages, the last one ended; what it cost is what no stage before it did."""
+    """The stages with the last one ended. Its cost is the total without the earlier stages."""
     if not stages or stages[-1].state != "running":
         return stages
     *before, last = stages
@@ -216,7 +216,7 @@ def _closed(
 
 
 def _said_of(stages: Sequence[StageView]) -> tuple[NewNote, ...]:
-    """A line for each beginning and each end of a stage."""
+    """A note for each beginning and each end of a stage."""
     found: list[NewNote] = []
     for number, stage in enumerate(stages, start=1):
         begun = stage.model_copy(update={"state": "running", "ended_at": None, "cost_usd": 0.0})

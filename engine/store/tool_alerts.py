@@ -1,4 +1,4 @@
-"""Alerts of tools, in the table `events`: which tools ended by themselves lately, or failed their checks."""
+"""Health alerts in the table `events`: tools that recently crashed or failed their checks."""
 
 import json
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from engine.store.database import DatabaseAccess
 from engine.store.tables import events, tool_versions, tools
 
 OF_TOOLS = "health_alert:"
-"""What ids of such events begin with. Others of the same type are about calls, or about repairs."""
+"""Prefix of the ids of these events. Others of the same type are about calls or repairs."""
 
 _SKEW = timedelta(minutes=1)
-"""Events that are further in the future are of a clock that was set back since."""
+"""Events further in the future come from a clock that was set back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class ToolAlert:
 
 
 class ToolAlerts(DatabaseAccess):
-    """Of active versions: what came before a version became active was another's. All methods raise StoreUnavailableError."""
+    """Alerts of active versions: earlier ones belong to another version. All methods raise StoreUnavailableError."""
 
     async def often(self, within: timedelta, times: int) -> Mapping[str, str]:
-        """The versions, by tool, with so many alerts in this time."""
+        """By tool, active versions with at least `times` alerts within this time."""
         query = select(tools.c.tool_id, tools.c.active_version).select_from(_OF_ACTIVE).where(_IS_OF_ACTIVE, _since(now() - within))
         grouped = query.group_by(tools.c.tool_id, tools.c.active_version).having(func.count() >= times)
         return {tool_id: version for tool_id, version in await self._database.rows(grouped)}
 
     async def of(self, tool_id: str, since: datetime, most: int) -> tuple[ToolAlert, ...]:
-        """The newest first."""
+        """Alerts of a tool, the newest first."""
         query = (
             select(events.c.at, events.c.details).select_from(_OF_ACTIVE).where(_IS_OF_ACTIVE, _since(since), events.c.tool_id == tool_id)
         )
@@ -48,6 +48,6 @@ _IS_OF_ACTIVE = and_(tools.c.removed_at.is_(None), events.c.at >= func.coalesce(
 
 
 def _since(moment: datetime) -> ColumnElement[bool]:
-    """The ids are a range of the primary key: the events of calls, which are many, are not looked at."""
+    """Uses a range of the primary key, to skip the many events of calls."""
     of_tools = events.c.event_id.between(OF_TOOLS, OF_TOOLS[:-1] + chr(ord(OF_TOOLS[-1]) + 1))
     return and_(of_tools, events.c.at.between(timestamp(moment), timestamp(now() + _SKEW)))

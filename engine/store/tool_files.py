@@ -1,4 +1,4 @@
-"""Versions that came from files of their own, and go with them."""
+"""Versions that have a file of their own, and go with it."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -17,22 +17,22 @@ from toolagent.contracts.records import EventType
 
 
 class ToolFileTable:
-    """Of one origin: tools that came from elsewhere are not touched."""
+    """Handles tools of one origin only."""
 
     def __init__(self, database: Database, origin: str) -> None:
         self._database = database
         self._origin = origin
 
     async def foreign(self, tool_ids: Iterable[str]) -> dict[str, str]:
-        """Which of these tools are there and came from elsewhere, and from where."""
+        """Those of these tools that have another origin, with their origin."""
         wanted = frozenset(tool_ids)
         query = select(tools.c.tool_id, tools.c.origin).where(tools.c.removed_at.is_(None), tools.c.origin != self._origin)
         return {tool_id: origin for tool_id, origin in await self._database.rows(query) if tool_id in wanted}
 
     async def forget(self, gone: Collection[tuple[str, str]], file: str, catalog: str, heads: Mapping[str, str]) -> None:
-        """Forget these versions, but for those that another catalog has in this file. A tool without a version goes.
+        """Remove these versions, except those that another catalog has in this file. A tool without a version goes.
 
-        `heads` are the versions that become active where the active one went.
+        `heads` are the versions to activate if the active one goes.
         """
         if not gone:
             return
@@ -46,7 +46,7 @@ class ToolFileTable:
 
 
 async def forget_version(connection: AsyncConnection, tool_id: str, version: str, head: str | None) -> None:
-    """Remove it; a tool without a version goes. `head` becomes active where this one was, if it is there."""
+    """Remove a version, or the tool with its last version. If it was active, `head` becomes active."""
     of_tool = tool_versions.c.tool_id == tool_id
     others = select(func.count()).select_from(tool_versions).where(of_tool, tool_versions.c.version != version)
     if not (await connection.execute(others)).scalar_one():
@@ -62,7 +62,7 @@ async def forget_version(connection: AsyncConnection, tool_id: str, version: str
 
 
 async def _activate_another(connection: AsyncConnection, tool_id: str, gone: str, head: str | None) -> None:
-    """The head if it is there, else whichever is: a tool always has an active version."""
+    """Activate `head` if it exists, otherwise any version: a tool always has an active version."""
     active = (await connection.execute(select(tools.c.active_version).filter_by(tool_id=tool_id))).scalar_one()
     if active != gone:
         return

@@ -1,4 +1,4 @@
-"""The table `tool_outcomes`: what came of each use of an agent's tool, until and after the model is shown it."""
+"""The table `tool_outcomes`: the outcome of each use of an agent's tool."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -16,7 +16,7 @@ from toolagent_service.contracts.model import ToolOutcome
 
 
 class ToolOutcomeTable:
-    """Named by their conversation and a key that says which use of it it was (a model may give one id twice).
+    """Conversation and key identify an outcome. The key identifies the use (a model may give one id twice).
 
     Large ones are files, held by their conversation.
     """
@@ -28,9 +28,9 @@ class ToolOutcomeTable:
     async def put(
         self, conversation_id: str, outcomes: Mapping[str, ToolOutcome], notes: Sequence[NewNote] = ()
     ) -> Mapping[str, ToolOutcome]:
-        """Write them down by key, with what the log says of them, in one transaction.
+        """Write outcomes by key, and the notes, in one transaction.
 
-        Returns what stands: a use that was repeated has the outcome it had first.
+        Returns the outcomes that stand: a repeated use keeps its first outcome.
         """
         kept = {bounded(key): await packed(self._files, outcome.model_dump(mode="json")) for key, outcome in outcomes.items()}
         of_it = {"conversation_id": conversation_id}
@@ -44,7 +44,7 @@ class ToolOutcomeTable:
         return outcomes if len(new) == len(rows) else await self.get(conversation_id, outcomes)
 
     async def get(self, conversation_id: str, keys: Collection[str]) -> dict[str, ToolOutcome]:
-        """By key; those that there is no outcome of are left out. Raises ContentMissingError."""
+        """Outcomes by key, without missing ones. Raises ContentMissingError."""
         of_it = tool_outcomes.c.conversation_id == conversation_id
         query = select(tool_outcomes).where(of_it, tool_outcomes.c.key.in_([*map(bounded, keys)]))
         rows = await self._database.mappings(query)

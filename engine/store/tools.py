@@ -1,4 +1,4 @@
-"""The tables `tools`, `tool_versions` and `sources`: what tools there are and where they run from."""
+"""The tables `tools`, `tool_versions` and `sources`: the tools and where they run from."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -31,10 +31,10 @@ _source = sources.c
 
 _AT_ONCE = 100
 _REMEMBERED = 16_384
-"""Parsed versions. A catalog with more tools than this is parsed anew each time that it is listed."""
+"""Number of cached parsed versions. A larger catalog is parsed again for each list."""
 
 _IS_HEAD = and_(_version.version == _tool.active_version, _version.activated_at.is_not(None))
-"""Not that of a tool which waits for its first activation."""
+"""Excludes tools that wait for their first activation."""
 
 _IS_ACTIVE = and_(_tool.removed_at.is_(None), _IS_HEAD)
 
@@ -42,25 +42,25 @@ _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
 
 class ToolTable(DatabaseAccess):
-    """All versions of all tools. Removed tools stay as a mark, so that a catalog file does not bring them back."""
+    """All versions of all tools. Removed tools leave a mark, so that a catalog file does not bring them back."""
 
     async def get(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
-        """One version, the active one if none is named."""
+        """A version, by default the active one."""
         query = _ACTIVE if version is None else _VERSION
         entries = collected(await self._database.rows(query, {"tool": tool_id, "version": version}))
         return entries[0] if entries else None
 
     async def list_active_versions(self, category: str | None = None) -> tuple[ToolEntry, ...]:
-        """The active version of every tool, by id; not of those that wait for their first activation."""
+        """The active version of every tool, by id, except tools that wait for their first activation."""
         query = stored_versions().where(_IS_HEAD)
         if category is not None:
             query = query.where(_tool.category == category)
         rows = await self._database.rows(query)
-        # Parsing ten thousand takes seconds, in which nothing else would go on.
+        # In a thread, because parsing ten thousand takes seconds.
         return await asyncio.to_thread(collected, rows)
 
     async def list_some(self, tool_ids: Sequence[str]) -> tuple[ToolEntry, ...]:
-        """The active versions of these that are there, in this order; not of those that wait for their first activation."""
+        """The active versions of those of these tools that exist, in this order, except tools that wait for their first activation."""
         found: dict[str, ToolEntry] = {}
         for some in batches(tool_ids, _AT_ONCE):
             query = stored_versions().where(_tool.tool_id.in_(some), _IS_HEAD)
@@ -85,15 +85,15 @@ class ToolTable(DatabaseAccess):
         return collected(await self._database.rows(stored_versions()))
 
     async def list_ids(self, origin: str | None = None) -> tuple[str, ...]:
-        """The ids of all tools, or of those that came from somewhere."""
+        """Ids of all tools, or of those with this origin."""
         query = select(_tool.tool_id).where(_tool.removed_at.is_(None)).order_by(_tool.tool_id)
         if origin is not None:
             query = query.where(_tool.origin == origin)
         return tuple(await self._database.scalars(query))
 
     async def counts(self) -> tuple[int, int]:
-        """Of all tools, and of those whose active version can be called."""
-        # Reading ten thousand manifests takes most of a second: only those are read whose text may say that they cannot be called.
+        """The number of tools, and of those whose active version is callable."""
+        # Parse only manifests whose text suggests another status: parsing ten thousand takes most of a second.
         text = _version.manifest
         others = (text.contains(f'"status":"{status.value}"') for status in ToolStatus if status is not ToolStatus.ACTIVE)
         doubtful = or_(~text.contains(f'"status":"{ToolStatus.ACTIVE.value}"'), *others)
@@ -103,8 +103,8 @@ class ToolTable(DatabaseAccess):
         return all_tools, all_tools - sum(ToolManifest.model_validate_json(one).status is not ToolStatus.ACTIVE for one in found)
 
     async def scheduling_modes(self) -> dict[str, SchedulingMode]:
-        """Of the tools that can be called and name one in their active version."""
-        # Most name none, and reading a thousand manifests takes a second.
+        """Scheduling modes of callable tools whose active version names one."""
+        # Most name none, and parsing a thousand manifests takes a second.
         names_one = _version.manifest.like('%"scheduling_mode":"%')
         columns = select(_tool.tool_id, _version.manifest).join(tools, _tool.tool_id == _version.tool_id)
         query = columns.where(_IS_ACTIVE, names_one)
@@ -113,7 +113,7 @@ class ToolTable(DatabaseAccess):
         return {tool_id: manifest.scheduling_mode for tool_id, manifest in callable_ones.items() if manifest.scheduling_mode}
 
     async def put(self, entry: ToolEntry, origin: str) -> None:
-        """Write a version with its sources and make it the active one. Revives a removed tool."""
+        """Write a version with its sources and activate it. Revives a removed tool."""
         async with self._database.write(alone=CATALOG) as connection:
             await forget_overtaken(connection, (entry,))
             await put_version(connection, entry, origin)
@@ -121,10 +121,10 @@ class ToolTable(DatabaseAccess):
     async def put_made(
         self, made: Sequence[tuple[ToolEntry, Evidence]], group: ToolGroup | None = None, mends: str | None = None
     ) -> str | None:
-        """`put` what a task made, all of it with the evidence and the group, or nothing: then the id of what is in the way.
+        """`put` all that a task made, with evidence and group. If something prevents it, write nothing and return its id.
 
-        That is a tool that the task did not make, or a group (see `is_anothers_group`); or, where the version `mends` is to be taken
-        over from, one that has another active version by now, or this version already, of another task.
+        That is a tool that the task did not make, or a group (see `is_anothers_group`). For a repair of the version `mends`, it is a
+        tool that has another active version now, or has this version from another task.
         """
         async with self._database.write(alone=CATALOG) as connection:
             for entry, evidence in made:
@@ -140,7 +140,7 @@ class ToolTable(DatabaseAccess):
         return None
 
     async def versions(self, tool_id: str) -> tuple[ToolVersion, ...]:
-        """All versions of a tool; empty when there is none."""
+        """All versions of a tool; empty if it does not exist."""
         columns = (_version.version, _version.manifest, _version.created_at, _tool.active_version)
         query = (
             select(*columns)
@@ -161,7 +161,7 @@ class ToolTable(DatabaseAccess):
         )
 
     async def activate(self, tool_id: str, version: str) -> bool:
-        """Make a version callable, and the one that calls without a version get; False when there is none."""
+        """Make a version callable and active. False if it does not exist."""
         async with self._database.write(alone=CATALOG) as connection:
             manifest = await _set_status(connection, tool_id, version, ToolStatus.ACTIVE)
             if manifest is None:
@@ -174,11 +174,10 @@ class ToolTable(DatabaseAccess):
             return True
 
     async def roll_back(self, tool_id: str, leaving: str | None = None) -> str | None:
-        """Make the version active that was so before the active one; None, and nothing happens, when there is none.
+        """Activate the callable version that was active last before the current one. None, and no change, if there is none.
 
-        It is the one that was active last among those that can be called. The one that was active cannot be called any more: calls for a
-        range would still get it. So doing it again goes one version further back, never forward. `leaving` names the version that is
-        to be left: nothing happens when another one is active. Returns the active version.
+        The current version becomes inactive, because calls for a range would still get it. So a repeated rollback goes further back,
+        never forward. With `leaving`, nothing happens unless that version is active. Returns the active version.
         """
         async with self._database.write(alone=CATALOG) as connection:
             active = await connection.scalar(_known(tool_id))
@@ -188,18 +187,18 @@ class ToolTable(DatabaseAccess):
             if active is None or target is None:
                 return None
             await _set_status(connection, tool_id, active, ToolStatus.INACTIVE)
-            # When it became active stays as it was: it must not come to stand after those that it was active before.
+            # Its `activated_at` stays: it must not sort after the versions that followed it.
             await make_active(connection, target, before=active, rolled_back=True)
             return target.version
 
     async def before_active(self, tool_id: str) -> str | None:
-        """The version that `roll_back` would return to."""
+        """The version that `roll_back` would activate."""
         async with self._database.read() as connection:
             found = await _before(connection, tool_id, await connection.scalar(_known(tool_id)))
         return found.version if found is not None else None
 
     async def add_slugs(self, tool_id: str, version: str, slugs: Sequence[str]) -> None:
-        """Have a version name these in its `tool_slug_ids` too. Nothing is written where it does, or is not there."""
+        """Add slugs to a version's `tool_slug_ids`. Writes nothing if it has them or does not exist."""
         async with self._database.write(alone=CATALOG) as connection:
             text = await connection.scalar(_manifest(tool_id, version))
             if text is None:
@@ -211,12 +210,12 @@ class ToolTable(DatabaseAccess):
                 await say(connection, tool_id, EventType.TOOL_UPDATED, {"version": version, "tool_slug_ids": [*after.tool_slug_ids]})
 
     async def deactivate(self, tool_id: str, version: str) -> bool:
-        """Make a version one that cannot be called; False when there is none."""
+        """Make a version not callable. False if it does not exist."""
         async with self._database.write(alone=CATALOG) as connection:
             return await _set_status(connection, tool_id, version, ToolStatus.INACTIVE) is not None
 
     async def remove(self, tool_id: str) -> tuple[int, int]:
-        """Forget all versions. Returns how many versions and how many sources went; the active version stays as a mark."""
+        """Remove all versions; a mark stays. Returns the number of removed versions and of sources."""
         async with self._database.write(alone=CATALOG) as connection:
             await _release(connection, tool_id)
             await forget_evidence(connection, tool_id)
@@ -229,14 +228,14 @@ class ToolTable(DatabaseAccess):
 
 
 async def put_version(connection: AsyncConnection, entry: ToolEntry, origin: str) -> None:
-    """Make it the active version of its tool."""
+    """Write a version and activate it."""
     tool_id = entry.manifest.tool_id
     is_known = await connection.scalar(_known(tool_id)) is not None
     await put_versions(connection, (NewVersion(entry),), origin, known=(tool_id,) if is_known else ())
 
 
 async def erase_tools(connection: AsyncConnection, tool_ids: Sequence[str]) -> None:
-    """Forget tools without leaving a mark."""
+    """Remove tools without leaving a mark."""
     for some in batches(tool_ids, _AT_ONCE):
         await _erase(connection, some)
 
@@ -253,13 +252,13 @@ async def _erase(connection: AsyncConnection, tool_ids: Sequence[str]) -> None:
 
 
 async def _was_never_active(connection: AsyncConnection, tool_id: str, version: str) -> bool:
-    """Of a tool that waits since it was found: its first version is the active one, and cannot be called."""
+    """Whether the version still waits for its first activation."""
     mine = (_version.tool_id == tool_id, _version.version == version)
     return await connection.scalar(select(_version.activated_at).where(*mine)) is None
 
 
 def _known(tool_id: str) -> Select[str]:
-    """The active version of a tool that is there."""
+    """The active version of an existing tool."""
     return select(_tool.active_version).where(_tool.tool_id == tool_id, _tool.removed_at.is_(None))
 
 
@@ -272,7 +271,7 @@ def _manifest(tool_id: str, version: str) -> Select[str]:
 
 
 async def _before(connection: AsyncConnection, tool_id: str, active: str | None) -> ToolManifest | None:
-    """Of the versions that can be called the one that was active last, before this one."""
+    """The callable version that was active last, except this one."""
     query = select(_version.manifest).filter_by(tool_id=tool_id)
     query = query.where(_version.version != active, _version.activated_at.is_not(None))
     texts = await connection.scalars(query.order_by(_version.activated_at.desc(), _version.created_at.desc()))
@@ -281,7 +280,7 @@ async def _before(connection: AsyncConnection, tool_id: str, active: str | None)
 
 
 async def _set_status(connection: AsyncConnection, tool_id: str, version: str, status: ToolStatus) -> ToolManifest | None:
-    """The manifest with its new status; None when there is no such version. Nothing is written where it has it already."""
+    """Set the status of a version, and return its manifest; None if it does not exist."""
     text = await connection.scalar(_manifest(tool_id, version))
     if text is None:
         return None
@@ -305,7 +304,7 @@ async def _release(connection: AsyncConnection, tool_id: str) -> None:
 
 
 def stored_versions() -> Select[str, str, str, str | None]:
-    """Every version of every tool that is there, one row for each of its sources."""
+    """Every version of every existing tool, one row per source."""
     same_version = and_(_source.tool_id == _version.tool_id, _source.version == _version.version)
     return (
         select(_tool.tool_id, _version.version, _version.manifest, _source.source)
@@ -316,13 +315,13 @@ def stored_versions() -> Select[str, str, str, str | None]:
     )
 
 
-# Of every call, several times: composing it takes longer than asking it.
+# For every call, several times: building a statement takes longer than running it.
 _ACTIVE = stored_versions().where(_tool.tool_id == bindparam("tool"), _version.version == _tool.active_version)
 _VERSION = stored_versions().where(_tool.tool_id == bindparam("tool"), _version.version == bindparam("version"))
 
 
 def collected(rows: Iterable[Row[str, str, str, str | None]]) -> tuple[ToolEntry, ...]:
-    """Of the rows of `stored_versions`."""
+    """The entries of rows of `stored_versions`."""
     found: dict[tuple[str, str], tuple[str, list[str]]] = {}
     for tool_id, version, manifest, source in rows:
         _, texts = found.setdefault((tool_id, version), (manifest, []))

@@ -1,4 +1,4 @@
-"""How tools are used, from the records of their calls."""
+"""The usage of tools, from the records of their calls."""
 
 import math
 from datetime import datetime
@@ -16,12 +16,12 @@ _P95 = 0.95
 
 
 class UsageTable(DatabaseAccess):
-    """Reads the table `calls`; calls of lanes, batches and sessions are there too."""
+    """Reads the table `calls`, which has all calls, also those of lanes, batches and sessions."""
 
     async def of_tool(self, tool_id: str, since: datetime | None = None) -> ToolUsage:
-        """Of the calls that are recorded, or of those since then. Raises StoreUnavailableError."""
+        """Usage over all recorded calls, or those since then. Raises StoreUnavailableError."""
         told = [column.tool_id == tool_id, *([column.created_at >= timestamp(since)] if since else [])]
-        # What was refused before it reached the tool took no time.
+        # Calls refused before they reached the tool have no time.
         timed = [*told, column.execution_time > 0]
         ended = func.sum(case((column.settled_at.is_not(None), 1), else_=0))
         good = func.sum(case((column.is_success.is_(True), 1), else_=0))

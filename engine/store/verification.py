@@ -1,4 +1,4 @@
-"""Whether what is kept is what it should be. Reads only, so that it may be done beside a running service."""
+"""Checks of the stored data. They only read, so a service may be running."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -24,7 +24,7 @@ REMAKE = "start the service with the data folder that has the tool: its archive 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is damaged, what is wrong with it, and what to do."""
+    """A damaged thing, the fault, and the remedy."""
 
     what: str
     wrong: str
@@ -33,7 +33,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A part that was looked at: how many things, and those that are damaged."""
+    """A checked part: the number of checked things, and the damages."""
 
     part: str
     checked: int
@@ -47,14 +47,14 @@ async def verify_sqlite_file(part: str, file: Path, remedy: str = RESTORE) -> Ve
 
 
 async def verify_database(database: Database) -> Verified:
-    """SQLite's file as a whole; of a server, that every table can be read."""
+    """Check SQLite's whole file; on a server, that every table is readable."""
     if database.file is not None:
         return await verify_sqlite_file("database", database.file)
     damages: list[Damage] = []
     for table in METADATA.sorted_tables:
         try:
             async with database.read() as connection:
-                # Every column of every row is fetched and thrown away by the server.
+                # The server reads every column of every row, and returns only a count.
                 await connection.execute(select(func.count()).select_from(select(table).offset(0).subquery()))
         except StoreUnavailableError as error:
             damages.append(Damage(f"table {table.name}", str(error), RESTORE))
@@ -115,7 +115,7 @@ async def _wrong(content: ContentStore, sha256: str) -> str:
 
 
 async def _remedy(database: Database, file_id: str) -> str:
-    """What was packed of a folder is packed again; anything else only its owner may have."""
+    """Archives of folders can be made again; other files only by their owner."""
     archives = await CatalogEntryTable(database).content_of()
     tools = [holder_of_version(tool_id, version) for (tool_id, version, _), content in archives.items() if content == file_id]
     return f"{REMAKE} ({', '.join(tools)})" if tools else UPLOAD

@@ -1,5 +1,6 @@
-"""A query or a transaction on SQLite as one visit to a thread. Statement by statement it would go there and back for each, and where
-Python is busy it waits at both ends every time, while nobody else may write.
+"""A query or a transaction on SQLite as one visit to a thread.
+
+One visit per statement would be slower: a busy Python waits at both ends of each, while other writers are locked out.
 """
 
 import asyncio
@@ -15,19 +16,19 @@ from engine.uncancelled import finished
 from toolagent.core.failures import StoreUnavailableError
 
 VISITORS = 5
-"""Threads that use a file at once; one of them writes."""
+"""Threads that use a file at once. One of them writes."""
 
 T = TypeVar("T")
 
 Work = Callable[[AsyncConnection], Coroutine[Any, Any, T]]
-"""What a transaction does. It awaits nothing but `execute` of its connection, and is done with a result before it makes another."""
+"""The work of a transaction. It awaits only `execute` of its connection, and finishes with one result before the next statement."""
 
 
 class Visits:
-    """To one file: transactions that write one after the other, queries beside each other. `commit` is given the end of a transaction.
+    """Visits to one file: writing transactions one after the other, queries in parallel. `commit` runs a transaction's commit.
 
-    Both engines share a pool of `VISITORS` connections. A query waits `wait_s` for a free one. A visit that has begun goes on to its end
-    also where nobody waits for it any more. All raise what the engine and the work do.
+    Both engines share a pool of `VISITORS` connections. A query waits `wait_s` for a free one. A visit that has begun runs to its end,
+    even if its caller was cancelled. All methods raise what the engine and the work raise.
     """
 
     def __init__(self, reading: Engine, writing: Engine, commit: Callable[[Callable[[], None]], None], wait_s: float) -> None:
@@ -37,12 +38,12 @@ class Visits:
         self._readers = ThreadPoolExecutor(VISITORS - 1, thread_name_prefix="database reads")
 
     async def make(self, work: Work[T]) -> T:
-        """One at a time: the caller sees to that."""
+        """Run a writing transaction. The caller ensures that only one runs at a time."""
         return await finished(asyncio.get_running_loop().run_in_executor(self._writer, self._made, work))
 
     async def look(self, read: Callable[[Connection], T]) -> T:
-        """What was read is a value by the time it is returned. Raises StoreUnavailableError where all connections stay busy."""
-        # What waits here can be cancelled, and begins nothing: in a thread's queue it could not, and would be made all the same.
+        """Run a query. `read` must return plain values. Raises StoreUnavailableError if all connections stay busy."""
+        # Waiting here can be cancelled. In the thread's queue it could not, and the query would still run.
         if not self._free.locked():
             await self._free.acquire()
         else:
@@ -79,7 +80,7 @@ class Visits:
 
 
 class _Statements:
-    """As much of an AsyncConnection as `Work` may use; whoever awaits a statement makes it."""
+    """The part of an AsyncConnection that `Work` may use. Awaiting a statement runs it."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -93,7 +94,7 @@ class _Statements:
 
 
 def _at_once(work: Coroutine[Any, Any, T]) -> T:
-    """The result of what never has to wait."""
+    """The result of a coroutine that never waits."""
     try:
         work.send(None)
     except StopIteration as ended:

@@ -1,4 +1,4 @@
-"""Where the bytes of files are: one module per kind of store and one line here, each under the hash of its bytes."""
+"""Stores for the bytes of files, each under its hash: one module and one line here per kind of store."""
 
 from collections.abc import Callable, Mapping
 

@@ -19,13 +19,13 @@ from toolagent.core.failures import ContentMissingError, StoreFullError, StoreUn
 column = blob_chunks.c
 
 CHUNK = 1 << 19
-"""Bytes of each row but the last; the ranges of reads count on it."""
+"""Bytes per row, except the last. Reads of ranges rely on it."""
 
 _PAGE = 500
 
 
 class DatabaseContent(DatabaseAccess):
-    """Rows of half a mebibyte, written in one transaction and read one by one. Those of damaged bytes have negative positions."""
+    """Rows of half a mebibyte, written in one transaction and read one by one. Damaged bytes have negative positions."""
 
     async def put(self, content: Incoming) -> None:
         if await self._is_whole(content.sha256):
@@ -94,7 +94,7 @@ class DatabaseContent(DatabaseAccess):
             last = rows[-1][0]
 
     async def _is_whole(self, sha256: str) -> bool:
-        """Reading costs less than writing everything again, and holds up nobody."""
+        """Reading is cheaper than writing again, and blocks no one."""
         try:
             return await digest_of(self, sha256) == sha256
         except ContentMissingError:
@@ -105,14 +105,14 @@ class DatabaseContent(DatabaseAccess):
         async with self._database.write() as connection:
             await connection.execute(delete(blob_chunks).where(*_here(content.sha256)))
             position = 0
-            # Bytes of no length are there, too: their one row is empty.
+            # Empty content has one empty row.
             while (piece := await asyncio.to_thread(next, pieces, None)) is not None or position == 0:
                 row = {"sha256": content.sha256, "position": position, "content": piece or b"", "stored_at": stored_at}
                 await insert_new(connection, blob_chunks, [row])
                 position += 1
 
     async def _chunk(self, sha256: str, position: int) -> bytes | None:
-        """Each in a transaction of its own: a slow reader holds no connection."""
+        """Each chunk is a query of its own, so that a slow reader holds no connection."""
         statement = select(column.content).filter_by(sha256=sha256, position=position)
         return await self._database.scalar(statement)
 

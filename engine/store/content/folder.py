@@ -26,7 +26,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 class FolderContent:
     """`<folder>/ab/abcd…`, damaged ones `<folder>/damaged/abcd…`.
 
-    What comes in must be on the same file system as the folder: it gets a second name there.
+    Incoming files must be on the same file system as the folder, because they are hard-linked.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -98,7 +98,7 @@ class FolderContent:
 
 
 def _put(source: Path, target: Path) -> None:
-    """In place of what is there: whether that is whole would take longer to say. Who reads it reads on."""
+    """Replace the file without checking the old one, which would take longer. Readers of the old one go on."""
     target.parent.mkdir(parents=True, exist_ok=True)
     second = source.with_name(f"{source.name}.{secrets.token_hex(4)}")
     second.hardlink_to(source)

@@ -1,4 +1,4 @@
-"""Bytes on their way in: gathered in a file of this machine, so that their hash is known before they are stored."""
+"""Incoming bytes: gathered in a local file, so that their hash is known before they are stored."""
 
 import asyncio
 import errno
@@ -15,18 +15,18 @@ from typing import BinaryIO
 from toolagent.core.failures import ContentUnavailableError, FileTooLargeError, StoreFullError
 
 STALE_S = 7200.0
-"""Nobody writes to a file on its way in who has not done so for this long; the clock may jump by an hour meanwhile."""
+"""An incoming file without a write for this long is abandoned. The clock may jump by an hour."""
 
 _PREFIX = ".incoming-"
 _PIECE = 1 << 20
 
-# A quota and a limit on the size of files are full disks, too.
+# A quota and a file size limit count as full disks.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """`path` is read by whoever stores it, and stays. `size` is in bytes."""
+    """A gathered file. A store reads `path` and leaves it. `size` is in bytes."""
 
     path: Path
     sha256: str
@@ -35,7 +35,7 @@ class Incoming:
 
 @asynccontextmanager
 async def incoming(folder: Path, chunks: AsyncIterator[bytes], max_bytes: int) -> AsyncGenerator[Incoming]:
-    """The bytes of the stream while the block lasts. Raises FileTooLargeError, StoreFullError, ContentUnavailableError."""
+    """Gather the stream in a file for the length of the block. Raises FileTooLargeError, StoreFullError, ContentUnavailableError."""
     with named_disk_faults(folder):
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
         descriptor, name = await asyncio.to_thread(tempfile.mkstemp, dir=folder, prefix=_PREFIX)
@@ -53,7 +53,7 @@ async def pieces_of(content: bytes) -> AsyncIterator[bytes]:
 
 async def _gather(descriptor: int, path: Path, chunks: AsyncIterator[bytes], max_bytes: int) -> Incoming:
     digest, size = hashlib.sha256(), 0
-    # Unbuffered: what does not fit any more is to fail where it is written, not when the file is closed.
+    # Unbuffered: a full disk must fail in the write, not when the file is closed.
     with os.fdopen(descriptor, "wb", buffering=0) as target:
         async for chunk in chunks:
             size += len(chunk)
@@ -75,7 +75,7 @@ def _write(target: BinaryIO, chunk: bytes) -> None:
 
 
 def remove_stale(folder: Path, older_than_s: float = STALE_S) -> int:
-    """Remove what processes that died left on its way in; how many files. Blocks."""
+    """Remove incoming files of dead processes. Returns how many. Blocks."""
     removed = 0
     for path in folder.glob(f"{_PREFIX}*"):
         try:

@@ -1,4 +1,4 @@
-"""What stores of bytes are made of; put together in `workers/`."""
+"""The settings of stores, wired in `workers/`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ _KEY, _SECRET = "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY"
 
 
 class UnusableContentStoreError(ValueError):
-    """The settings name no store that files could be kept in; the message says which of them and what to do."""
+    """The settings name no usable store. The message names the setting and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class S3Place:
-    """A bucket and the keys to it. No endpoint: Amazon's."""
+    """A bucket and its keys. Without an endpoint: Amazon's."""
 
     bucket: str
     access_key_id: str
@@ -25,13 +25,13 @@ class S3Place:
     region: str = "us-east-1"
 
     def __repr__(self) -> str:
-        """Without the keys, which must not get into a log."""
+        """Without the keys, which must not appear in logs."""
         return f"S3Place({self.bucket!r}, prefix={self.prefix!r}, endpoint={self.endpoint!r})"
 
 
 @dataclass(frozen=True, slots=True)
 class ContentParts:
-    """`secret` gives the secret of a name, or None."""
+    """`secret` returns the secret of a name, or None."""
 
     folder: Path
     database: Database

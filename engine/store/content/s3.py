@@ -17,11 +17,11 @@ _PART = 8 << 20
 _PARTS_AT_ONCE = 4
 _CHUNK = 1 << 20
 _FULL = ("507 Insufficient Storage", "XMinioStorageFull", "QuotaExceeded")
-"""How servers say that there is no room: the library has no type of its own for it."""
+"""How servers report a full disk: the library has no error type for it."""
 
 
 class S3Content:
-    """One object each. Large ones go in parts, and an object is there once the last part is: never half of it.
+    """One object per content. Large ones are uploaded in parts, and appear only after the last part.
 
     Raises UnusableContentStoreError.
     """
@@ -43,7 +43,7 @@ class S3Content:
             raise UnusableContentStoreError(f"the S3 settings (TOOL_AGENT_S3_…) cannot be used: {_first_line(error)}") from error
 
     async def put(self, content: Incoming) -> None:
-        # Also where they are: whether those are whole would take a download.
+        # Upload even if the object exists: checking it would take a download.
         with self._named_faults():
             await obstore.put_async(self._store, self._key(content.sha256), content.path, chunk_size=_PART, max_concurrency=_PARTS_AT_ONCE)
 
@@ -52,7 +52,7 @@ class S3Content:
         if size is None:
             raise ContentMissingError(sha256)
         end = size if length is None else min(size, start + length)
-        if start >= end:  # S3 knows no empty range
+        if start >= end:  # S3 has no empty ranges
             return
         with self._named_faults(sha256):
             got = await obstore.get_async(self._store, self._key(sha256), options={"range": (start, end)})
@@ -127,5 +127,5 @@ class S3Content:
 
 
 def _first_line(error: Exception) -> str:
-    """The rest is a dump of the library's structures."""
+    """The first line of a message; the rest dumps the library's structures."""
     return str(error).split("\n", 1)[0][:300]

@@ -1,4 +1,4 @@
-"""What every store of bytes has to be able to do."""
+"""The protocol of stores of bytes."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -10,57 +10,57 @@ from engine.store.content.incoming import Incoming
 
 @dataclass(frozen=True, slots=True)
 class ContentEntry:
-    """Bytes that are there. `stored_at` is by the clock of whoever stores them."""
+    """Stored bytes. `stored_at` is by the clock of the store."""
 
     sha256: str
     stored_at: datetime
 
 
 class ContentStore(Protocol):
-    """Bytes under their SHA-256 in hex: all of them or none, never changed by us.
+    """Bytes under their SHA-256 in hex, complete or not at all, and never changed by us.
 
-    What else changes them is found by whoever reads all of them (`VerifiedContent`), and set aside: never read again, but kept for a
-    while for whoever looks into it.
+    `VerifiedContent` detects damage when it reads all bytes. Damaged bytes are set aside: never read again, but kept for a while for
+    examination.
 
-    Everything raises ContentUnavailableError (StoreUnavailableError when it is the database that is away).
+    All methods raise ContentUnavailableError (StoreUnavailableError if the database is away).
     """
 
     async def put(self, content: Incoming) -> None:
-        """Keep the bytes, in place of damaged ones too. Raises StoreFullError, and then nothing is left of them."""
+        """Store the bytes, also in place of damaged ones. If it raises StoreFullError, nothing of them is left."""
         ...
 
     def read(self, sha256: str, start: int = 0, length: int | None = None) -> AsyncGenerator[bytes]:
-        """A range piece by piece, to the end without a length. Raises ContentMissingError. To be closed with `aclose`."""
+        """A range in pieces; without a length, up to the end. Raises ContentMissingError. Close it with `aclose`."""
         ...
 
     async def size(self, sha256: str) -> int | None:
-        """In bytes; None when they are not there."""
+        """The size in bytes; None if there are no such bytes."""
         ...
 
     async def mark(self, sha256: str) -> str | None:
-        """Another one once the bytes were written again, as far as can be said without reading them; None when nothing can be said."""
+        """A value that changes when the bytes are written again, as far as known without reading them; None if unknown."""
         ...
 
     async def delete(self, sha256: str) -> None:
-        """Not an error when they are not there."""
+        """No error if they do not exist."""
         ...
 
     def entries(self) -> AsyncGenerator[ContentEntry]:
-        """All that is there, in no order; what comes or goes meanwhile may be missed."""
+        """All stored bytes, in no order. Concurrent changes may be missed."""
         ...
 
     async def set_aside(self, sha256: str) -> None:
-        """These bytes are damaged: from now on they are not there. Not an error when they are not."""
+        """Set damaged bytes aside: they no longer exist for readers. No error if there are none."""
         ...
 
     async def is_set_aside(self, sha256: str) -> bool:
-        """Whether damaged bytes of this hash are kept; right ones may have come since."""
+        """Whether damaged bytes of this hash are kept. Intact ones may exist as well."""
         ...
 
     def damaged(self) -> AsyncGenerator[ContentEntry]:
-        """All that was set aside, and when."""
+        """All bytes that were set aside, with the time."""
         ...
 
     async def forget_damaged(self, sha256: str) -> None:
-        """Not an error when none were set aside."""
+        """No error if none were set aside."""
         ...

@@ -1,4 +1,4 @@
-"""Reading bytes so that nobody gets others than those that were put in."""
+"""Verified reading: no reader gets other bytes than those that were stored."""
 
 import asyncio
 import hashlib
@@ -15,16 +15,15 @@ from toolagent.core.failures import ContentDamagedError, ContentMissingError, St
 
 _REMEMBERED = 1024
 _REMEMBERED_S = 600.0
-"""How long a file that was found whole counts as whole for ranges of it, while its store says that nobody wrote to it."""
+"""How long a verified file stays verified for reads of ranges, while its mark is unchanged."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class VerifiedContent:
-    """Damaged bytes are set aside when they are found, and every reading of them raises ContentDamagedError.
+    """Sets damaged bytes aside when it finds them. Every read of them raises ContentDamagedError.
 
-    A reader of a whole file gets its last piece once all of it was compared with its hash. A range is given out of a file that was read
-    as a whole before, a while ago at most.
+    A reader of a whole file gets the last piece only after its hash was verified. A range comes only from a recently verified file.
     """
 
     def __init__(self, store: ContentStore) -> None:
@@ -41,7 +40,7 @@ class VerifiedContent:
                 yield piece
 
     async def is_there(self, file: StoredFile) -> bool:
-        """By its size alone. Raises ContentDamagedError, ContentUnavailableError."""
+        """Whether the bytes exist, checked by size alone. Raises ContentDamagedError, ContentUnavailableError."""
         size = await self._store.size(file.sha256)
         if size is None and await self._store.is_set_aside(file.sha256):
             raise ContentDamagedError(file.file_id, file.name)
@@ -92,7 +91,7 @@ class VerifiedContent:
                 self._whole.popitem(last=False)
 
     async def _condemned(self, file: StoredFile) -> ContentDamagedError:
-        """Looks again before: somebody may have put the right ones in meanwhile."""
+        """Set the bytes aside, unless intact ones were stored meanwhile."""
         try:
             if await digest_of(self._store, file.sha256) != file.sha256:
                 await self._store.set_aside(file.sha256)
@@ -103,7 +102,7 @@ class VerifiedContent:
 
 
 async def digest_of(store: ContentStore, sha256: str) -> str:
-    """Of the bytes that are there under that hash. Raises ContentMissingError, ContentUnavailableError."""
+    """The actual hash of the bytes stored under this one. Raises ContentMissingError, ContentUnavailableError."""
     digest = hashlib.sha256()
     async with aclosing(store.read(sha256)) as pieces:
         async for piece in pieces:

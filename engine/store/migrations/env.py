@@ -1,4 +1,4 @@
-"""How Alembic reaches the database: in one transaction, which no other migration of this database runs beside."""
+"""Runs Alembic in one transaction, alone among the migrations of this database."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ _ALONE = text("SELECT pg_advisory_xact_lock(hashtextextended('tool-agent migrati
 
 
 def _run(connection: Connection) -> None:
-    # SQLite too can make and change tables in a transaction; Alembic does not expect that.
+    # SQLite can also change tables in a transaction, which Alembic does not expect.
     context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True, transactional_ddl=True)
     with context.begin_transaction():
         context.run_migrations()

@@ -1,1 +1,1 @@
-"""Tables of tools that somebody else keeps: fetched, understood, kept in the catalog under a name of their own."""
+"""External tables of tools: fetched, parsed, and kept in the catalog under their own name."""

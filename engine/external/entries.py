@@ -1,4 +1,4 @@
-"""What a table says of a tool, as an entry of the catalog. None of it is trusted."""
+"""Makes entries of the catalog from what a table says of its tools. None of it is trusted."""
 
 import json
 import re
@@ -30,12 +30,12 @@ _STATUSES = {"inactive": ToolStatus.INACTIVE, "staging": ToolStatus.INACTIVE, "b
 
 
 class NoTool(ValueError):
-    """Why an entry of a table is no tool."""
+    """An entry of a table is no usable tool. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What its form is read for: `url` is where it was found, `home` what was registered, `secret` the name of its key, if any."""
+    """A table to read: `url` is where it was found, `home` the registered URL, `secret` the name of its key, if any."""
 
     source: str
     url: str
@@ -43,13 +43,13 @@ class Table:
     secret: str | None = None
 
     def secret_for(self, url: str) -> str | None:
-        """The key is for the server that was registered: for no other that it names or redirects to."""
+        """The key for this URL: only for the registered server, not for others that the table names or redirects to."""
         return f"secret:{self.secret}" if self.secret and is_same_server(url, self.home) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tools of a table, and what of it is none. Ids are unique."""
+    """The tools of a table, with unique ids, and the entries that were left out."""
 
     entries: tuple[ToolEntry, ...]
     left_out: tuple[LeftOutTool, ...] = ()
@@ -64,7 +64,7 @@ def tool_id(source: str, named: str) -> str:
 
 
 def listed_tool(table: Table, named: str, said: dict[str, JsonValue], call: RemoteSource | None) -> ToolEntry:
-    """`said` has the fields of a manifest, as far as the table has them. Without a call it is found, but not called. Raises NoTool."""
+    """`said` has the fields of a manifest that the table has. Without `call`, the tool is listed but not callable. Raises NoTool."""
     identifier = tool_id(table.source, named)
     text = {field: well_formed(str(said.get(field) or ""))[:most].strip() for field, most in _LONGEST.items()}
     tags = said.get("tags")
@@ -83,7 +83,7 @@ def listed_tool(table: Table, named: str, said: dict[str, JsonValue], call: Remo
 
 
 def owned(table: Table, entry: ToolEntry) -> ToolEntry:
-    """As every tool of a table is: a right of its own to call, and never called twice. Raises NoTool."""
+    """The entry with the rights of every tool of a table: external, never called twice. Raises NoTool."""
     rights = {
         "external_source": table.source,
         "group_ids": (),
@@ -121,7 +121,7 @@ def require_few(count: int) -> None:
 
 
 def listing_of(found: Iterable[tuple[str, Callable[[], ToolEntry]]], unread: Iterable[LeftOutTool] = ()) -> Listing:
-    """The tools of a table: of each its name there, and what makes its entry. Of several with one id the first counts."""
+    """The tools of a table, from their names there and functions that make their entries. The first of several with one id counts."""
     kept: dict[str, ToolEntry] = {}
     faulty, repeated = [*unread], list[LeftOutTool]()
     for name, make in found:
@@ -165,7 +165,7 @@ def _schema(said: dict[str, JsonValue], which: str) -> JsonSchema:
 
 
 def is_same_server(one: str, other: str) -> bool:
-    """As the client that calls them reads them: scheme, host and port, which is None for that of the scheme."""
+    """Whether both URLs have the same scheme, host and port, as the HTTP client reads them."""
     try:
         first, second = httpx.URL(one), httpx.URL(other)
     except httpx.InvalidURL:

@@ -1,4 +1,4 @@
-"""Fetching a table. Neither its URL nor what it answers is trusted."""
+"""Fetches a table. Neither its URL nor its answer is trusted."""
 
 import asyncio
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a URL answered. `url` is where redirects led to."""
+    """An answer. `url` is the URL after redirects."""
 
     url: str
     body: bytes
@@ -38,7 +38,7 @@ class OtherStatusError(TableRefusedError):
 
 
 class TableFetch:
-    """One request at a time to one table; each hop goes to a judged address. `max_bytes` bounds an answer, `timeout_s` all of it."""
+    """Fetches tables; every hop goes to a checked address. `max_bytes` limits an answer, `timeout_s` the whole request."""
 
     def __init__(self, destinations: Destinations, *, max_bytes: int = 8 << 20, timeout_s: float = 15.0) -> None:
         self._destinations, self._max_bytes, self._timeout_s = destinations, max_bytes, timeout_s

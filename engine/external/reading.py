@@ -1,4 +1,4 @@
-"""From a table's URL to the tools that it lists."""
+"""Reads the tools of a table from its URL."""
 
 import asyncio
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class ReadTable:
 
 
 class TableReader:
-    """Parsing and checking are done in threads."""
+    """Parses and checks in threads."""
 
     def __init__(self, fetch: TableFetch) -> None:
         self._fetch = fetch
@@ -48,7 +48,7 @@ class TableReader:
         return ReadTable(form, listing)
 
     async def _schemas(self, url: str, key: str | None) -> JsonValue:
-        """All tools as its search shows them; an older one may have none. Raises TableRefusedError for any other failure."""
+        """All tools with schemas, from its search; None if an older service has no search. Raises TableRefusedError."""
         try:
             found = await self._fetch.post(f"{tool_agent.service_of(url)}/search_tools", key, to_json({}))
             return await asyncio.to_thread(_document, found)

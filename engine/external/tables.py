@@ -1,4 +1,4 @@
-"""External tables: taken in, fetched again, taken out."""
+"""External tables: registered, refreshed, removed."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -19,13 +19,13 @@ from toolagent.core.failures import NoSuchTableError, TableExistsError, TableNot
 _TOLD = 50
 _AT_ONCE = 4
 _IN_A_ROUND = 8
-"""A round has a minute, also where none of them answers; the others have their turn in the next."""
+"""Tables per round, which has a minute even if none answers. The others have their turn in the next round."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class TableKeys(Protocol):
-    """Where keys of tables are kept. `workers.state.secrets.SecretSource` is one."""
+    """Stores keys of tables, as `workers.state.secrets.SecretSource` does."""
 
     def resolve(self, name: str) -> str | None: ...
     def replace(self, name: str, value: str) -> None: ...
@@ -42,9 +42,9 @@ class Tables:
         return ExternalTables(tables=await self._rows.list_all())
 
     async def register(self, source: str, url: str, key: str | None) -> ExternalTable:
-        """Fetch a table and take its tools in. Its key is the one given here: what is stored under its name was for another table.
+        """Fetch a table and import its tools. Only the key given here counts: one stored under its name was for another table.
 
-        Raises TableExistsError, TableRefusedError, TableNotReachedError; then nothing is kept.
+        If this raises TableExistsError, TableRefusedError or TableNotReachedError, nothing is kept.
         """
         await self._require_free(source)
         if masked_text(url) != url:
@@ -65,7 +65,7 @@ class Tables:
         if not await self._rows.add(table, read.listing.entries):
             raise TableExistsError(_exists(source))
         if key and secret:
-            # Only now: whoever loses a race to this name must not replace the winner's key.
+            # Only now: a registration that loses the race for this name must not replace the winner's key.
             try:
                 self._keys.replace(secret, key)
             except SecretRefusedError as error:
@@ -74,7 +74,7 @@ class Tables:
         return table
 
     async def refresh(self, source: str) -> ExternalTable:
-        """Fetch a table again. Where that fails, its tools stay and `error` says why. Raises NoSuchTableError."""
+        """Fetch a table again. If that fails, its tools stay and `error` says why. Raises NoSuchTableError."""
         table = await self._rows.get(source)
         if table is None:
             raise NoSuchTableError(_none(source))
@@ -84,7 +84,7 @@ class Tables:
         return renewed
 
     async def remove(self, source: str) -> RemovedTable:
-        """Its tools go too, and the key that it was registered with. Raises NoSuchTableError."""
+        """Remove a table with its tools and its key. Raises NoSuchTableError."""
         table, count = await self._rows.get(source), await self._rows.remove(source)
         if table is None or count is None:
             raise NoSuchTableError(_none(source))
@@ -96,7 +96,7 @@ class Tables:
         return RemovedTable(source=source, tools=count)
 
     async def refresh_due(self) -> tuple[str, ...]:
-        """Fetch again those that were not for long enough; says in words what came of it."""
+        """Fetch tables that are due. Returns a line about each."""
         before = datetime.now(UTC) - timedelta(seconds=self._every_s)
         stale = [table for table in await self._rows.list_all() if table.attempted_at <= before]
         due = [table.source for table in sorted(stale, key=lambda table: table.attempted_at)[:_IN_A_ROUND]]
@@ -108,14 +108,14 @@ class Tables:
                     table = await self.refresh(source)
                 except NoSuchTableError:
                     return f"external table {source}: removed"
-                except Exception as error:  # noqa: BLE001 - what one table holds must not keep the others from their turn
+                except Exception as error:  # noqa: BLE001 - one table must not block the others
                     return f"external table {source}: {await self._failed(source, error)}"
             return f"external table {source}: {table.error or f'{table.tools} tools'}"
 
         return tuple(await asyncio.gather(*map(one, due)))
 
     async def _failed(self, source: str, error: Exception) -> str:
-        """Keep in words that an error of ours came of a refresh, so that the table is not tried again before it is due."""
+        """Record our own error as a failed refresh, so that the table is not tried again before it is due."""
         said = f"It could not be read: {type(error).__name__}. The log of the worker says more."
         _log.error("external_table_not_refreshed", source=source, exc_info=error, then="its tools stay as they were")
         if table := await self._rows.get(source):
@@ -123,7 +123,7 @@ class Tables:
         return said
 
     async def _fetched(self, table: ExternalTable) -> tuple[ExternalTable, tuple[ToolEntry, ...] | None]:
-        """What is known of it now, and its tools, if they could be had."""
+        """The updated table, and its tools if they could be fetched."""
         now, secret = datetime.now(UTC), table.api_key.removeprefix("secret:") if table.api_key else None
         try:
             read = await self._reader.read(table.source, table.tools_url, secret, self._key(secret))
@@ -150,7 +150,7 @@ class Tables:
 
 
 def _without(listing: Listing, taken: frozenset[str]) -> Listing:
-    """What came into the catalog under such an id since it was registered is not replaced."""
+    """The listing without ids that other tools have taken since the registration."""
     free = tuple(entry for entry in listing.entries if entry.manifest.tool_id not in taken)
     ours = sorted({entry.manifest.tool_id for entry in listing.entries} & taken)
     return Listing(free, (*listing.left_out, *(LeftOutTool(entry=one, reason="A tool of ours has this id.") for one in ours)))

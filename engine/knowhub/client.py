@@ -1,4 +1,4 @@
-"""KnowHub's API, at the address of the operator's setting."""
+"""A client of KnowHub's API, at the URL of the operator's setting."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ _BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class KnowHubError(Exception):
-    """It could not be asked. `is_passing`: another attempt may help."""
+    """A request failed. `is_passing`: another attempt may help."""
 
     def __init__(self, message: str, *, is_passing: bool = False) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class ResourceChangedError(KnowHubError):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Its resources, and what is in their list besides."""
+    """The resources, and the other entries of their list."""
 
     resources: tuple[dict[str, JsonValue], ...]
     left_out: tuple[LeftOutResource, ...]
@@ -51,14 +51,14 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A resource as it was read; `tag` is its ETag, if it has one."""
+    """A resource as read. `tag` is its ETag, if it has one."""
 
     said: dict[str, JsonValue]
     tag: str | None
 
 
 class KnowHubClient:
-    """Every request raises KnowHubError, within `timeout_s` seconds. To be closed with `aclose`."""
+    """Requests take at most `timeout_s` seconds and raise KnowHubError. Close it with `aclose`."""
 
     def __init__(self, url: str, key: Callable[[], str | None], *, timeout_s: float = 10.0) -> None:
         self._base, self._key, self._timeout_s = f"{url.rstrip('/')}/api/resource", key, timeout_s
@@ -86,7 +86,7 @@ class KnowHubClient:
         return Read(said, answer.headers.get("etag"))
 
     async def patch(self, resource_id: str, metadata: dict[str, JsonValue], tag: str | None) -> None:
-        """Only if it is still as it was read, where it has an ETag. Raises ResourceGoneError, ResourceChangedError."""
+        """Change the metadata; with an ETag, only if the resource is unchanged. Raises ResourceGoneError, ResourceChangedError."""
         answer, body = await self._ask("PATCH", resource_id, to_json({"metadata": metadata}), {"If-Match": tag} if tag else {})
         if answer.status_code in _CHANGED:
             raise ResourceChangedError(f"{resource_id!r} is being changed by others.")
@@ -95,7 +95,7 @@ class KnowHubClient:
     async def _ask(
         self, method: str, resource_id: str, content: bytes | None = None, more: dict[str, str] | None = None
     ) -> tuple[httpx.Response, bytes]:
-        # Slashes of ids are part of the path; everything else that means something in a URL is not.
+        # Slashes of ids are part of the path. All other special characters are escaped.
         url = f"{self._base}/{quote(resource_id, safe='/')}" if resource_id else self._base
         headers = {"Accept": "application/json", **({"Content-Type": "application/json"} if content else {}), **(more or {})}
         if key := self._key():

@@ -1,4 +1,4 @@
-"""One synchronisation: read both sides, see what is missing, write it where it is missing."""
+"""One synchronisation: reads both sides and writes the missing links."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,18 +14,18 @@ from toolagent_service.knowhub.resources import resource_of
 _ATTEMPTS = 3
 _AT_ONCE = 4
 _LONGEST_S = 200.0
-"""From its start on. Below the time-out of the activity (`workflows.options`): what was changed is to be told of."""
+"""Longest run. Below the time-out of the activity (`workflows.options`), so that the result is reported."""
 _OFF = f"KnowHub is off: set {SETTING} to its URL, on every host."
 
 
 class KnowHubSyncing:
-    """May be repeated: what is there already is left alone. Without a client, it is off. It writes for `longest_s` seconds at most."""
+    """Idempotent: existing links stay. Off without a client. Writes for at most `longest_s` seconds."""
 
     def __init__(self, tools: ToolTable, groups: GroupTable, client: KnowHubClient | None, *, longest_s: float = _LONGEST_S) -> None:
         self._tools, self._groups, self._client, self._longest_s = tools, groups, client, longest_s
 
     async def run(self, request: SyncRequest) -> KnowHubSync:
-        """Raises KnowHubError where KnowHub cannot be read, StoreUnavailableError."""
+        """Raises KnowHubError if KnowHub cannot be read, StoreUnavailableError."""
         client = self._client
         if client is None:
             return KnowHubSync(status=SyncStatus.OFF, said=_OFF)
@@ -46,7 +46,7 @@ class KnowHubSyncing:
 
 
 async def _written(client: KnowHubClient, changes: Sequence[ResourceChange], deadline: float) -> tuple[ResourceFailure, ...]:
-    """One that cannot be changed keeps no other from its change. After the deadline, a time of the loop, none is changed any more."""
+    """Make the changes and return the failures. A failure does not stop the others. The deadline is a time of the event loop."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def one(change: ResourceChange) -> ResourceFailure | None:
@@ -64,7 +64,7 @@ async def _written(client: KnowHubClient, changes: Sequence[ResourceChange], dea
 
 
 async def _change(client: KnowHubClient, change: ResourceChange) -> None:
-    """Into what the resource is by then. Where others change it at the same time, it is read again."""
+    """Merge a change into the current resource. If others change it meanwhile, read it again."""
     for _ in range(_ATTEMPTS):
         read = await client.get(change.resource_id)
         metadata = merged(read.said, change)
@@ -74,7 +74,7 @@ async def _change(client: KnowHubClient, change: ResourceChange) -> None:
             await client.patch(change.resource_id, metadata, read.tag)
         except ResourceChangedError:
             continue
-        # Without a tag it may have been overwritten at once: the next look sees that.
+        # Without a tag, another writer may overwrite it at once: read again to check.
         if read.tag is not None:
             return
     if merged((await client.get(change.resource_id)).said, change) is not None:
@@ -89,14 +89,14 @@ def _told(plan: KnowHubPlan, count: int, verb: str, theirs: int) -> str:
 
 
 class CatalogWatch:
-    """Has a synchronisation begun after the catalog has changed. The first look finds a change: nobody knows what happened before."""
+    """Starts a synchronisation after a change of the catalog. The first look always does: earlier changes are unknown."""
 
     def __init__(self, state: CatalogState, changed: Callable[[], Awaitable[None]]) -> None:
         self._state, self._changed = state, changed
         self._number: int | None = None
 
     async def look(self) -> None:
-        """What `changed` raises is raised; then the next look tells of it again. Raises StoreUnavailableError."""
+        """Call `changed` if the catalog changed. If it raises, the next look calls it again. Raises StoreUnavailableError."""
         number = await self._state.number()
         if number != self._number:
             await self._changed()

@@ -1,1 +1,1 @@
-"""Registered MCP servers: started or reached, asked for their tools, and these kept in the catalog with pinned definitions."""
+"""Registered MCP servers: their tools are listed and kept in the catalog with pinned definitions."""

@@ -1,4 +1,4 @@
-"""What a server says of a tool, as an entry of the catalog. It is believed where the server is trusted."""
+"""Makes entries of the catalog from what a server says of its tools. Only a trusted server's hints count."""
 
 import json
 from typing import cast
@@ -19,11 +19,11 @@ _TIMEOUT_S = 60.0
 
 
 class NoTool(ValueError):
-    """Why a tool of a server is none here."""
+    """A tool of a server is not usable here. The message says why."""
 
 
 def definition_of(tool: ListedTool) -> str:
-    """What is pinned: all that the server says of it, the same text whenever it says the same."""
+    """The pinned text: everything the server says of the tool, in canonical form."""
     said: dict[str, JsonValue] = {
         "name": tool.name,
         "description": tool.description,
@@ -35,7 +35,7 @@ def definition_of(tool: ListedTool) -> str:
 
 
 def entry_of(definition: str, tool_id: str, spec: McpServerSpec, server: McpSource) -> ToolEntry:
-    """The entry of a definition; `server` is a source of the server, whichever tool it names. Raises NoTool."""
+    """The entry of a definition. `server` is a source of the server, of any tool. Raises NoTool."""
     said = cast("dict[str, JsonValue]", json.loads(definition))
     name, described, hints = str(said["name"]), str(said["description"]).strip(), McpHints.model_validate(said["hints"])
     source = server.model_copy(update={"tool_name": name, "hints": hints})
@@ -62,7 +62,7 @@ def entry_of(definition: str, tool_id: str, spec: McpServerSpec, server: McpSour
 
 
 def rights_of(spec: McpServerSpec) -> SecurityContext:
-    """What a server that is started here asks of the sandbox."""
+    """The sandbox rights of a server that is started here."""
     files = FileAccess(allow_read=spec.allow_read, allow_write=spec.allow_write)
     return SecurityContext(file_access=files, network_access=NetworkAccess(allow_hosts=spec.allow_hosts))
 
@@ -73,7 +73,7 @@ def _careful(spec: McpServerSpec) -> tuple[PermissionClass, SideEffectScope, boo
 
 
 def _believed(hints: McpHints) -> tuple[PermissionClass, SideEffectScope, bool]:
-    """By the protocol: what says nothing changes things, and beyond its own; `idempotent` means nothing for what only reads."""
+    """By the protocol's defaults: a tool without hints has side effects in an open world. `idempotent` is ignored for read-only tools."""
     if hints.read_only:
         is_closed = hints.open_world is False
         return (PermissionClass.READ if is_closed else PermissionClass.EXTERNAL), SideEffectScope.NONE, True

@@ -1,4 +1,4 @@
-"""Logins at registered MCP servers: begun, finished, and renewed once for all who use them."""
+"""Logins at registered MCP servers: begun, finished, and renewed once for all their users."""
 
 import asyncio
 import time
@@ -28,31 +28,31 @@ from toolagent.contracts.sources import McpSource
 
 _GOOD_FOR = timedelta(minutes=15)
 _EARLIER_S = 10.0
-"""A token is renewed so long before it expires."""
+"""How long before its expiry a token is renewed."""
 _LEASE_S = 60.0
-"""Longer than a renewal takes: who has not renewed it by then is dead."""
+"""Longer than a renewal takes: after that, its process is dead."""
 _AGAIN_S = 0.1
 _CLOSE_S = 20.0
-"""Longer than the answer to a renewal takes."""
+"""Longer than a renewal takes."""
 _TOLD = 200
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
 _MOST_SCOPE = 2_000
-"""Characters of scopes that are asked for besides: they go into the URL of the login."""
+"""Most characters of further scopes: they go into the URL of the login."""
 _SHOWN = 8
-"""Tokens of a connection that are masked in what its server says: the last ones."""
+"""How many of the last tokens of a connection are masked in its server's messages."""
 
 T = TypeVar("T", bound=BaseModel)
 
 _Renewal = tuple[str, str, str | None]
-"""Name and URL of a server, and the token that is renewed."""
+"""Name and URL of a server, and the token to renew."""
 
 
 class LoginFailed(Exception):
-    """The message says why, to a person at a browser."""
+    """A login failed. The message is for a person at a browser."""
 
 
 class Seal(Protocol):
-    """Encrypts with a key that all hosts and front doors have. `mcp.server.request_state.AESGCMRequestStateCodec` is one."""
+    """Encrypts with a key that all hosts and front doors share, as `mcp.server.request_state.AESGCMRequestStateCodec` does."""
 
     def seal(self, payload: bytes) -> str: ...
     def unseal(self, token: str) -> bytes:
@@ -68,16 +68,16 @@ class McpLogins:
         self._renewals: dict[_Renewal, asyncio.Task[tuple[McpLoginRow, Granted]]] = {}
 
     def of(self, source: McpSource) -> "StoredLogin":
-        """For one connection to a registered server at a URL."""
+        """The login for one connection to a registered server at a URL."""
         return StoredLogin(self, source)
 
     async def begin(self, source: McpSource, redirect_uri: str) -> PendingLogin | None:
-        """A login for a browser, to be kept; None where the service has logged in by itself. Raises NotSent."""
+        """Begin a login for a browser; None if the service logged in by itself. Raises NotSent."""
         name, url = _place(source)
         row = await self._rows.get(name, url)
         refusal = await self._ask(_first_request(source, filled(url, self._secrets)[0], with_keys(source.headers, self._secrets)))
         if not is_refusal(refusal) and row is not None:
-            # It has refused a call before: some let everybody in, and refuse what they do.
+            # It refused a call before: some servers accept the first request of anybody and refuse calls.
             refusal = httpx2.Response(_UNAUTHORIZED)
         if not is_refusal(refusal):
             message = f"The MCP server {name} wants no login: it answered {refusal.status_code} without one."
@@ -90,11 +90,11 @@ class McpLogins:
         return PendingLogin(name, url, visit.state, visit.url, now() + _GOOD_FOR, self.sealed(visit))
 
     async def keep(self, login: PendingLogin) -> bool:
-        """Have it wait for its browser, in place of an earlier one. False where the server is not registered any more."""
+        """Store a pending login, in place of an earlier one. False if the server is not registered any more."""
         return await self._rows.begin(login)
 
     async def finish(self, state: str, code: str, iss: str | None, error: str) -> str:
-        """A browser came back: the name of the server that is logged in at. Raises LoginFailed."""
+        """Finish a login when the browser returns. Returns the name of the server. Raises LoginFailed."""
         pending = await self._rows.take(state) if state else None
         if pending is None:
             raise LoginFailed("This login is not known, or over: each can be finished once, and a newer one takes its place.")
@@ -114,22 +114,22 @@ class McpLogins:
         return pending.name
 
     async def forget_unregistered(self, name: str) -> None:
-        """What was kept for a server that was not taken in after all."""
+        """Remove what was stored for a server that was not registered in the end."""
         await self._rows.forget_unregistered(name)
 
     async def read(self, source: McpSource) -> tuple[McpLoginRow, Granted]:
-        """As it stands now. Raises NotSent where it was sealed with another key."""
+        """The stored login. Raises NotSent if it was sealed with another key."""
         name, url = _place(source)
         row = await self._rows.get(name, url) or McpLoginRow(name, url)
         granted = self.opened(Granted, row.sealed, name) if row.sealed else Granted()
         if granted.given != source.oauth:
-            # It was given to another client, and that one's authorization server may be another.
+            # It belongs to another OAuth client, perhaps of another authorization server.
             granted = Granted()
         granted.remember()
         return row, granted
 
     async def logged_in(self, source: McpSource, refusal: httpx2.Response) -> tuple[McpLoginRow, Granted]:
-        """By the service itself. Raises NotSent."""
+        """Log in as the service itself. Raises NotSent."""
         name, url = _place(source)
         flow = self.flow(source)
         await flow.begun(refusal)
@@ -137,9 +137,9 @@ class McpLogins:
         return await self.read(source)
 
     async def renewed(self, source: McpSource, old: Granted) -> tuple[McpLoginRow, Granted]:
-        """With another token than `old` has. Raises NotSent.
+        """Renew the token of `old`. Raises NotSent.
 
-        A caller that goes away does not end it: the answer may hold the only token to renew with.
+        The renewal continues if the caller is cancelled: the answer may hold the only token for the next renewal.
         """
         key = (*_place(source), _token_of(old))
         task = self._renewals.get(key)
@@ -149,17 +149,17 @@ class McpLogins:
         return await asyncio.shield(task)
 
     async def require(self, row: McpLoginRow, why: str = "", scope: str | None = None) -> NotSent:
-        """Have `GET /mcp_servers` say that a person has to log in; what a call is told of it."""
+        """Note that a person has to log in, for `GET /mcp_servers`. Returns the error for the call."""
         await self._rows.require(row.name, row.url, scope, row.number)
         return _required(row.name, why)
 
     async def close(self) -> None:
-        """Wait for renewals that are under way, as for callers that go away."""
+        """Wait for running renewals."""
         if self._renewals:
             await asyncio.wait([*self._renewals.values()], timeout=_CLOSE_S)
 
     def flow(self, source: McpSource, granted: Granted | None = None, *, redirect_uri: str | None = None, more: str | None = None) -> Flow:
-        """Raises NotSent where the client's secret is not set."""
+        """The OAuth flow at a server. Raises NotSent if the client's secret is not set."""
         given = source.oauth
         secret = key_of(given.client_secret, self._secrets) if given else None
         return Flow(_without_query(_place(source)[1]), self._ask, granted, redirect_uri=redirect_uri, given=given, secret=secret, more=more)
@@ -168,7 +168,7 @@ class McpLogins:
         return self._seal.seal(value.model_dump_json(exclude_none=True).encode())
 
     def opened(self, kind: type[T], sealed: str, name: str) -> T:
-        """Raises NotSent."""
+        """The value that was sealed. Raises NotSent."""
         try:
             return kind.model_validate_json(self._seal.unseal(sealed))
         except (InvalidRequestState, ValidationError) as error:
@@ -179,10 +179,10 @@ class McpLogins:
     async def _renew(self, source: McpSource, old: str | None) -> tuple[McpLoginRow, Granted]:
         row, granted = await self.read(source)
         if _token_of(granted) != old:
-            # Somebody else has renewed it since `old` was read.
+            # Another process renewed it since `old` was read.
             return row, granted
         while not await self._rows.lease(row, _LEASE_S):
-            # Somebody else renews it.
+            # Another process renews it.
             await asyncio.sleep(_AGAIN_S)
             newer, granted = await self.read(source)
             if newer.number != row.number:
@@ -207,13 +207,13 @@ class McpLogins:
 
 
 class StoredLogin:
-    """The login at one server, for one connection: what it has in hand is read anew where the server refuses it."""
+    """The login of one connection to one server. A refused token is read again."""
 
     def __init__(self, logins: McpLogins, source: McpSource) -> None:
         self._logins, self._source = logins, source
         self._granted: Granted | None = None
         self._fresh: str | None = None
-        """The token that this connection has got last, in place of one that was refused."""
+        """The last token that replaced a refused one."""
         self._recent = deque[str](maxlen=_SHOWN)
         self.shown: list[str] = []
 
@@ -255,7 +255,7 @@ class StoredLogin:
         return granted.expires_at is not None and granted.expires_at - _EARLIER_S < time.time()
 
     def _noted(self, granted: Granted) -> str | None:
-        """The token, which is masked from now on in what the server says."""
+        """The token, which from now on is masked in the server's messages."""
         token = _token_of(granted)
         if token is None:
             return None
@@ -277,12 +277,12 @@ def _token_of(granted: Granted) -> str | None:
 
 
 def _without_query(url: str) -> str:
-    """What a token is for: a query may hold a key."""
+    """The URL that a token is for. A query may hold a key."""
     return url.partition("?")[0]
 
 
 def _first_request(source: McpSource, url: str, given: Mapping[str, str]) -> httpx2.Request:
-    """What every server that wants a login refuses, with the headers that it is `given`: it may be found by one of them."""
+    """A first request, which a server with a login refuses. `given` are the configured headers, which routing may need."""
     headers = {**given, "Accept": "application/json, text/event-stream", MCP_PROTOCOL_VERSION_HEADER: "2025-11-25"}
     if source.transport == "sse":
         return httpx2.Request("GET", url, headers=headers)

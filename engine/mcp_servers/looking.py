@@ -1,4 +1,4 @@
-"""One look at a server: it is started, or reached, and asked for its tools."""
+"""One look at a server: starts or reaches it and lists its tools."""
 
 import asyncio
 import hashlib
@@ -35,11 +35,11 @@ from toolagent.core.failures import (
 from toolagent.core.mcp_specs import SpecFault
 
 _RIGHTS = {"read": "read", "write": "write", "hosts": "reach"}
-"""Items of a sandbox that are fields of a registration, and what they let a server do."""
+"""Items of a sandbox policy, with the verb for messages."""
 
 _INSTALLED_AT_ONCE = 2
 _ASKED_AT_ONCE = 16
-"""More than are installed: a server that says nothing only waits."""
+"""More than are installed at once: a silent server only waits."""
 
 _PATIENCE_S = 10.0
 _LISTING = "(the listing)"
@@ -58,21 +58,21 @@ _HASH = 8
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What there is to keep, and what there is not."""
+    """The usable definitions, and the entries that were left out."""
 
     found: Definitions
     left_out: tuple[LeftOutTool, ...] = ()
 
 
 class ServerLooks:
-    """`packages` is None where no server is started: at a front door alone."""
+    """`packages` is None at a front door without a host, which starts no servers."""
 
     def __init__(self, runtime: RemoteMcpRuntime, packages: PackageServers | None) -> None:
         self._runtime, self._packages = runtime, packages
         self._installing, self._asking = asyncio.Semaphore(_INSTALLED_AT_ONCE), asyncio.Semaphore(_ASKED_AT_ONCE)
 
     async def look(self, name: str, spec: McpServerSpec, known: McpSource | None = None) -> Look:
-        """`known` is what was started before.
+        """Look at a server. `known` is the source of an earlier look.
 
         Raises McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpLoginRequiredError.
         """
@@ -88,7 +88,7 @@ class ServerLooks:
         return await asyncio.to_thread(_taken, name, spec, spoken, listing)
 
     def _require_granted(self, name: str, spec: McpServerSpec) -> None:
-        """A server that lacks what it was promised would fail later, in words of its own.
+        """Check that the sandbox policy grants all requested rights: without them the server would fail later, less clearly.
 
         Raises McpServerRefusedError, McpServerNotStartedError.
         """
@@ -113,13 +113,13 @@ class ServerLooks:
             message = f"{_ASKED_AT_ONCE} MCP servers are being asked for their tools, and have not answered. Try again in a minute."
             raise McpServersBusyError(message) from None
         try:
-            # Apart from the process that answers calls: it has a place of its own.
+            # In a process of its own, apart from the one that answers calls.
             return await self._runtime.listed(_manifest(name, spec), source.model_copy(update={"process": None}), lambda _: None)
         finally:
             self._asking.release()
 
     async def _with_older(self, name: str, spec: McpServerSpec, failure: RuntimeFailure) -> tuple[McpSource, Listing]:
-        """Raises what came of it first."""
+        """Try again with the older SDK. If that fails too, raises the first failure."""
         try:
             source = await self._source(name, spec, is_older=True)
             listing = await self._listed(name, spec, source)
@@ -147,14 +147,14 @@ class ServerLooks:
 
 
 def web_source(name: str, spec: McpServerSpec, url: str) -> McpSource:
-    """Of a server at a URL, whichever tool it names."""
+    """The source of a server at a URL, without a tool."""
     sse = spec.type is McpTransport.SSE
     source = McpSource(tool_name="-", url=url, transport="sse" if sse else "streamable_http", headers=spec.headers, oauth=spec.oauth)
     return source.model_copy(update={"only_public": True, "process": name, "server": name})
 
 
 def _taken(name: str, spec: McpServerSpec, source: McpSource, listing: Listing) -> Look:
-    """Blocks."""
+    """Make definitions of the listed tools. Blocks."""
     left_out = [LeftOutTool(entry=fault.name[:128] or _LISTING, reason=fault.reason[:500]) for fault in listing.faults]
     ids = tool_ids_of(spec.prefix if spec.prefix is not None else name, [tool.name for tool in listing.tools])
     by_id: dict[str, str] = {}
@@ -191,7 +191,7 @@ def _not_granted(item: str, missing: Sequence[str]) -> str:
 
 
 def _may_be_too_new(spec: McpServerSpec, failure: RuntimeFailure) -> bool:
-    """Whether it is a package of Python that fails for what an SDK of another major version lacks."""
+    """Whether a Python package fails with an error typical of an SDK of another major version."""
     log = failure.details.get("stderr")
     is_python = spec.command is not None and (spec.command, *spec.args)[0] in _PYTHON_RUNNERS
     return is_python and isinstance(log, str) and _LACKS.search(log) is not None
@@ -213,7 +213,7 @@ def refused(name: str, spec: McpServerSpec, failure: RuntimeFailure) -> Exceptio
     said = " ".join((failure.message.replace(f"mcp:{name}", name), *(f"It said last: {line[:_TOLD]}" for line in last)))
     if failure.details.get("missing") == "sandbox" or failure.error_type is ErrorType.EXECUTOR_NOT_FOUND:
         return McpServerNotStartedError(said)
-    # Of another host, such as that of its authorization server, it is no fault of the URL.
+    # An unknown other host, such as the authorization server's, is no fault of the URL.
     is_nowhere = failure.details.get("no_such_host") and spec.url is not None and failure.details["host"] == httpx.URL(spec.url).host
     if failure.error_type is ErrorType.VALIDATION_ERROR or is_nowhere:
         return McpServerRefusedError("url" if spec.url is not None else "command", said)
@@ -221,10 +221,10 @@ def refused(name: str, spec: McpServerSpec, failure: RuntimeFailure) -> Exceptio
 
 
 def tool_ids_of(prefix: str, names: Sequence[str]) -> dict[str, str]:
-    """`<prefix>_<tool>` by the server's own names, which are unique; without a prefix, what the name makes.
+    """Tool ids by the server's own names, which are unique: `<prefix>_<tool>`, or the name alone without a prefix.
 
-    Of names that make the same id, the one that is that id keeps it. The others end with a digest of the name, so that what else the
-    server lists does not matter.
+    If several names make the same id, a name that equals the id keeps it. The others get a digest of the name, so that their ids do not
+    depend on the rest of the list.
     """
     made = {name: _tool_id(prefix, name) for name in names}
     plain = {name for name in names if _prefixed(prefix, name) == made[name]}

@@ -1,4 +1,4 @@
-"""Which package of PyPI or npm a command names: `uvx mcp-server-time`, `npx -y @modelcontextprotocol/server-memory`."""
+"""Finds the package of PyPI or npm in a command: `uvx mcp-server-time`, `npx -y @modelcontextprotocol/server-memory`."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from toolagent.contracts.mcp_servers import McpServerSpec
 from toolagent.contracts.sources import ScriptLanguage
 from toolagent.core.mcp_specs import SpecFault
 
-# What begins with a dot would be a folder to npm.
+# npm takes a name that begins with a dot for a folder.
 _NPM_SPEC = re.compile(r"((?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*)(?:@([0-9A-Za-z.^~<>=*|\s-]{1,60}))?", re.IGNORECASE)
 _AT_VERSION = re.compile(r"([A-Za-z0-9._-]+(?:\[[^\]]*\])?)@([0-9A-Za-z.+!-]+)")
 _PYTHON = re.compile(r"(?:cpython-?|python)?(3\.\d+)(?:\.\d+)?")
@@ -18,7 +18,7 @@ _PYTHON = re.compile(r"(?:cpython-?|python)?(3\.\d+)(?:\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class PackageCommand:
-    """`wanted` are requirements, the first that of the `program`; of npm as `name` and `version`. `python`: a minor version, or none."""
+    """`wanted` are names and requirements (npm: versions), the program's first. `python` is a minor version, or empty."""
 
     language: ScriptLanguage
     wanted: tuple[tuple[str, str], ...]
@@ -28,12 +28,12 @@ class PackageCommand:
 
     @property
     def older(self) -> "PackageCommand":
-        """With the SDK that most servers were written for, which rarely say so: those of its first major version."""
+        """The command with the first major version of the SDK, which most servers need without saying so."""
         return replace(self, wanted=(*self.wanted, ("mcp", "mcp<2")))
 
 
 def package_command(spec: McpServerSpec) -> PackageCommand | None:
-    """None for a program of the machine. Raises SpecFault for a package that cannot be had from the index."""
+    """The package; None for a program of the machine. Raises SpecFault for a package that is not from the index."""
     match (spec.command, *spec.args):
         case ("uvx", *words) | ("uv", "tool", "run", *words) | ("uv", "x", *words) | ("pipx", "run", *words):
             return _of_python(words)
@@ -79,7 +79,7 @@ def _of_npm(words: Sequence[str]) -> PackageCommand:
 def _parted(
     words: Sequence[str], options: dict[str, str], flags: frozenset[str] | set[str] = frozenset()
 ) -> tuple[dict[str, list[str]], list[str]]:
-    """The options before the first word that is none, and that word with what follows."""
+    """The leading options, and the remaining words."""
     found: dict[str, list[str]] = {}
     left = [*words]
     while left and left[0].startswith("-"):
@@ -96,7 +96,7 @@ def _parted(
 
 
 def _requirement(text: str) -> tuple[str, str]:
-    """Its name, and the whole of it."""
+    """The name and the whole of a requirement."""
     at = _AT_VERSION.fullmatch(text)
     whole = text if at is None else at[1] if at[2] == "latest" else f"{at[1]}=={at[2]}"
     try:

@@ -1,4 +1,4 @@
-"""From a package that a command names to a folder with its locks, from which any host makes the same environment."""
+"""Locks the package of a command, so that any host makes the same environment."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from toolagent.core.failures import McpServerNotStartedError, McpServerRefusedEr
 
 _MANIFEST, _LOCK = "package.json", "package-lock.json"
 _NPM_LOG = "A complete log of this run can be found in"
-"""Where that is on this machine helps no caller."""
+"""A line of npm with a local path, which callers need not see."""
 
 _MOST_PYTHONS = 3
 _MAX_LOCK = 16 * 1024 * 1024
@@ -35,7 +35,7 @@ _TOLD = 600
 
 @dataclass(frozen=True, slots=True)
 class PackageParts:
-    """What locks and installs packages on this host; `folder` is for the work."""
+    """Locks and installs packages on this host. `folder` is for temporary files."""
 
     folder: Path
     locks: ProjectLocks
@@ -45,13 +45,13 @@ class PackageParts:
 
 
 class PackageServers:
-    """Packages are locked and installed once: what is started later is what was looked at."""
+    """Locks and installs each package once, so that later starts run what was looked at."""
 
     def __init__(self, parts: PackageParts) -> None:
         self._parts = parts
 
     async def prepare(self, command: PackageCommand, name: str) -> McpSource:
-        """A source of no tool. Raises McpServerRefusedError, McpServerNotStartedError, StoreUnavailableError."""
+        """A source without a tool. Raises McpServerRefusedError, McpServerNotStartedError, StoreUnavailableError."""
         work = self._parts.folder / f"{name}-{secrets.token_hex(4)}"
         project = work / "project"
         try:
@@ -71,7 +71,7 @@ class PackageServers:
         return McpSource(tool_name="-", content=content, command=(program, *command.arguments))
 
     async def _of_python(self, command: PackageCommand, name: str, work: Path, project: Path) -> str:
-        """The program. The first Python here counts that all of it can be installed with."""
+        """Lock and install with the first Python here that works. Returns the program."""
         wanted = Wanted(tuple(whole for _, whole in command.wanted))
         failure: LockFailed | ScriptFailure | None = None
         for minor in self._pythons(command.python):
@@ -92,7 +92,7 @@ class PackageServers:
         raise failure or LockFailed("There is no Python here that it could run on.")
 
     def _pythons(self, asked: str) -> Sequence[str]:
-        """Ours first, which has no name; then the newest."""
+        """Minor versions to try: ours, written as an empty text, then the newest."""
         programs = self._parts.environments.programs
         if asked:
             return ["" if programs.python_of(asked) == programs.python else asked]
@@ -122,7 +122,7 @@ def _python_program(environment: Environment, name: str) -> str:
 
 
 def _npm_program(environment: Environment, package: str) -> str:
-    """As npx chooses it: the only one, or that which is called as the package. Raises McpServerRefusedError; OSError of our disk."""
+    """The program that npx would choose: the only one, or the one named as the package. Raises McpServerRefusedError, OSError."""
     modules = environment.modules
     try:
         about: object = json.loads(((modules or Path()) / package / _MANIFEST).read_text()[:_MANIFEST_BYTES])
@@ -140,7 +140,7 @@ def _npm_program(environment: Environment, package: str) -> str:
 
 
 def _failed(failure: LockFailed | ScriptFailure) -> McpServerRefusedError | McpServerNotStartedError:
-    """A caller mends what is wrong with a package. Our disk (an OSError), our time (a TimeoutError is one) and our settings are not."""
+    """A refusal for faults of the package. Faults of our disk, time limit or settings mean that the server was not started."""
     lines = (line.strip().removeprefix("cause: ") for line in failure.told.splitlines())
     last = [line for line in lines if line and _NPM_LOG not in line][-1:]
     said = " ".join((failure.message, *(f"It said last: {line}" for line in last if line not in failure.message)))[: 2 * _TOLD]
@@ -150,7 +150,7 @@ def _failed(failure: LockFailed | ScriptFailure) -> McpServerRefusedError | McpS
 
 
 def _quiet(_: str) -> None:
-    """Nobody follows."""
+    """Ignores progress."""
 
 
 def _laid_out(work: Path, place: Path, manifest: str) -> None:

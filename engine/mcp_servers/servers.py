@@ -1,4 +1,4 @@
-"""MCP servers: taken in, asked again, taken out."""
+"""MCP servers: registered, refreshed, removed."""
 
 import asyncio
 from collections.abc import Collection
@@ -53,7 +53,7 @@ class RegisteredServers:
         every_s: float = 3600.0,
         own_ports: Collection[int] = (),
     ) -> None:
-        """`own_ports` are those of this machine at which the service itself listens."""
+        """`own_ports` are the ports of this machine at which the service itself listens."""
         self._rows, self._looks, self._logins, self._keys = rows, looks, logins, keys
         self._every_s, self._own_ports = every_s, own_ports
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
@@ -71,12 +71,12 @@ class RegisteredServers:
         return server
 
     async def register(self, name: str, spec: McpServerSpec, redirect_uri: str) -> McpServer:
-        """Start or reach a server, and take its tools in. One that wants a login waits for it, and has its `login_url`.
+        """Start or reach a server, and import its tools. A server that needs a login waits for it and has a `login_url`.
 
-        A browser comes back to `redirect_uri`. Raises McpServerExistsError, McpServerRefusedError, McpServerNotReachedError,
-        McpServerNotStartedError; then nothing is kept.
+        The browser returns to `redirect_uri`. If this raises McpServerExistsError, McpServerRefusedError, McpServerNotReachedError or
+        McpServerNotStartedError, nothing is kept.
         """
-        # Two of one name have one name for a key: who fails must not take away what the other goes by.
+        # One at a time for each name: servers of one name share the names of keys, and a failing one removes its keys.
         async with self._turn(name):
             return await self._registered(name, spec, redirect_uri)
 
@@ -110,7 +110,7 @@ class RegisteredServers:
                 await forget_keys(name, spec, self._rows, self._keys)
 
     async def refresh(self, name: str) -> McpServer:
-        """Ask a server again. Where that fails, its tools stay and `error` says why. Raises NoSuchMcpServerError."""
+        """List a server's tools again. If that fails, its tools stay and `error` says why. Raises NoSuchMcpServerError."""
         server = await self.get(name)
         now = datetime.now(UTC)
         try:
@@ -127,7 +127,7 @@ class RegisteredServers:
         return await self._with_taken(*renewed, look)
 
     async def log_in(self, name: str, redirect_uri: str) -> McpServer:
-        """Begin a login, to which a browser comes back at `redirect_uri`; a service that logs in as itself does so.
+        """Begin a login whose browser returns to `redirect_uri`, or log in as the service itself.
 
         Raises NoSuchMcpServerError, McpServerRefusedError, McpServerNotReachedError.
         """
@@ -136,10 +136,10 @@ class RegisteredServers:
         return await self._waiting(name, login) if login is not None else await self.refresh(name)
 
     async def finish_login(self, state: str, code: str, iss: str | None, error: str) -> LoginEnd:
-        """A browser came back, with what the authorization server gave it: the server is asked for its tools."""
+        """Finish a login when the browser returns, and list the server's tools."""
         try:
             name = await self._logins.finish(state, code, iss, error)
-            # Whoever dies before its tools are there leaves a server that is due at once.
+            # If the process dies before the tools are listed, the server is due at once.
             await self._rows.note(await self.get(name), attempted_at=None)
             server = await self.refresh(name)
         except (LoginFailed, NoSuchMcpServerError) as failure:
@@ -165,7 +165,7 @@ class RegisteredServers:
         return await self.get(name)
 
     async def remove(self, name: str) -> RemovedMcpServer:
-        """Its tools go too, and the keys that were kept for it. Raises NoSuchMcpServerError."""
+        """Remove a server with its tools and keys. Raises NoSuchMcpServerError."""
         await self.get(name)
         async with self._turn(name):
             server, count = await self._rows.get(name), await self._rows.remove(name)
@@ -175,7 +175,7 @@ class RegisteredServers:
         return RemovedMcpServer(name=name, tools=count)
 
     async def look_at_due(self) -> tuple[str, ...]:
-        """Ask those that were not for long enough, and new ones of a file; says in words what came of it."""
+        """List the tools of servers that are due, and of new ones. Returns a line about each."""
         slots = asyncio.Semaphore(_DUE_AT_ONCE)
 
         async def refreshed(name: str) -> str:
@@ -185,24 +185,24 @@ class RegisteredServers:
         return tuple(await asyncio.gather(*map(refreshed, await self._due())))
 
     def look_again(self) -> None:
-        """There may be servers that are due: have `watch` look at them."""
+        """Let `watch` look at servers that are due."""
         self._wake.set()
 
     async def refresh_due(self) -> tuple[str, ...]:
-        """Have `watch` look at those that are due: a round has a minute, and an installation takes longer."""
+        """Let `watch` look at servers that are due: a round has only a minute, and an installation takes longer."""
         if due := await self._due():
             self._wake.set()
         return tuple(f"MCP server {name}: to be asked again" for name in due)
 
     async def watch(self) -> None:
-        """For ever."""
+        """Look at due servers whenever woken, forever."""
         while True:
             await self._wake.wait()
             self._wake.clear()
             await self.look_at_due()
 
     async def _due(self) -> list[str]:
-        """Who waits longest comes first."""
+        """Names of due servers, the longest waiting first."""
         before = datetime.now(UTC) - timedelta(seconds=self._every_s)
         attempts = {server.name: server.attempted_at or _NEVER for server in await self._rows.list_all()}
         return sorted((name for name, at in attempts.items() if at <= before), key=lambda name: attempts[name])
@@ -213,12 +213,12 @@ class RegisteredServers:
             server = await self.refresh(name)
         except NoSuchMcpServerError:
             return f"MCP server {name}: removed"
-        except Exception as error:  # noqa: BLE001 - what one server says must not keep the others from their turn
+        except Exception as error:  # noqa: BLE001 - one server must not block the others
             return f"MCP server {name}: {await self._failed(name, error, began)}"
         return f"MCP server {name}: {server.error or f'{len(server.tool_ids)} tools'}"
 
     async def _failed(self, name: str, error: Exception, began: datetime) -> str:
-        """Keep in words that an error of ours came of a look, so that the server is not tried again before it is due."""
+        """Record our own error as a failed look, so that the server is not tried again before it is due."""
         said = f"It could not be looked at: {type(error).__name__}. The log of the worker says more."
         _log.error("mcp_server_not_refreshed", server=name, exc_info=error, then="its tools stay as they were")
         if server := await self._rows.get(name):
@@ -226,7 +226,7 @@ class RegisteredServers:
         return said
 
     async def _with_taken(self, server: McpServer, taken: frozenset[str], look: Look) -> McpServer:
-        """With what could not be taken in because of tools that are there."""
+        """The server with the tools that were left out because their ids are taken."""
         if not taken:
             return server
         reason = "A tool that came from elsewhere has this id. Register the server with another `prefix`."
@@ -242,7 +242,7 @@ class RegisteredServers:
         return await self._looks.look(name, spec, known)
 
     def _turn(self, name: str) -> asyncio.Lock:
-        """Names that differ only in `-` and `_` have the same names for keys."""
+        """The lock of a name. Names that differ only in `-` and `_` share the names of keys."""
         return self._turns.setdefault(owner_of(name).replace("-", "_"), asyncio.Lock())
 
 
@@ -251,7 +251,7 @@ def _told(left_out: tuple[LeftOutTool, ...]) -> dict[str, object]:
 
 
 async def _is_at(url: str, ports: Collection[int]) -> bool:
-    """Whether it leads to one of these ports of this machine, by the addresses that its host has now."""
+    """Whether the URL leads to one of these ports of this machine, by its current addresses."""
     parts = urlsplit(url)
     port = parts.port or {"http": 80}.get(parts.scheme, 443)
     if port not in ports or not parts.hostname:
@@ -259,7 +259,7 @@ async def _is_at(url: str, ports: Collection[int]) -> bool:
     try:
         found = [ip_address(address) for address in await _RESOLVE(parts.hostname, port)]
     except (OSError, UnicodeError):
-        # That it has no address is seen when it is reached.
+        # The look itself reports an unknown host.
         return False
     return any(map(is_here, found))
 

@@ -1,4 +1,4 @@
-"""What is kept for MCP servers that are not there: a process that is killed while it takes one in, changes or removes it leaves that."""
+"""Removal of keys and logins without a server, left by processes that died while they registered, changed or removed one."""
 
 import asyncio
 import math
@@ -13,20 +13,20 @@ from engine.store.mcp_logins import McpLoginRows
 from engine.store.secret_mentions import SecretMentions
 
 _EVERY_S = 3600.0
-"""Longer than a registration takes, which has its keys and its login before its server is there."""
+"""Longer than a registration takes: it stores keys and login before the server."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Strays:
-    """Keys in the secrets of this host, and logins. All raise StoreUnavailableError."""
+    """Keys in the secrets of this host, and logins. Methods raise StoreUnavailableError."""
 
     def __init__(self, logins: McpLoginRows, mentions: SecretMentions, keys: SecretKeeper, every_s: float = _EVERY_S) -> None:
         self._logins, self._mentions, self._keys, self._every_s = logins, mentions, keys, every_s
         self._before, self._looked_at = frozenset[tuple[str, str]](), -math.inf
 
     async def round(self) -> tuple[str, ...]:
-        """Forget what was a stray at the look before, too; says in words what that was."""
+        """Remove what was a stray already at the last look. Returns a line about each."""
         if (moment := time.monotonic()) - self._looked_at < self._every_s:
             return ()
         made = await asyncio.to_thread(self._made)

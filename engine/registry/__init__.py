@@ -1,1 +1,1 @@
-"""What tools exist: catalog files in, versions, search."""
+"""The registry of tools: import and export of catalog files, versions, search."""

@@ -1,4 +1,4 @@
-"""Packing the folder of a local tool, so that its versions keep their code and any host can run them."""
+"""Packs the folders of local tools, so that versions keep their code and any host can run them."""
 
 import asyncio
 import hashlib
@@ -15,21 +15,21 @@ from toolagent.core.failures import ContentDamagedError, FileTooLargeError
 
 _LEFT_OUT = frozenset({".venv", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
 MAX_BYTES = 48 * 1_048_576
-"""With what an archive adds to each file it stays below what a file of the content store may have by default."""
+"""With the overhead of an archive, this stays below the default limit of a file in the content store."""
 MAX_FILES = 15_000
 _BY_HASH = (b"\1\0\0\0", b"\3\0\0\0")
 
 Stamp = tuple[tuple[str, int, int, int], ...]
 Part = tuple[Path, tuple[str, ...] | None]
-"""A folder, and the names below it that are kept; None for all."""
+"""A folder, and the names below it to pack; None for all."""
 
 
 class NotPackedError(ValueError):
-    """The folder cannot be packed; the text says why and what to do."""
+    """The folder cannot be packed. The message says why and what to do."""
 
 
 class ProjectArchives:
-    """Packs folders and remembers their state: an unchanged folder is not packed again."""
+    """Packs folders. An unchanged folder is not packed again."""
 
     def __init__(self, files: FileStore) -> None:
         self._files = files
@@ -37,7 +37,7 @@ class ProjectArchives:
         self._parts: dict[str, set[tuple[Part, str]]] = {}
 
     async def content_of(self, folder: Path, name: str, given: tuple[str, ...] | None = None) -> str | None:
-        """The id of an archive of the folder, or of its `given` files; None when there is no such folder. Raises NotPackedError."""
+        """The id of an archive of the folder, or of its `given` files; None if there is no such folder. Raises NotPackedError."""
         part = (folder, given)
         stamp = await asyncio.to_thread(_stamp_of, *part)
         if stamp is None:
@@ -59,7 +59,7 @@ class ProjectArchives:
             return False
 
     async def remake(self, file_id: str) -> bool:
-        """Pack the folder again that this archive was made of; False when there is none as it was then.
+        """Make this archive again from its folder. False if no folder has the same content any more.
 
         Raises StoreFullError, ContentUnavailableError.
         """
@@ -73,7 +73,7 @@ class ProjectArchives:
         return False
 
     def note(self, file_id: str, folder: Path, name: str, given: tuple[str, ...] | None = None) -> None:
-        """The archive may have been made of that folder."""
+        """Note that the archive may come from this folder."""
         self._parts.setdefault(file_id, set()).add(((folder, given), name))
 
     async def _put(self, content: bytes, name: str) -> str:
@@ -85,7 +85,7 @@ class ProjectArchives:
 
 
 def packed(folder: Path, given: tuple[str, ...] | None = None) -> bytes:
-    """A tar of the folder, or of its `given` files: the same wherever and whenever it is made. Blocks. Raises NotPackedError."""
+    """A reproducible tar of the folder, or of its `given` files. Blocks. Raises NotPackedError."""
     target = io.BytesIO()
     try:
         with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -103,7 +103,7 @@ def _add(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
     if not stat.S_ISREG(status.st_mode):
         return
     member = tarfile.TarInfo(path.relative_to(folder).as_posix())
-    # A link inside becomes the file it leads to: then unpacking needs no links.
+    # A link is packed as its target, so that unpacking needs no links.
     content = path.read_bytes()
     member.size = len(content)
     member.mode = 0o755 if status.st_mode & 0o100 else 0o644
@@ -133,7 +133,7 @@ def _files_in(folder: Path, given: tuple[str, ...] | None) -> list[Path]:
 
 
 def _size(path: Path) -> int:
-    """A link is packed as what it leads to; one that leads nowhere is refused later, by its name."""
+    """The size of a link's target. A dangling link is refused later, by its name."""
     try:
         return path.stat().st_size
     except OSError:
@@ -150,7 +150,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _is_kept(path: Path) -> bool:
-    """What is compiled and checked by its source's hash, if at all, was made to be kept; by its time, it comes of running (PEP 552)."""
+    """Keeps compiled files only if they are hash-based (PEP 552): those with time stamps come from running the tool."""
     if path.suffix != ".pyc" and path.parent.name != "__pycache__":
         return True
     if path.is_symlink() or not path.is_file():
@@ -160,7 +160,7 @@ def _is_kept(path: Path) -> bool:
 
 
 def _raise(error: OSError) -> None:
-    """An unreadable part must not be left out silently."""
+    """Report unreadable parts: `os.walk` would skip them."""
     raise error
 
 
@@ -169,7 +169,7 @@ def _stamp_of(folder: Path, given: tuple[str, ...] | None) -> Stamp | None:
         if not _is_folder(folder):
             return None
         files = _files_in(folder, given)
-        # A link that leads nowhere counts too: with it the folder cannot be packed any more.
+        # Include dangling links: with one, the folder cannot be packed.
         found = [(path.relative_to(folder).as_posix(), path.stat() if path.exists() else path.lstat()) for path in files]
     except OSError as error:
         raise NotPackedError(f"The folder cannot be read ({error.strerror}).") from error
@@ -177,7 +177,7 @@ def _stamp_of(folder: Path, given: tuple[str, ...] | None) -> Stamp | None:
 
 
 def _is_folder(path: Path) -> bool:
-    """Raises OSError without permission, and for a loop of links."""
+    """Raises OSError without permission, and for a cycle of links."""
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

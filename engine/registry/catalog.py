@@ -1,4 +1,4 @@
-"""Bringing the catalog, files and built-in tools, into the registry; what cannot be used is reported and stops nothing else."""
+"""Imports catalog files and built-in tools into the registry. Faulty entries are reported and do not stop the others."""
 
 import asyncio
 import gc
@@ -53,9 +53,9 @@ class _Prepared:
 
 
 class CatalogImport:
-    """Imports the files of one data folder, in which hosts on one database may differ: `catalog` is the id of the host it belongs to.
+    """Imports the files of one host's data folder. `catalog` is the id of the host: hosts on one database may have different folders.
 
-    Only what the files of this catalog had and have is touched: another one's tools stay.
+    Only entries that this catalog has or had change: tools of other catalogs stay.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class CatalogImport:
         self._turn = asyncio.Lock()
 
     async def run(self, data_dir: Path, builtins: Iterable[ToolEntry], *, expected: bool = True) -> tuple[CatalogFault, ...]:
-        """Import everything that changed. Entries that are faulty now keep the state they had. Returns what is wrong.
+        """Import everything that changed, and return the faults. Faulty entries keep their earlier state.
 
-        A data folder that is missing where none is `expected` is no fault: another host's catalog has the tools.
-        Raises StoreUnavailableError; then importing again goes on where this ended.
+        If no data folder is `expected`, a missing one is no fault: other hosts' catalogs have the tools.
+        Raises StoreUnavailableError; then the next import continues.
         """
         async with self._turn:
             with _without_long_pauses():
@@ -142,12 +142,12 @@ class CatalogImport:
         return prepared
 
     async def _with_known_sources(self, entry: ToolEntry) -> ToolEntry:
-        """While `sources.json` cannot be read, a tool keeps the sources it has."""
+        """The entry with its stored sources, for an unreadable `sources.json`."""
         stored = await self._tools.get(entry.manifest.tool_id, entry.manifest.version) or await self._tools.get(entry.manifest.tool_id)
         return entry.model_copy(update={"sources": stored.sources}) if stored else entry
 
     async def _with_content(self, entry: ToolEntry, data_dir: Path, contents: Contents) -> tuple[ToolEntry, list[CatalogFault]]:
-        """Every source that has a project, with the archive of it."""
+        """The entry with the archives of its sources' folders, and faults."""
         manifest = entry.manifest
         faults: list[CatalogFault] = []
         sources: list[ToolSource] = []
@@ -165,7 +165,7 @@ class CatalogImport:
     async def _content_of(
         self, archive: str | None, host_dir: str, manifest: ToolManifest, data_dir: Path, known: str | None
     ) -> tuple[str | None, str | None]:
-        """The archive, and its faults. An archive that the file names goes before the folder; a kept one is better than none."""
+        """The archive and its fault: the archive that the file names, else that of the folder, else the known one."""
         if archive is not None:
             self._archives.note(archive, data_dir / host_dir, manifest.tool_id)
             if await self._archives.has(archive) or await self._archives.remake(archive):
@@ -182,11 +182,11 @@ class CatalogImport:
         if not reading.tools.readable:
             return
         before = await self._files.of_file(registry_json.FILE_NAME)
-        # Tools without a mark are older than that table.
+        # Tools without a mark were imported before the table `catalog_files` existed.
         mine = before[self._catalog].entry_ids if self._catalog in before else await self._entries.list_unmarked(FILES_ORIGIN)
         mentioned = tuple(reading.tools.mentioned)
         if not set(mentioned) <= set(mine):
-            # Announced before it is written, so that another catalog which had these tools before does not remove them.
+            # Claim the new tools first, so that another catalog that had them does not remove them meanwhile.
             claimed = tuple(dict.fromkeys((*mentioned, *mine)))
             await self._files.save(self._catalog, registry_json.FILE_NAME, CatalogFile(reading.tools.envelope, claimed))
         gone = [tool_id for tool_id in mine if tool_id not in reading.tools.mentioned]
@@ -204,7 +204,7 @@ class CatalogImport:
             await table.bring_in(entries, await self._gone(parsed, otherwise))
 
     async def _bring_in_servers(self, reading: CatalogReading) -> list[CatalogFault]:
-        """What they offer is looked at afterwards, when they are reached."""
+        """Import the servers. Their tools are listed later."""
         if not reading.servers.readable:
             return []
         gone = await self._gone(reading.servers, ())
@@ -215,7 +215,7 @@ class CatalogImport:
         return [_fault(mcp_json.FILE_NAME, f"$.mcpServers.{name}", reason) for name in brought.refused]
 
     async def _gone(self, parsed: Parsed[Any], otherwise: Iterable[str]) -> set[str]:
-        """What was removed from this catalog's file and is in no other catalog."""
+        """Ids that were removed from this catalog's file and are in no other catalog."""
         before = await self._files.of_file(parsed.file)
         kept = {entry for catalog, one in before.items() if catalog != self._catalog for entry in one.entry_ids}
         mine = before[self._catalog].entry_ids if self._catalog in before else (otherwise if not before else ())
@@ -224,7 +224,7 @@ class CatalogImport:
 
 @contextmanager
 def _without_long_pauses() -> Generator[None]:
-    """A garbage collection stops every call for up to half a second while a large catalog is in memory."""
+    """Postpone full garbage collections: with a large catalog in memory, one stops every call for up to half a second."""
     young, middle, old = gc.get_threshold()
     gc.set_threshold(young, middle, _RARELY)
     try:
@@ -234,7 +234,7 @@ def _without_long_pauses() -> Generator[None]:
 
 
 def _taken(builtin: Iterable[str], reading: CatalogReading) -> dict[str, str]:
-    """The ids that no tool file may use, with their owners."""
+    """Ids that no tool file may use, with their owners."""
     return {**dict.fromkeys(reading.tools.mentioned, registry_json.FILE_NAME), **dict.fromkeys(builtin, "A built-in tool")}
 
 
@@ -259,7 +259,7 @@ def _mark(*texts: str) -> str:
 
 
 def _reconcile(entry: ToolEntry, *, sources_known: bool) -> tuple[ToolEntry, list[CatalogFault]]:
-    """The source determines the backend runtime; a manifest that differs is reported."""
+    """Set the backend runtime from the source, and report a manifest that differs."""
     manifest = entry.manifest
     if not entry.sources:
         if not sources_known:

@@ -1,4 +1,4 @@
-"""Importing the catalog at start, and again whenever its files or its tools' projects change."""
+"""Imports the catalog at start, and again whenever its files or its tools' folders change."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
@@ -39,11 +39,11 @@ async def imported_catalog(
     others: Iterable[Path] = (),
     restart_s: float = _RESTART_S,
 ) -> AsyncGenerator[tuple[CatalogFault, ...]]:
-    """Import once; with `watch` again on every change until the block ends. Yields what was wrong at first.
+    """Import once; with `watch`, again on every change until the block ends. Yields the faults of the first import.
 
-    A change is imported when the files have been still for a moment. What was half written then is a fault, stops nothing, and is
-    imported when the rest of it comes. `others` are folders outside the data folder in which every change counts. Whatever ends the
-    watching is said, and it begins again after `restart_s` seconds.
+    Changes are imported once the files are unchanged for a moment. A half-written file is a fault, and is imported once it is complete.
+    `others` are folders outside the data folder in which every change counts. A watch that ends is logged, and restarts after
+    `restart_s` seconds.
     """
     watches = [_Watch(import_catalog, folder, state_dir, every=folder is not data_dir) for folder in _apart(data_dir, others)]
     for one in watches:
@@ -67,7 +67,7 @@ async def imported_catalog(
 
 
 async def _kept_up(watch: "_Watch", faults: tuple[CatalogFault, ...], restart_s: float) -> None:
-    """For ever. The service keeps running. Without the restart, edits would silently have no effect."""
+    """Run the watch forever. Without the restart, edits would silently have no effect."""
     while True:
         watching = asyncio.create_task(watch.run(faults), name="watch the catalog")
         try:
@@ -81,7 +81,7 @@ async def _kept_up(watch: "_Watch", faults: tuple[CatalogFault, ...], restart_s:
 
 
 class _Watch:
-    """Of one folder: every file in its folders counts, in itself the catalog files and descriptions of tools, or `every` file."""
+    """Watches one folder: all files in subfolders; directly in it only catalog files and tool files, or `every` file."""
 
     def __init__(self, import_catalog: ImportCatalog, folder: Path, state_dir: Path, *, every: bool) -> None:
         self._every = every
@@ -92,11 +92,11 @@ class _Watch:
         self._noted: tuple[object, ...] | None = None
 
     async def take_note(self) -> None:
-        """Of what the files look like that are about to be imported."""
+        """Note the state of the files before an import."""
         self._noted = await asyncio.to_thread(self._look)
 
     async def run(self, said: tuple[CatalogFault, ...]) -> None:
-        """For ever: a folder that is not there, or that is replaced by another one, is looked for again."""
+        """Watch forever. A missing or replaced folder is looked for again."""
         self._said = said
         while True:
             try:
@@ -105,11 +105,11 @@ class _Watch:
                 _log.warning("catalog_not_watched", folder=str(self._folder), reason=str(error), looked_again_after_s=_RETRY_S)
                 await asyncio.sleep(_RETRY_S)
             finally:
-                # What was seen last, and whether it was imported, is not known any more: whatever is there next is imported.
+                # Whether the last state was imported is unknown: import the next one in any case.
                 self._noted = None
 
     async def _follow(self) -> None:
-        """Until the folder is another one than the one that is watched."""
+        """Watch until the folder is replaced."""
         if not await asyncio.to_thread(self._folder.is_dir):
             await asyncio.sleep(_LOOK_AGAIN_MS / 1000)
             return
@@ -124,26 +124,26 @@ class _Watch:
             ignore_permission_denied=True,
         )
         async with aclosing(watched) as changes:
-            # The first event means that the watch is set up. Earlier changes are not reported.
+            # The first event means that the watch works. It does not report earlier changes.
             changed = await anext(changes)
             seen = await asyncio.to_thread(_catalog_files, self._folder)
             if changed or await asyncio.to_thread(self._look) != self._noted:
                 await self._import_again()
             while await asyncio.to_thread(_place_of, self._folder) == place:
                 changed = await anext(changes)
-                # Also on a time-out: where the system does not tell, a change of the catalog files is seen by their looks.
+                # Also compare on a time-out: some file systems report no changes.
                 before, seen = seen, await asyncio.to_thread(_catalog_files, self._folder)
                 if changed or seen != before:
                     await self._import_again()
 
     def _look(self) -> tuple[object, ...]:
-        """What all files that matter look like from outside."""
+        """The state of all watched files."""
         found: list[object] = []
-        # However deep it is, which `os.walk` minds until Python 3.12.
+        # Not `os.walk`, which is recursive until Python 3.12.
         waiting = [self._folder]
         while waiting:
             folder = waiting.pop()
-            with suppress(OSError):  # gone meanwhile, or not for us to read
+            with suppress(OSError):  # removed meanwhile, or unreadable
                 for path in sorted(folder.iterdir()):
                     if path.is_dir() and not path.is_symlink():
                         waiting.extend((path,) if path.name not in _LEFT_OUT and path != self._state_dir else ())
@@ -181,12 +181,12 @@ def _say(faults: Iterable[CatalogFault], said: Iterable[CatalogFault]) -> None:
 
 
 def _catalog_files(folder: Path) -> tuple[object, ...]:
-    """What they look like from outside."""
+    """The state of the catalog files."""
     return tuple(_place_of(folder / name) for name in sorted(_FILES))
 
 
 def _apart(data_dir: Path, others: Iterable[Path]) -> tuple[Path, ...]:
-    """The data folder first; of other folders that lie in each other the outer one."""
+    """The data folder, then the other folders, without those inside another one."""
     found = [data_dir]
     for folder in sorted({folder.absolute() for folder in others}, key=lambda folder: len(folder.parts)):
         if not any(folder.is_relative_to(outer.absolute()) for outer in found):

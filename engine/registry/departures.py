@@ -1,4 +1,4 @@
-"""What of the catalog goes with a host that never comes back."""
+"""Wires the removal of departed hosts to the catalog files."""
 
 from engine.registry.catalog import FILES_ORIGIN
 from engine.registry.formats import containers_json, groups_json, registry_json, tool_json

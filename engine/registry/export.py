@@ -1,4 +1,4 @@
-"""The catalog as files, written from the database: what came from a file comes back as it was, but for what changed since."""
+"""Exports the catalog as files. Entries from files come back unchanged, except for later changes."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ _SOURCE: TypeAdapter[ToolSource] = TypeAdapter(ToolSource)
 
 
 class CatalogExport:
-    """Neither built-in tools are in it, which come with the program, nor those of external tables and MCP servers."""
+    """Leaves out built-in tools and those of external tables and MCP servers."""
 
     def __init__(self, database: Database) -> None:
         self._entries = CatalogEntryTable(database)
@@ -36,7 +36,7 @@ class CatalogExport:
         self._servers = McpServerRows(database)
 
     async def documents(self) -> dict[str, Document]:
-        """By file name. Raises StoreUnavailableError."""
+        """Documents by file name. Raises StoreUnavailableError."""
         stored = await self._entries.list_stored(BUILTIN_ORIGIN)
         of_files = frozenset(await self._tools.list_ids(TOOL_FILES_ORIGIN))
         groups, containers = await self._groups.list_stored(), await self._containers.list_stored()
@@ -59,7 +59,7 @@ def _dump(state: CatalogState) -> dict[str, Document]:
 
 
 def _single_files(stored: Iterable[StoredVersion]) -> dict[str, Document]:
-    """Each version in a file of its own, as it came."""
+    """Each version in a file of its own."""
     return {tool_json.file_name_of(kept.entry.manifest): tool_json.dump(kept) for kept in map(_kept, stored)}
 
 

@@ -1,4 +1,4 @@
-"""Reading all catalog files of a data folder, without touching anything but the vault."""
+"""Reads all catalog files of a data folder. Writes only to the vault."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _MAX_FAULTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CatalogReading:
-    """Each file, parsed. An unreadable one is reported, and its earlier content stays."""
+    """The parsed files. An unreadable file is reported, and its earlier content stays."""
 
     tools: Parsed[ToolManifest]
     sources: Parsed[tuple[ToolSource, ...]]
@@ -35,9 +35,9 @@ class CatalogReading:
 
 
 def read_catalog(data_dir: Path, vault: SecretVault, *, expected: bool = True) -> CatalogReading:
-    """A missing `registry.json` is a fault and everything stays as it was; beside it, a missing file is an empty one. Blocks.
+    """A missing `registry.json` is a fault, and everything stays. If it exists, other missing files count as empty. Blocks.
 
-    A whole folder that is missing where none is `expected` is no fault.
+    If no folder is `expected`, a missing one is no fault.
     """
     # A wrong folder in the settings must not remove all tools and groups.
     has_catalog = _is_there(data_dir / registry_json.FILE_NAME)
@@ -63,7 +63,7 @@ def read_catalog(data_dir: Path, vault: SecretVault, *, expected: bool = True) -
 
 
 def _is_there(path: Path) -> bool:
-    """Also when it may not be looked at: then reading says why."""
+    """True also without permission: then reading reports why."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):

@@ -16,9 +16,9 @@ RUNTIME_ORIGIN = "registered"
 
 
 class ToolRegistry:
-    """Reads and writes tool versions. The active version is meant where none is named.
+    """Reads and writes tool versions. Without a version, methods mean the active one.
 
-    `aliases` are other ids by which calls find a tool (`find`); no list has them.
+    `aliases` are other ids by which calls find a tool (`find`). No list has them.
     """
 
     def __init__(self, tools: ToolTable, routes: RouteTable, aliases: Mapping[str, str] | None = None) -> None:
@@ -31,7 +31,7 @@ class ToolRegistry:
         return entry.manifest if entry else None
 
     async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None:
-        """The manifest with its sources; of the highest callable version when a range is named. None also for what is no range."""
+        """The manifest with its sources; for a range, of the highest callable version. None also for an invalid range."""
         if version is None or is_exact(version):
             return await self._tools.get(tool_id, version)
         try:
@@ -41,7 +41,7 @@ class ToolRegistry:
         return found if isinstance(found, ToolEntry) else None
 
     async def find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
-        """The active version, an exact one, or the highest callable one in a range; None when there is no such tool.
+        """The active version, an exact one, or the highest callable one in a range; None if there is no such tool.
 
         Raises NotARangeError.
         """
@@ -59,7 +59,7 @@ class ToolRegistry:
         return entry or _no_such_version(versions)
 
     async def versions(self, tool_id: str) -> ToolVersions | None:
-        """All versions of a tool, the newest first; None when there is no such tool."""
+        """All versions of a tool, the newest first; None if there is no such tool."""
         found = {one.version: one for one in await self._tools.versions(tool_id)}
         active = next((one.version for one in found.values() if one.is_active), None)
         if active is None:
@@ -67,26 +67,26 @@ class ToolRegistry:
         return ToolVersions(tool_id=tool_id, active_version=active, versions=tuple(found[version] for version in newest_first(found)))
 
     async def activate(self, tool_id: str, version: str) -> bool:
-        """Calls without a version get this one from now on; False when there is no such version. Calls that run go on with theirs."""
+        """Make a version active; False if it does not exist. Running calls keep their version."""
         return await self._tools.activate(tool_id, version)
 
     async def roll_back(self, tool_id: str, leaving: str | None = None) -> str | None:
-        """Take the active version out of use and return to the one that was active before it; None when there is none to return to.
+        """Deactivate the active version and return to the previous one; None if there is none.
 
-        `leaving` is the version that is to be left: nothing happens when it is not the active one. Returns the active version.
+        With `leaving`, nothing happens unless that version is active. Returns the active version.
         """
         return await self._tools.roll_back(tool_id, leaving)
 
     async def before_active(self, tool_id: str) -> str | None:
-        """The version that a rollback would return to; None when there is none."""
+        """The version that a rollback would activate; None if there is none."""
         return await self._tools.before_active(tool_id)
 
     async def deactivate(self, tool_id: str, version: str) -> bool:
-        """The version cannot be called until it is activated; False when there is no such version."""
+        """Make a version not callable until it is activated; False if it does not exist."""
         return await self._tools.deactivate(tool_id, version)
 
     async def counts(self) -> tuple[int, int]:
-        """Of all tools, and of those that can be called."""
+        """The number of tools, and of callable tools."""
         return await self._tools.counts()
 
     async def list_entries(self) -> tuple[ToolEntry, ...]:
@@ -100,15 +100,15 @@ class ToolRegistry:
         return await self._tools.list_ids()
 
     async def resembling(self, words: Sequence[str]) -> tuple[ToolEntry, ...]:
-        """Tools in which at least one of these words (in small letters) occurs: in id, name, tags, category or description. Best first."""
+        """Tools with at least one of these lower-case words in id, name, tags, category or description. Best first."""
         entries = await self._tools.list_active_versions()
         ranked = [(-score, entry.manifest.tool_id, entry) for entry in entries if (score := sum(_scores(entry.manifest, words)))]
         return tuple(entry for *_, entry in sorted(ranked, key=lambda found: found[:2]))
 
     async def register(self, tool: ToolManifest, sources: tuple[ToolSource, ...] = (), origin: str = RUNTIME_ORIGIN) -> ToolManifest:
-        """Write a version and make it the active one; the backend runtime follows from the source. Returns what was written.
+        """Write a version and activate it. The backend runtime follows from the source. Returns the written manifest.
 
-        Raises SchemaNotFollowedError (a ValueError) when a schema hides a file path or a secret where it cannot be followed.
+        Raises SchemaNotFollowedError (a ValueError) if a schema hides a file path or a secret where it cannot be followed.
         """
         entry = _as_registered(ToolEntry(manifest=tool, sources=sources))
         await self._tools.put(entry, origin)
@@ -121,7 +121,7 @@ class ToolRegistry:
         return await self._tools.put_made([(_as_registered(entry), evidence) for entry, evidence in made], group, mends)
 
     async def destroy(self, tool_id: str) -> dict[str, int]:
-        """Forget a tool, its sources and its routes. Returns how many of each went."""
+        """Remove a tool, its sources and its routes. Returns the number of each."""
         versions, sources = await self._tools.remove(tool_id)
         return {"versions": versions, "sources": sources, "routes": await self._routes.remove(tool_id)}
 
@@ -143,7 +143,7 @@ def _no_such_version(versions: tuple[ToolVersion, ...]) -> NoSuchVersion | None:
 
 
 def _scores(manifest: ToolManifest, words: Sequence[str]) -> list[int]:
-    """Of each word. Where it occurs decides: the id counts most, the description least; 0: nowhere."""
+    """A score per word, by the place where it occurs: the id counts most, the description least; 0: nowhere."""
     places = (
         (8, manifest.tool_id),
         (4, manifest.name),

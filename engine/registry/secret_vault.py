@@ -1,25 +1,25 @@
-"""Where a literal key from a catalog file is stored, so that only its name is passed on."""
+"""Stores literal keys of catalog files, so that the catalog holds only their names."""
 
 from typing import Protocol
 
 
 class SecretRefusedError(ValueError):
-    """The key cannot be kept; the text says why, without the key."""
+    """The key cannot be stored. The message says why, without the key."""
 
 
 class SecretVault(Protocol):
-    """`workers.state.secrets.SecretSource` is one."""
+    """Stores secrets, as `workers.state.secrets.SecretSource` does."""
 
     def keep(self, name: str, value: str) -> None:
-        """Keep a value under this name. A value that is there already stays. Raises SecretRefusedError."""
+        """Store a value under this name. An existing value stays. Raises SecretRefusedError."""
         ...
 
 
 class SecretKeeper(SecretVault, Protocol):
-    """One that also gives them back, and forgets them. `workers.state.secrets.SecretSource` is one."""
+    """Also reads and removes secrets."""
 
     def names(self) -> frozenset[str]:
-        """Of those that are kept here."""
+        """Names of the stored secrets."""
         ...
 
     def resolve(self, name: str) -> str | None: ...

@@ -1,4 +1,4 @@
-"""The secrets that were made of the keys of MCP servers go when no server is given them any more."""
+"""Removes secrets made from keys of MCP servers once no server uses them."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 async def forget_keys(name: str, spec: McpServerSpec, rows: McpServerRows, keys: SecretKeeper) -> None:
-    """Those that were made of what a server had, but for those that a server is given now. Raises StoreUnavailableError."""
+    """Remove the secrets made for this spec that no registered server uses. Raises StoreUnavailableError."""
     used = {secret for server in await rows.list_all() for secret in secrets_of(server.spec)}
     for secret in sorted(secrets_of(spec) - used):
         try:

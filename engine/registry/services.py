@@ -1,4 +1,4 @@
-"""What `handler.type: service-method` may name: the methods of the engine's services. To add one, add a line to METHODS."""
+"""The service methods for `handler.type: service-method`. To add one, add a line to METHODS."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from toolagent.contracts.tool_files import ServiceMethod
 
 @dataclass(frozen=True, slots=True)
 class MethodOf:
-    """The built-in handler that runs a method, and what holds for its tools where their files say nothing."""
+    """The built-in handler of a method, and defaults for its tools."""
 
     handler: ToolId
     of_tool: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -20,15 +20,15 @@ class MethodOf:
 METHODS: Mapping[tuple[str, str], MethodOf] = {
     ("ExternalScriptExecutionService", "executeScript"): MethodOf(
         "execute_script",
-        # The script's own limit is the parameter `timeoutMs`, which a shorter one here would cut off.
+        # Long, because the parameter `timeoutMs` is the script's own limit.
         of_tool={"timeout_s": 3_600.0, "category": "scripting"},
     ),
 }
-"""By the names of service and method."""
+"""By service and method."""
 
 
 class UnknownMethodError(LookupError):
-    """`field` is the one that names what is not there; the text says what is."""
+    """`field` names an unknown service or method. The message lists the known ones."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""The packed projects of local tools, from the content store."""
+"""Archives of local tools in the content store."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class StoredArchives:
-    """Archives by their file ids; a damaged or missing one is made again, where the folder is that it was made of."""
+    """Archives by file id. A damaged or missing one is made again from its folder, if that exists here."""
 
     def __init__(self, files: FileStore, archives: ProjectArchives) -> None:
         self._files, self._archives = files, archives

@@ -1,4 +1,4 @@
-"""Finding the `*.tool.json` of some folders, and deciding which of them count."""
+"""Finds the `*.tool.json` of some folders, and decides which of them count."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,9 +35,9 @@ Version = str
 
 @dataclass(frozen=True, slots=True)
 class ToolFolders:
-    """The places of the files. A missing folder is a fault where it is `expected`; what came from it stays in any case.
+    """Folders with tool files. A missing folder is a fault if `expected`; its tools stay in any case.
 
-    `shipped` has the tools that come with the engine: each is there unless a file of the folders, or another tool, has its id.
+    `shipped` has the tools that come with the engine. Each exists unless a file of the folders or another tool has its id.
     """
 
     folders: tuple[Path, ...]
@@ -48,7 +48,7 @@ class ToolFolders:
 
 @dataclass(frozen=True, slots=True)
 class FoundTool:
-    """A file without faults of its own. `name` is how it is spoken of, and known again."""
+    """A file without faults of its own. `name` identifies it, also in messages."""
 
     name: str
     read: ReadToolFile
@@ -65,7 +65,7 @@ class FoundTool:
 
 @dataclass(slots=True)
 class FoundFiles:
-    """`faulty` are the names of files that are there and cannot be used, `away` the folders that could not be looked into."""
+    """`faulty` are names of unusable files. `away` are folders that could not be read."""
 
     tools: list[FoundTool] = field(default_factory=list[FoundTool])
     faulty: set[str] = field(default_factory=set[str])
@@ -84,16 +84,16 @@ class FoundFiles:
 
     @property
     def nodes(self) -> dict[str, Node]:
-        """By file name."""
+        """Nodes of the dependency graph, by file name."""
         return {tool.name: Node(tool.file.tool_id, tool.file.version, tool.file.dependencies) for tool in self.tools}
 
     def keeps(self, name: str) -> bool:
-        """Whether what a file said before still counts: it is there and faulty, or may be there."""
+        """Whether the earlier content of a file still counts: the file is faulty, or its folder is unreadable."""
         return name in self.faulty or any(name.startswith(f"{folder}/") for folder in self.away)
 
 
 def find_tool_files(where: ToolFolders, taken: Collection[str] = ()) -> FoundFiles:
-    """Every file below the folders, by name, and of the shipped ones those whose ids are not `taken`. Blocks."""
+    """All files below the folders, by name, and the shipped ones whose ids are not `taken`. Blocks."""
     found = _found_below(where)
     if where.shipped is not None and where.shipped.is_dir():
         shipped = _found_below(ToolFolders((where.shipped,)))
@@ -132,9 +132,9 @@ def _without_anothers_scripts(found: FoundFiles) -> None:
 
 
 def without_doubles(found: FoundFiles, before: Mapping[str, Version], taken: Mapping[str, str]) -> None:
-    """Refuse the files whose id, or id and version, another one has. What was there first stays.
+    """Refuse files whose id, or id and version, is taken. The earlier one stays.
 
-    `before` says which version came from which file, `taken` where ids are that no other file may use.
+    `before` maps files to their versions at the last import. `taken` maps ids of other tools to their owners.
     """
     for tool in [*found.tools]:
         if (owner := taken.get(tool.file.tool_id)) is not None:
@@ -143,7 +143,7 @@ def without_doubles(found: FoundFiles, before: Mapping[str, Version], taken: Map
 
 
 def kept(found: FoundFiles, before: Mapping[str, Version], taken: Mapping[str, str]) -> dict[str, Version]:
-    """By file name, the versions that stay as they were imported: their files are faulty now, or out of sight."""
+    """By file name, the versions that stay as imported: their files are faulty now, or unreadable."""
     used = {tool.version for tool in found.tools}
     return {
         name: version
@@ -153,12 +153,12 @@ def kept(found: FoundFiles, before: Mapping[str, Version], taken: Mapping[str, s
 
 
 def without_cycles(found: FoundFiles, others: Collection[Node]) -> None:
-    """Refuse every file whose tool depends on itself by way of others, among which may be tools that came from elsewhere."""
+    """Refuse every file whose tool depends on itself through others, including tools of other origins."""
     found.refuse_named(circles(found.nodes, others, matches), "dependencies")
 
 
 def heads(found: FoundFiles, staying: Collection[Version]) -> dict[str, str]:
-    """By tool id, the version that calls get which name none: the newest that is active, releases before pre-releases."""
+    """By tool id, the version to activate: the newest active one, releases before pre-releases."""
     by_tool: dict[str, dict[str, bool]] = {}
     for tool in found.tools:
         by_tool.setdefault(tool.file.tool_id, {})[tool.file.version] = tool.file.status is ToolStatus.ACTIVE

@@ -1,4 +1,4 @@
-"""Bringing the `*.tool.json` of some folders into the registry."""
+"""Imports the `*.tool.json` of some folders into the registry."""
 
 import asyncio
 import hashlib
@@ -38,7 +38,7 @@ _FILES = "files"
 
 @dataclass(slots=True)
 class LoadedToolFiles:
-    """What the files say, and what they said before, by file name."""
+    """The files now, and their versions at the last import, by file name."""
 
     found: FoundFiles = field(default_factory=FoundFiles)
     before: dict[str, Version] = field(default_factory=dict[str, Version])
@@ -59,7 +59,7 @@ class LoadedToolFiles:
 
 
 class ToolFilesImport:
-    """In three steps, between which the other catalog files are imported: an id may go from one kind of file to the other."""
+    """Works in three steps, interleaved with the import of the other catalog files, so that an id may move between kinds of files."""
 
     def __init__(self, database: Database, archives: ProjectArchives, catalog: str, where: ToolFolders) -> None:
         self._entries = CatalogEntryTable(database)
@@ -70,7 +70,7 @@ class ToolFilesImport:
         self._where = where
 
     async def load(self, taken: Mapping[str, str], others: Collection[Node]) -> LoadedToolFiles:
-        """What the files say now. `taken` are ids of other tools with whose they are, `others` what those need."""
+        """Read the files. `taken` maps ids of other tools to their owners. `others` are nodes of those tools."""
         found = await asyncio.to_thread(find_tool_files, self._where, taken)
         row = (await self._files.of_file(FILE_NAME)).get(self._catalog, CatalogFile())
         before = cast("dict[str, str]", row.envelope.get(_FILES, {}))
@@ -82,12 +82,12 @@ class ToolFilesImport:
         return loaded
 
     async def leave(self, loaded: LoadedToolFiles) -> None:
-        """Tools that have no file any more go."""
+        """Remove tools that have no file any more."""
         left = {_parted(version)[0] for version in loaded.versions().values()}
         await self._forget(loaded, [one for one in loaded.gone() if one[0] not in left])
 
     async def enter(self, loaded: LoadedToolFiles) -> list[CatalogFault]:
-        """What changed is written, and versions without a file go. Returns what is wrong with the files."""
+        """Write changes and remove versions without a file. Returns the faults of the files."""
         found = loaded.found
         foreign = await self._tools.foreign(tool.file.tool_id for tool in found.tools)
         for tool in [*found.tools]:
@@ -95,7 +95,7 @@ class ToolFilesImport:
                 found.refuse(tool, ("toolId",), f"A tool that came from elsewhere ({origin}) has this id.")
         claimed = tuple(dict.fromkeys((*loaded.versions().values(), *loaded.claimed)))
         if set(claimed) != set(loaded.claimed):
-            # Announced before it is written, so that another host which lost these files does not remove the tools.
+            # Claim the versions first, so that another host that lost these files does not remove the tools meanwhile.
             await self._files.save(self._catalog, FILE_NAME, CatalogFile({_FILES: {**loaded.before}}, claimed))
         await self._write(loaded)
         await self._forget(loaded, loaded.gone())
@@ -105,7 +105,7 @@ class ToolFilesImport:
         return found.faults
 
     async def _pack(self, loaded: LoadedToolFiles, tool: FoundTool) -> None:
-        """The folder of a script goes into the content store: versions keep their code, and every host can run it."""
+        """Pack the folder of a script, so that versions keep their code and every host can run it."""
         handler = tool.file.handler
         if not isinstance(handler, ExternalScript):
             return

@@ -1,1 +1,1 @@
-"""Walking along JSON Schemas, for registry and calls; checking documents against them is `toolagent.validation`."""
+"""Walks along JSON Schemas, for registry and calls. `toolagent.validation` checks documents against schemas."""

@@ -1,4 +1,4 @@
-"""Schemas with their references resolved, so that a walk of a value along its schema reaches every part."""
+"""Resolves references in schemas, so that a walk along a schema reaches every part."""
 
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
@@ -13,7 +13,7 @@ _MAX_DEPTH = 100
 _MAX_CHAIN = 20
 _DEFINITIONS = ("$defs", "definitions")
 _DATA = ("default", "examples", "enum", "const")
-"""Their values are no schemas."""
+"""Keywords whose values are no schemas."""
 _NOT_FOLLOWED = frozenset(
     {
         "$ref",
@@ -29,11 +29,11 @@ _NOT_FOLLOWED = frozenset(
     }
 )
 _REMARKS = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
-"""What may stand beside a reference without changing what is valid."""
+"""Keywords that may stand beside a reference without changing what is valid."""
 
 
 class SchemaNotFollowedError(ValueError):
-    """`path` leads to a part that speaks of files or secrets and cannot be followed, or to one that is too large."""
+    """The part at `path` is too large, or has files or secrets behind a keyword that is not followed."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(message)
@@ -41,10 +41,9 @@ class SchemaNotFollowedError(ValueError):
 
 
 def written_out(schema: JsonSchema) -> JsonSchema:
-    """The schema with every reference into itself replaced by what it refers to; the order of keys stays.
+    """The schema with every local reference replaced by its target. The order of keys stays.
 
-    A reference that leads back into itself stays, and is harmless where no file path or secret is behind it.
-    Raises SchemaNotFollowedError.
+    A recursive reference stays; it is harmless unless a file path or a secret is behind it. Raises SchemaNotFollowedError.
     """
     _require_depth(schema)
     result = _WrittenOut(schema).result() if any("$ref" in part for part in _parts(schema)) else schema
@@ -56,7 +55,7 @@ class _WrittenOut:
     def __init__(self, root: JsonSchema) -> None:
         self._root = root
         self._left = _MAX_PARTS
-        # A part with an id of its own would have references relative to it.
+        # References would be relative to a part with its own id.
         self._resolves = not any("$id" in part for part in _parts(root) if part is not root)
 
     def result(self) -> JsonSchema:
@@ -103,7 +102,7 @@ class _WrittenOut:
 
 
 def _target(root: JsonSchema, reference: str) -> JsonSchema | None:
-    """What a JSON pointer (`#`, `#/$defs/x`) leads to; None for references of other kinds."""
+    """The target of a JSON pointer (`#`, `#/$defs/x`); None for other references."""
     if reference != "#" and not reference.startswith("#/"):
         return None
     found: JsonValue = root
@@ -120,7 +119,7 @@ def _target(root: JsonSchema, reference: str) -> JsonSchema | None:
 
 
 def _require_depth(schema: JsonSchema) -> None:
-    """So that everything else here may recurse."""
+    """Limit the depth, so that the other functions may recurse."""
     level: list[JsonValue] = [schema]
     for _ in range(_MAX_DEPTH):
         level = [inner for outer in level for inner in _inside(outer)]
@@ -172,14 +171,14 @@ def _refers_to_meaning(root: JsonSchema, part: Mapping[str, JsonValue], seen: se
     for reference in (part.get("$ref"), part.get("$dynamicRef")):
         if isinstance(reference, str) and reference not in seen:
             seen.add(reference)
-            # Where a reference of another kind leads is not known: perhaps anywhere.
+            # The target of another kind of reference is unknown: assume the whole schema.
             if _has_meaning_behind(root, _target(root, reference) or root, seen):
                 return True
     return False
 
 
 def _parts(value: JsonValue) -> Iterator[JsonSchema]:
-    """Every object in a document, itself included, without recursion: it may be deep."""
+    """Every object in a document, including itself. Not recursive: it may be deep."""
     waiting: list[JsonValue] = [value]
     while waiting:
         match waiting.pop():

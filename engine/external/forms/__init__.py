@@ -1,4 +1,4 @@
-"""What a table may look like: a module for each form, and a line here."""
+"""The forms of tables: a module and a line here for each."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,4 +15,4 @@ FORMS: Mapping[TableForm, tuple[Callable[[JsonValue], bool], Callable[[JsonValue
     TableForm.TOOL_AGENT: (tool_agent.is_one, tool_agent.read),
     TableForm.KNOWHUB: (knowhub.is_one, knowhub.read),
 }
-"""How each is recognised and read, in the order of asking. Reading raises TableRefusedError, and blocks."""
+"""How each form is recognised and read, in the order of trying. Reading raises TableRefusedError, and blocks."""

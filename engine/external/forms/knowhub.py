@@ -21,7 +21,7 @@ def is_one(document: JsonValue) -> bool:
 
 
 def read(document: JsonValue, table: Table) -> Listing:
-    """A resource is called where its metadata names an `endpoint`; another one is found, and says where it is described.
+    """A resource whose metadata names an `endpoint` is callable; another one is only listed.
 
     Raises TableRefusedError.
     """

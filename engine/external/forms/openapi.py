@@ -1,4 +1,4 @@
-"""An OpenAPI document as a table: one tool for each operation, read as those of repositories are."""
+"""An OpenAPI document as a table: one tool per operation, read like those of repositories."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from toolagent.core.failures import TableRefusedError
 
 @dataclass(frozen=True, slots=True)
 class _OfTable(Described):
-    """Its tools are named by the table."""
+    """A document whose tools have ids of the table."""
 
     source: str = ""
 
@@ -46,7 +46,7 @@ def read(document: JsonValue, table: Table) -> Listing:
 
 
 def _keyed(entry: ToolEntry, table: Table) -> ToolEntry:
-    """Shown is the key of the table, also where it is a login or that of a client."""
+    """The entry with the key of the table, also for a basic login or client credentials."""
     named = f"secret:{table.secret}"
     sources = tuple(
         source.model_copy(update={"remote_api_key": named})
@@ -58,7 +58,7 @@ def _keyed(entry: ToolEntry, table: Table) -> ToolEntry:
 
 
 def secret_stem(source: str) -> str:
-    """What the names of its secrets begin with: `<STEM>_API_KEY`."""
+    """The stem of its secrets' names: `<STEM>_API_KEY`."""
     return f"external_{source}"
 
 

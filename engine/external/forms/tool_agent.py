@@ -16,7 +16,7 @@ def is_one(document: JsonValue) -> bool:
 
 
 def wants(document: JsonValue) -> bool:
-    """Whether its tools come without schemas, as those of `GET /tools` do."""
+    """Whether its tools lack schemas, as in `GET /tools`."""
     return not any("input_schema" in one for one in _tools(document))
 
 
@@ -34,7 +34,7 @@ def merged(document: JsonValue, found: JsonValue) -> JsonValue:
 
 
 def read(document: JsonValue, table: Table) -> Listing:
-    """Each is called by `POST /run_tool` there. Raises TableRefusedError."""
+    """The tools, called by `POST /run_tool` of that service. Raises TableRefusedError."""
     listed = _listed(document)
     require_few(len(listed))
     service = service_of(table.url)
@@ -65,7 +65,7 @@ def _tools(document: JsonValue) -> list[dict[str, JsonValue]]:
 
 
 def _tool(one: JsonValue) -> dict[str, JsonValue] | None:
-    """None where an entry does not say which tool it is."""
+    """The entry, None if it has no tool id."""
     return one if isinstance(one, dict) and isinstance(one.get("tool_id"), str) and one["tool_id"] else None
 
 

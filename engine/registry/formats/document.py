@@ -1,4 +1,4 @@
-"""Reading a catalog file and naming what is wrong with it."""
+"""Reads a catalog file and names its faults."""
 
 import json
 import math
@@ -34,10 +34,10 @@ _HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
 
 @dataclass(slots=True)
 class Parsed(Generic[T]):
-    """What could be used of a file, by id, and what could not.
+    """The usable entries of a file, by id, and its faults.
 
-    `raws` are the entries as the file has them, but for literal keys; `envelope` is what stands beside them. `mentioned` are the ids of
-    entries that are there, usable or not, in order; `readable` is False when the file could not be read at all.
+    `raws` are the entries as in the file, without literal keys. `envelope` is the document without its entries. `mentioned` are the ids
+    of all entries, usable or not, in order. `readable` is False if the file could not be read.
     """
 
     file: str
@@ -91,7 +91,7 @@ class Parsed(Generic[T]):
 
 
 class _NotUsableError(ValueError):
-    """`where` is a path or a key."""
+    """The file cannot be used. `where` is a path or a key."""
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(reason)
@@ -138,7 +138,7 @@ def _entries(document: dict[str, JsonValue], key: str, kind: type[Entries]) -> E
 
 
 def shown(fault: CatalogFault) -> CatalogFault:
-    """The fault in a form that can be stored and printed: ids and keys in it are as the file has them."""
+    """The fault with a field and a reason that can be stored and printed: they quote the file."""
     return fault.model_copy(update={"field": _printable(fault.field), "reason": _printable(fault.reason)})
 
 
@@ -148,7 +148,7 @@ def _printable(text: str) -> str:
 
 
 def cleaned(item: JsonValue, owner: str, file: str, where: str, vault: SecretVault) -> Hidden:
-    """The entry, if it can be stored anywhere, without its literal keys."""
+    """The entry without its literal keys; refused if it cannot be stored."""
     flaw = _flaw_of(item)
     if flaw is not None:
         return Hidden(None, [CatalogFault(file=file, field=where, reason=flaw)], refused=True)
@@ -156,7 +156,7 @@ def cleaned(item: JsonValue, owner: str, file: str, where: str, vault: SecretVau
 
 
 def faults_of(error: ValidationError, file: str, where: str) -> Iterator[CatalogFault]:
-    """One fault for each thing that is wrong with an entry, or for the first few."""
+    """A fault for each error of an entry, up to a limit."""
     for issue in error.errors(include_url=False, include_input=False)[:_MAX_FAULTS]:
         yield CatalogFault(file=file, field=json_path(issue["loc"], where), reason=issue["msg"])
     if (more := error.error_count() - _MAX_FAULTS) > 0:
@@ -164,9 +164,9 @@ def faults_of(error: ValidationError, file: str, where: str) -> Iterator[Catalog
 
 
 def misspelled_fields(model: BaseModel, item: JsonValue, file: str, where: str) -> Iterator[CatalogFault]:
-    """One fault for each key of an entry, also in its parts, that its model does not know and that looks like one that it does.
+    """A fault for each unknown key of an entry or its parts that resembles a known one.
 
-    Other unknown keys are kept and not reported.
+    Other unknown keys are kept without a fault.
     """
     if not isinstance(item, dict):
         return
@@ -175,7 +175,7 @@ def misspelled_fields(model: BaseModel, item: JsonValue, file: str, where: str) 
     for key in names.keys() & item.keys():
         for inner, raw, index in _models(getattr(model, names[key]), item[key]):
             yield from misspelled_fields(inner, raw, file, f"{where}.{key}{index}")
-    # Each comparison takes time, and thousands of names are no misspellings.
+    # Limited: comparisons take time, and thousands of keys are no misspellings.
     for key in islice((key for key in item if key not in names), _MAX_STRANGERS):
         if near := nearest(key, names.keys() - item.keys(), limit=1) if 2 < len(key) <= 100 else ():
             reason = f"Nothing here is called {key!r}; it is kept and has no effect. Did you mean {near[0]!r}?"
@@ -183,7 +183,7 @@ def misspelled_fields(model: BaseModel, item: JsonValue, file: str, where: str) 
 
 
 def _models(part: object, value: JsonValue) -> Iterator[tuple[BaseModel, JsonValue, str]]:
-    """A model, or those in a list, each with what it was read from and its index."""
+    """A model, or the models in a list, each with its source value and its index."""
     if isinstance(part, BaseModel):
         yield part, value, ""
     elif isinstance(part, tuple) and isinstance(value, list):
@@ -194,7 +194,7 @@ def _models(part: object, value: JsonValue) -> Iterator[tuple[BaseModel, JsonVal
 
 
 def _flaw_of(item: JsonValue) -> str | None:
-    """Why an entry can be kept nowhere. Without recursion: it may be deep."""
+    """Why an entry cannot be stored, or None. Not recursive: it may be deep."""
     level: list[JsonValue] = [item]
     parts = characters = 0
     for _ in range(_MAX_DEPTH):

@@ -17,7 +17,7 @@ _ALWAYS = frozenset({"group_id", "name", "description", "category", "tool_ids", 
 
 
 class _Listed(ToolGroup):
-    """Refused in the file, and not when somebody opens a session."""
+    """A group whose lifecycle is checked at import, before a session is opened."""
 
     @model_validator(mode="after")
     def _require_lifecycle(self) -> Self:

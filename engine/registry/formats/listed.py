@@ -1,4 +1,4 @@
-"""What files with one list of entries by id have in common: `groups.json`, `containers.json`."""
+"""Files with one list of entries by id: `groups.json`, `containers.json`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +16,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def parse_list(path: Path, vault: SecretVault, key: str, id_field: str, model: type[ModelT]) -> Parsed[ModelT]:
-    """The entries of the file. The first of two entries with one id counts."""
+    """Parse the file. The first of two entries with one id counts."""
     parsed = Parsed[ModelT](path.name, vault)
     for index, item in enumerate(parsed.open(path, key, list[JsonValue])):
         where = f"$.{key}[{index}]"
@@ -37,7 +37,7 @@ def parse_list(path: Path, vault: SecretVault, key: str, id_field: str, model: t
 def dump_list(
     known: Iterable[tuple[str, ModelT, JsonValue]], file: CatalogFile | None, key: str, always: frozenset[str]
 ) -> Document | None:
-    """The entries as the file had them, but for what changed."""
+    """The entries as in the file, except for changes."""
     entries = {entry_id: (entry, raw) for entry_id, entry, raw in known}
     if file is None and not entries:
         return None

@@ -1,4 +1,4 @@
-"""Finding keys, tokens and passwords in what a catalog file says, and putting them where secrets are."""
+"""Finds literal keys, tokens and passwords in catalog files, and moves them to the secrets."""
 
 import hashlib
 import re
@@ -15,24 +15,24 @@ from toolagent.core.calls.masking import masked_text
 
 _KEY = r"api[_-]?key|access[_-]?key|private[_-]?key|passw(?:or)?d|authorization|cookie"
 _NAMES_A_KEY = re.compile(rf"(?:{_KEY}|token|secret)$", re.IGNORECASE)
-# `stop_tokens` are no keys, and what is called just `secrets` are mostly names of some.
+# `stop_tokens` are no keys, and `secrets` alone mostly lists names.
 _NAMES_KEYS = re.compile(rf"(?:(?:{_KEY}|.secret)s|(?:^|access|api|auth|bearer|refresh)[_-]?tokens)$", re.IGNORECASE)
-# These begin at the colon: a scheme in front would be sought from every letter of a long text anew. A name alone is a key to a web
-# server, as in `https://KEY@host`; elsewhere it is only a name, as in `ssh://git@host`.
+# These patterns begin at the colon: with the scheme first, a long text would take quadratic time. For a web server a user name alone is
+# a key, as in `https://KEY@host`; otherwise it is only a name, as in `ssh://git@host`.
 _USER_AND_PASSWORD = re.compile(r"(?<=[A-Za-z0-9+.-])://[^/?#\s:]*:[^/?#\s]*@")
 _USER_OF_A_WEB_SERVER = re.compile(r"(?:(?<=http)|(?<=https)|(?<=ws)|(?<=wss))://[^/?#\s]+@", re.IGNORECASE)
-# `{key}`, `<key>`, `$KEY` and `***` stand for a key.
+# `{key}`, `<key>`, `$KEY` and `***` are placeholders.
 _IN_A_QUERY = re.compile(rf"([?&#][\w.-]{{0,60}}?(?:{_KEY}|token|secret)=)(?!secret:|[{{<$*\[])([^&#\s\"'<>]+)", re.IGNORECASE)
 _NO_LETTER = re.compile(r"[^A-Z0-9]+")
 _GIVEN = frozenset({"env", "headers"})
-"""What an MCP server is given: a value there is a key by its form, too."""
+"""Fields of an MCP server whose values may be keys by their form."""
 _NOT_LOOKED_INTO = frozenset({"input_schema", "output_schema", "examples"})
-"""They speak of parameters, in which a property may be called `token`."""
+"""They describe parameters: a property may be called `token`."""
 
 
 @dataclass(slots=True)
 class Hidden:
-    """An entry without its keys; `refused` when it still has one that must not be kept."""
+    """An entry without its keys. `refused`: it still has a key that must not be stored."""
 
     item: JsonValue
     faults: list[CatalogFault] = field(default_factory=list[CatalogFault])
@@ -40,14 +40,14 @@ class Hidden:
 
 
 def without_keys(item: JsonValue, owner: str, file: str, where: str, vault: SecretVault) -> Hidden:
-    """The entry with `secret:NAME` in place of every literal key; `owner` begins the names. Says what was moved, never the key."""
+    """The entry with `secret:NAME` in place of every literal key. `owner` is the prefix of the names. Faults never quote a key."""
     hiding = _Hiding(owner, file, vault)
     item = hiding.of(item, where, ())
     return Hidden(item, hiding.faults, hiding.refused)
 
 
 def is_made_for(owner: str, name: str, value: str) -> bool:
-    """Whether the secret was made here, of a literal key of this owner; people's own may begin as those do."""
+    """Whether the secret was made from a literal key of this owner. Other secrets may have the same prefix."""
     stem, _, mark = name.rpartition("_")
     return stem.startswith(f"{_stem(owner)}_") and mark == _mark(stem, value)
 
@@ -78,7 +78,7 @@ class _Hiding:
         return self._keys(value, where, path, several=several) if several or _NAMES_A_KEY.search(key) else self.of(value, where, path)
 
     def _keys(self, value: JsonValue, where: str, path: tuple[str, ...], *, several: bool) -> JsonValue:
-        """What stands under the name of a key, or of `several`: then an object has one under each of its names."""
+        """The value of a field named like a key. With `several`, an object has a key under each name."""
         match value:
             case str() if value and not value.startswith("secret:") and not _is_named_header(value, path):
                 return self._moved(value, where, path)
@@ -125,10 +125,10 @@ def _is_named_header(value: str, path: tuple[str, ...]) -> bool:
     return path[-2:-1] == ("headers",) and re.fullmatch(SECRET_IN_A_HEADER, value) is not None
 
 
-# An edit of one entry reads all the others again.
+# Cached, because an edit of one entry reads all the others again.
 @lru_cache(maxsize=4096)
 def _name_of(parts: tuple[str, ...], value: str) -> str:
-    """The same on every host, and another one for another value: hosts on one database write it into the same rows."""
+    """A name that depends on owner and value only: hosts on one database write it into the same rows."""
     name = _stem(*parts)[:110]
     name = name if name[:1].isalpha() else f"KEY_{name}"
     return f"{name}_{_mark(name, value)}"
@@ -139,5 +139,5 @@ def _stem(*parts: str) -> str:
 
 
 def _mark(name: str, value: str) -> str:
-    # Slow, since names are for all to see: a password that is easy to guess must not be easy to find by trying.
+    # A slow hash: names are public, and must not help to guess a weak password.
     return hashlib.scrypt(value.encode(errors="surrogatepass"), salt=name.encode(), n=4096, r=8, p=1, dklen=4).hex().upper()

@@ -20,12 +20,12 @@ _LONGEST_NAME = 64
 
 
 def server_name(said: str) -> str:
-    """What a server is called here whose file calls it that: `GitHub Server` is `github_server`. Empty where nothing is left."""
+    """The server's name here: `GitHub Server` becomes `github_server`. Empty if no letters are left."""
     return _NOT_IN_A_NAME.sub("_", said.lower()).lstrip("_-0123456789").rstrip("_-")[:_LONGEST_NAME]
 
 
 def parse(path: Path, vault: SecretVault) -> Parsed[McpServerSpec]:
-    """By name. A server that is `disabled` counts as one that is not there."""
+    """Parse the file, by server name. A `disabled` server counts as missing."""
     parsed = Parsed[McpServerSpec](path.name, vault)
     for said, item in parsed.open(path, _KEY, dict[str, JsonValue]).items():
         name, where = server_name(said), f"$.{_KEY}.{said}"

@@ -26,7 +26,7 @@ _ALWAYS = frozenset(
 
 
 def parse(path: Path, vault: SecretVault) -> Parsed[ToolManifest]:
-    """The tools of the file. The first of two tools with one id counts."""
+    """Parse the file. The first of two tools with one id counts."""
     parsed = Parsed[ToolManifest](path.name, vault)
     for index, item in enumerate(parsed.open(path, "tools", list[JsonValue], _VERSIONS)):
         _take(parsed, f"$.tools[{index}]", item)
@@ -41,7 +41,7 @@ def dump(state: CatalogState) -> Document:
 
 
 def dump_manifest(kept: KeptVersion) -> dict[str, JsonValue]:
-    """As its file had it, but for what changed. What the backend runtime is follows from the source."""
+    """The manifest as in its file, except for changes. The backend runtime follows from the source and is left out."""
     manifest = kept.entry.manifest
     if isinstance(kept.raw, dict):
         try:
@@ -53,7 +53,7 @@ def dump_manifest(kept: KeptVersion) -> dict[str, JsonValue]:
 
 
 def checked(manifest: ToolManifest, file: str, where: str) -> tuple[ToolManifest, list[CatalogFault]]:
-    """The manifest with its schemas' references written out, and what is wrong with these and with what has to fit them."""
+    """The manifest with references in its schemas resolved, and faults of the schemas and of the test mode."""
     schemas: dict[str, JsonSchema] = {"input_schema": manifest.input_schema, "output_schema": manifest.output_schema}
     wrong: list[CatalogFault] = []
     for name, schema in schemas.items():
@@ -88,10 +88,10 @@ def _take(parsed: Parsed[ToolManifest], where: str, item: JsonValue) -> None:
         parsed.raws[usable.tool_id] = clean.item
 
 
-# An edit changes one entry of thousands, and the others are imported again with it.
+# Cached, because an edit of one entry imports thousands of others again.
 @lru_cache(maxsize=16_384)
 def _understood(text: str) -> tuple[ToolManifest | None, tuple[CatalogFault, ...]]:
-    """The manifest that an entry is, if it can be used, and what is wrong with it; fields from the entry on."""
+    """The manifest of an entry, if usable, and its faults, whose fields are relative to the entry."""
     item: JsonValue = json.loads(text)
     try:
         manifest = ToolManifest.model_validate(item)

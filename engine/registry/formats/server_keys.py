@@ -16,7 +16,7 @@ from toolagent.core.mcp_specs import SpecFault, settled_spec
 
 _NAMED = re.compile(r"\bsecret:([A-Z][A-Z0-9_]*)")
 _OUR_OWN = frozenset({"MCP_STATE_KEY"})
-"""What the service seals with: no server is given that."""
+"""The service's own keys, which no server gets."""
 
 _ASKED = "secret:{}: a request names no secret. Give the key itself, which becomes one; the operator names secrets in `mcp.json`."
 _KEPT_BACK = "secret:{}: it is a key of the service itself, which no server is given."
@@ -24,31 +24,31 @@ _KEPT_BACK = "secret:{}: it is a key of the service itself, which no server is g
 
 @dataclass(frozen=True, slots=True)
 class KeptSpec:
-    """`faults` says which keys were moved."""
+    """A spec without literal keys. `faults` names the moved keys."""
 
     spec: McpServerSpec
     faults: tuple[CatalogFault, ...] = ()
 
 
 class _Nowhere:
-    """Keeps nothing."""
+    """A vault that stores nothing, to try out what would be moved."""
 
     def keep(self, name: str, value: str) -> None:
-        """It is only to be seen what would be moved."""
+        """Ignore the value."""
 
 
 def with_named_keys(name: str, spec: McpServerSpec, file: str, where: str, vault: SecretVault) -> KeptSpec:
-    """The spec with its `type`, and with `secret:NAME` in place of each key. Raises SpecFault; then nothing was moved for it."""
+    """The spec with its `type`, and with `secret:NAME` in place of each key. If it raises SpecFault, nothing was moved."""
     settled_spec(spec)
     _refuse_secrets(spec, _OUR_OWN, _KEPT_BACK)
-    # What is wrong only of a spec with keys is seen before one is kept.
+    # Check the spec with named keys before storing any key.
     settled_spec(_moved(name, spec, file, where, _Nowhere()).spec)
     kept = _moved(name, spec, file, where, vault)
     return KeptSpec(settled_spec(kept.spec), kept.faults)
 
 
 def with_keys_of_request(name: str, spec: McpServerSpec, vault: SecretVault) -> McpServerSpec:
-    """The same of what a caller sent, who chooses neither secrets nor where they go. Raises SpecFault."""
+    """The same for the spec of a request, which may not name secrets. Raises SpecFault."""
     settled_spec(spec)
     _refuse_secrets(spec, secrets_of(spec), _ASKED)
     return with_named_keys(name, spec, "the request", "$", vault).spec
@@ -71,27 +71,27 @@ def _moved(name: str, spec: McpServerSpec, file: str, where: str, vault: SecretV
 
 
 def secrets_of(spec: McpServerSpec) -> frozenset[str]:
-    """The names of the secrets that it is given."""
+    """Names of the secrets in a spec."""
     return frozenset(name for _, text in _given(spec) for name in _NAMED.findall(text))
 
 
 def owner_of(name: str) -> str:
-    """What begins the names of secrets that are made for a server."""
+    """The prefix of secrets made for a server."""
     return f"mcp_{name}"
 
 
 def is_made_here(name: str, secret: str, value: str) -> bool:
-    """Whether the secret was made of a key that this server was given."""
+    """Whether the secret was made from a key of this server."""
     return is_made_for(owner_of(name), secret, value)
 
 
 def is_made_for_some_server(secret: str, value: str) -> bool:
-    """The same of any server; but for a tool or a container whose id begins as the keys of servers do."""
+    """Whether the secret was made from a key of any server, or of a tool or container whose id has the same prefix."""
     return is_made_for("mcp", secret, value)
 
 
 def _given(spec: McpServerSpec) -> Iterator[tuple[str, str]]:
-    """The texts in which a secret may be named, each with its field."""
+    """The texts that may name secrets, each with its field."""
     yield "url", spec.url or ""
     for field, values in (("env", spec.env), ("headers", spec.headers)):
         for text in values.values():

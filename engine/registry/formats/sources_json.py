@@ -18,7 +18,7 @@ _ALWAYS = frozenset({"type", "endpoint_path", "http_method"})
 
 
 def parse(path: Path, vault: SecretVault) -> Parsed[tuple[ToolSource, ...]]:
-    """The sources of each tool; of a tool with a faulty source the others count."""
+    """Parse the sources of each tool. A faulty source does not affect the others."""
     parsed = Parsed[tuple[ToolSource, ...]](path.name, vault)
     for tool_id, items in parsed.open(path, "sources", dict[str, JsonValue]).items():
         where = f"$.sources.{tool_id}"
@@ -53,7 +53,7 @@ def take_sources(parsed: Parsed[Any], items: list[JsonValue], tool_id: str, wher
 
 
 def dump(state: CatalogState) -> Document:
-    """A tool without sources has a place here only where the file gave it one."""
+    """Leaves out tools without sources, unless the file has them."""
     file = state.files.get(FILE_NAME)
     known = set(file.entry_ids) if file else set[str]()
     shown = {tool_id: kept for tool_id, kept in state.active().items() if kept.entry.sources or tool_id in known}
@@ -61,7 +61,7 @@ def dump(state: CatalogState) -> Document:
 
 
 def dump_sources(kept: KeptVersion) -> list[JsonValue]:
-    """As the file had them, but for what changed; with their archives only where the folder may hold another version."""
+    """The sources as in the file, except for changes. Only pinned ones name their archives."""
     return [_dumped(source, raw, pinned=kept.pinned) for source, raw in zip(kept.entry.sources, kept.source_raws, strict=True)]
 
 
@@ -84,7 +84,7 @@ def _written(source: ToolSource, raw: JsonValue) -> dict[str, JsonValue]:
 
 
 def _without_empty_key(item: JsonValue) -> JsonValue:
-    """An empty key is none."""
+    """Removes an empty key."""
     return {key: value for key, value in item.items() if key != "remote_api_key" or value != ""} if isinstance(item, dict) else item
 
 

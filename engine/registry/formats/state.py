@@ -1,4 +1,4 @@
-"""What the catalog files are written from."""
+"""The state from which the catalog files are written."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ Document = dict[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class KeptVersion:
-    """A version of a tool, and its entries in the files it came from.
+    """A version of a tool, and its entries in its files.
 
-    `pinned`: its sources must name their archives, since the folder of the project may hold another version.
+    `pinned`: its sources must name their archives, because the folder may hold another version.
     """
 
     entry: ToolEntry
@@ -35,7 +35,7 @@ class KeptVersion:
 
 @dataclass(frozen=True, slots=True)
 class CatalogState:
-    """What is in the database now, and what the files were like when they were imported."""
+    """The content of the database, and the files as of their last import."""
 
     versions: tuple[KeptVersion, ...] = ()
     groups: tuple[tuple[ToolGroup, JsonValue], ...] = ()
@@ -44,13 +44,13 @@ class CatalogState:
     files: dict[str, CatalogFile] = field(default_factory=dict[str, CatalogFile])
 
     def active(self) -> dict[str, KeptVersion]:
-        """By id."""
+        """The active versions, by tool id."""
         return {kept.entry.manifest.tool_id: kept for kept in self.versions if kept.is_active}
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogFormat(Generic[T]):
-    """One file, both ways. `dump` is None when there is nothing to write: no such file came in, and nothing belongs into one."""
+    """Parses and writes one file. `dump` returns None if there was no such file and nothing belongs in it."""
 
     file_name: str
     parse: Callable[[Path, SecretVault], Parsed[T]]
@@ -58,7 +58,7 @@ class CatalogFormat(Generic[T]):
 
 
 def in_order(known: dict[str, T], file: CatalogFile | None) -> Iterator[tuple[str, T]]:
-    """As the file had them, then the others."""
+    """Entries in the order of the file, then the others."""
     first = [entry_id for entry_id in (file.entry_ids if file else ()) if entry_id in known]
     for entry_id in dict.fromkeys([*first, *known]):
         yield entry_id, known[entry_id]

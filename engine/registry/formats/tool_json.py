@@ -1,4 +1,4 @@
-"""`*.tool.json`, a version of a tool a file, both ways."""
+"""`*.tool.json`: parses and writes one version of a tool per file."""
 
 import json
 from functools import lru_cache
@@ -16,16 +16,16 @@ from toolagent.validation.tool_rules import ToolRules
 
 FILE_NAME = f"*{SUFFIX}"
 FOLDER = "tools"
-"""Of a data folder, in which such files are looked for unless a setting says otherwise."""
+"""The default folder for tool files, in the data folder."""
 
 
 _RULES = ToolRules()
 
 
-# An edit changes one file of many, and the others are read again with it.
+# Cached, because an edit of one file reads all the others again.
 @lru_cache(maxsize=4096)
 def read(text: str) -> ReadToolFile:
-    """Everything that can be told without looking at other files."""
+    """Parse a file, without looking at other files."""
     found = read_tool_file(text, _RULES)
     if found.file is None:
         return found
@@ -42,7 +42,7 @@ def manifest_in(file: ToolFile) -> ToolManifest:
 
 
 def dump(kept: KeptVersion) -> Document:
-    """As the file had it, but for what was decided since; the folder of its script by its id in the content store."""
+    """The file as it was, except for later decisions. A script's folder becomes its archive in the content store."""
     document: Document = dict(kept.raw) if isinstance(kept.raw, dict) else {}
     status = kept.entry.manifest.status
     before = ToolFile.model_validate_json(json.dumps(document), strict=True).status
@@ -55,7 +55,7 @@ def dump(kept: KeptVersion) -> Document:
 
 
 def file_name_of(manifest: ToolManifest) -> str:
-    """Where a data folder has it: a name of its own for each version, without characters that mean something to a file system."""
+    """The path in a data folder: a safe file name per version."""
     return f"{FOLDER}/{manifest.tool_id.replace(':', '.')}@{manifest.version}{SUFFIX}"
 
 

@@ -1,6 +1,6 @@
-"""`versions.json` (our own): `{"version": "1.0", "versions": {tool_id: [manifest with its "sources", …]}}`, all but the active versions.
+"""`versions.json` (our own): `{"version": "1.0", "versions": {tool_id: [manifest with its "sources", …]}}`, the inactive versions.
 
-A local source here names its project in the content store: the folder belongs to the active version.
+A local source names its archive in the content store: the folder belongs to the active version.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ _VERSIONS = ("1.0",)
 
 
 def parse(path: Path, vault: SecretVault) -> Parsed[ToolEntry]:
-    """By `tool_id@version`; a raw entry is the object with its sources."""
+    """Parse the file, by `tool_id@version`. A raw entry includes its sources."""
     parsed = Parsed[ToolEntry](path.name, vault)
     for tool_id, items in parsed.open(path, "versions", dict[str, JsonValue], _VERSIONS).items():
         if not isinstance(items, list):

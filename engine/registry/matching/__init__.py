@@ -1,1 +1,1 @@
-"""Which tool answers a need: by its name, by a group that covers it, or by words and meanings."""
+"""Finds tools for a need: by name, by a group that covers it, or by words and meanings."""

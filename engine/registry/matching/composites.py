@@ -1,4 +1,4 @@
-"""Groups that answer for tools which are not there, read from the catalog."""
+"""Groups as composite tools, read from the catalog."""
 
 from engine.store.groups import GroupTable
 from engine.store.tools import ToolTable
@@ -14,7 +14,7 @@ class Composites:
         self._tools, self._groups = tools, groups
 
     async def covering(self, query: str) -> CompositeTool | None:
-        """The answer for what a group covers; None when no trigger is named, or when none of its tools is there."""
+        """The composite for a query; None if it names no trigger, or none of the group's tools exists."""
         found = covering(query, await self._groups.list_all())
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""Why a tool was found: the words of a need that it says itself."""
+"""Why a tool was found: the words that it shares with a need."""
 
 import re
 
@@ -13,9 +13,9 @@ _STEMMER = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).filter(ta
 
 
 def words_in_common(need: str, tool: ToolManifest) -> tuple[str, ...]:
-    """Words of the need in the order in which they are said, if the tool's summary has them; of English words the stem counts.
+    """Words of the need, in order, that the tool's summary has. English words are compared by stem.
 
-    A single Chinese character is part of many words, and says nothing.
+    Single Chinese characters are ignored: each is part of many words.
     """
     summary = text_of(tool).summary
     said = {_stem(word) for word in (*words_of(summary), *wholes_of(summary))}

@@ -1,4 +1,4 @@
-"""The ranking of this process, as new as the catalog whenever it is asked."""
+"""The ranking of this process, renewed before each question if the catalog changed."""
 
 import asyncio
 import hashlib
@@ -18,7 +18,7 @@ _NEVER = -1
 
 
 class LiveRanking:
-    """Made by the first who asks; who comes meanwhile waits. Everything is done in one thread of its own, so no event loop stands still."""
+    """The first question builds the ranking; concurrent ones wait. All work runs in one thread, to keep the event loop free."""
 
     def __init__(self, tools: ToolTable, state: CatalogState) -> None:
         self._tools, self._state = tools, state
@@ -30,23 +30,23 @@ class LiveRanking:
         self._one_renewal = asyncio.Lock()
 
     async def ask(self, question: Callable[[Ranking], T]) -> T:
-        """Answered in that thread. Raises StoreUnavailableError."""
+        """Answer a question in the thread. Raises StoreUnavailableError."""
         if self._renewal is None:
             self._renewal = asyncio.create_task(self._renewed(), name="renew the ranking")
             self._renewal.add_done_callback(lambda task: task.cancelled() or task.exception())
-        # Whoever goes away leaves the work to those who wait with it.
+        # Shielded, because other callers wait for the same renewal.
         ranking = await asyncio.shield(self._renewal)
         return await asyncio.get_running_loop().run_in_executor(self._thread, question, ranking)
 
     async def _renewed(self) -> Ranking:
         async with self._one_renewal:
-            # Who asks from now on wants what is read from now on.
+            # Later questions need a renewal that reads later.
             self._renewal = None
             number = await self._state.number()
             if self._ranking is None or number != self._number:
                 texts = await self._tools.active_manifests()
                 before, self._ranking = self._ranking, None
-                # If this fails, half of it may be done: the next one begins anew.
+                # A failure may leave a half-changed ranking: then the next renewal starts over.
                 loop = asyncio.get_running_loop()
                 ranking, self._texts = await loop.run_in_executor(self._thread, _changed, before, self._texts, texts)
                 self._ranking, self._number = ranking, number
@@ -55,7 +55,7 @@ class LiveRanking:
 
 
 def _changed(before: Ranking | None, known: Mapping[str, bytes], texts: Sequence[tuple[str, str]]) -> tuple[Ranking, dict[str, bytes]]:
-    """Takes in what differs from what is known, by the hash of its manifest; all, where there is no ranking yet."""
+    """Update the ranking with manifests whose hash changed, or build it from all."""
     ranking = before or Ranking(meanings_here())
     known = known if before else {}
     now = {tool_id: hashlib.blake2b(text.encode(), digest_size=16).digest() for tool_id, text in texts}

@@ -1,4 +1,4 @@
-"""The router's matching: a need in, the tools that answer it out."""
+"""Matching of needs to tools."""
 
 import re
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ from toolagent.contracts.matching import CompositeTool, MatchKind, ToolMatch
 
 _CANDIDATES = 10
 _DONE_TO = re.compile("[把将](.+)")
-"""What something is done to, then what is done."""
+"""The object, then what to do with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What is searched for; without `words` all of the category."""
+    """What to search for; without `words`, the whole category."""
 
     words: str
     category: str | None = None
 
 
 class Matching:
-    """One for each process that is asked. All raise StoreUnavailableError."""
+    """One per process. All methods raise StoreUnavailableError."""
 
     def __init__(self, tools: ToolTable, groups: GroupTable, state: CatalogState) -> None:
         self._tools = tools
@@ -40,10 +40,10 @@ class Matching:
         self._ranking = LiveRanking(tools, state)
 
     async def match(self, query: str, need: Need | None = None, ids: Sequence[str] = ()) -> ToolMatch:
-        """By id or name, else by a group whose trigger is named, else by words and meanings, else none.
+        """Match by id or name, else by a group whose trigger is named, else by words and meanings, else none.
 
-        `need` is what is searched for, where that is not all of the query; `ids` are what the query may name, as words of it. A trigger
-        that is named besides does not count: where a tool of no group says more of the need than the group does.
+        `need` is what to search for, if not the whole query. `ids` are words of the query that may be tool ids. A group does not count
+        if a tool outside it says more of the need.
         """
         named = await self.match_tool(query)
         if tool := named or next((entry.manifest for entry in await self._tools.list_some(ids)), None):
@@ -59,7 +59,7 @@ class Matching:
         return ToolMatch(kind=MatchKind.FUZZY if tools else MatchKind.NONE, tools=tools)
 
     async def match_tool(self, query: str) -> ToolManifest | None:
-        """The tool with exactly this id or name; capital letters do not count."""
+        """The tool with exactly this id or name, ignoring case."""
         ids = await self._ranking.ask(lambda ranking: ranking.named(query))
         found = await self._tools.list_some(ids[:1])
         return found[0].manifest if found else None
@@ -76,12 +76,12 @@ class Matching:
         group: str | None = None,
         limit: int | None = None,
     ) -> tuple[ToolEntry, ...]:
-        """The best first, at most 200; without a keyword all, by id."""
+        """Tools for a keyword, the best first, at most 200; without a keyword, all tools by id."""
         found, _ = await self.search(keyword, Filters(category, backend, tag, group), limit)
         return found
 
     async def search(self, keyword: str, filters: Filters, limit: int | None = None) -> tuple[tuple[ToolEntry, ...], int]:
-        """The same, and how many were found before the limit."""
+        """The same, with the number found before the limit."""
         if not keyword.strip():
             entries = await self._tools.list_active_versions(filters.category)
             admitted = [entry for entry in entries if filters.admit(traits_of(entry.manifest))]
@@ -90,12 +90,13 @@ class Matching:
         return await self._tools.list_some(ids[:limit]), len(ids)
 
     async def detect_composite_tool(self, query: str) -> CompositeTool | None:
-        """The answer of the group whose trigger the query names."""
+        """The composite of the group whose trigger the query names."""
         return await self._composites.covering(query)
 
     async def _better(self, composite: CompositeTool, query: str, need: str, found: Sequence[ToolManifest]) -> Sequence[ToolManifest]:
-        """Tools that are none of the group's, and say a word of the need that none of these does: what is to be done, and enough
-        besides or best of all, or as many words as any of these.
+        """Tools outside the group that have a word of the need which no member has.
+
+        That word must be the action, with enough other words or the best rank; or the tool has as many words as any member.
         """
         members = await self.get_base_tools(composite.group_id)
         said = [words_in_common(need, tool) for tool in members]
@@ -110,15 +111,15 @@ class Matching:
         ]
 
     async def get_base_tools(self, composite_type: str) -> tuple[ToolManifest, ...]:
-        """The tools of the group with this id, in the order of their use; empty when there is none."""
+        """The tools of the group with this id, in order of use; empty if there is none."""
         return await self._composites.base_tools(composite_type)
 
 
 def _to_be_done(need: str, query: str) -> tuple[str, int]:
-    """The word for it, and how many words of the need a tool must say with it.
+    """The action of a need, and how many of its words a tool must have.
 
-    “Summarize the text of a page” begins with it. So does “start a browser”, and many tools start something: one word is not enough.
-    After 把 or 将 the last word says it, and that is enough.
+    “Summarize the text of a page” begins with the action. So does “start a browser”, and many tools start something: one word is not
+    enough. After 把 or 将 the last word is the action, and one word is enough.
     """
     done = _DONE_TO.search(query)
     if done is not None and (words := telling_words(done[1])):

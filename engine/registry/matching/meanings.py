@@ -1,4 +1,4 @@
-"""Meanings of texts beside their words: an optional part of the search."""
+"""Search by meaning, an optional part."""
 
 import importlib
 import importlib.util
@@ -11,23 +11,23 @@ _NEEDS = ("lindera", "numpy", "safetensors", "threadpoolctl", "tokenizers", "wor
 
 
 class Meanings(Protocol):
-    """Vectors of tools, and a dictionary for Chinese. Not for several threads at once while it is changed."""
+    """Vectors of tools, and a dictionary for Chinese. Not thread-safe during changes."""
 
     def gloss(self, piece: str) -> str:
-        """English words for a Chinese one; empty for others."""
+        """English words for a Chinese word; empty for other words."""
         ...
 
     def change(self, gone: Iterable[str], new: CutTexts) -> None:
-        """Forget tools, and take in others."""
+        """Remove tools and add others."""
         ...
 
     def search(self, text: str, limit: int) -> list[str]:
-        """The ids of tools that mean something alike, the nearest first; those that are far are none."""
+        """Ids of tools with a similar meaning, the nearest first."""
         ...
 
 
 def meanings_here() -> Meanings | None:
-    """None where the packages of the extra `meanings` are not installed."""
+    """None if the packages of the extra `meanings` are not installed."""
     if any(importlib.util.find_spec(name) is None for name in _NEEDS):
         return None
     made: Meanings = importlib.import_module("engine.registry.matching.vectors").Vectors()

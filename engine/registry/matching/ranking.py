@@ -1,4 +1,4 @@
-"""What the words and the meanings of a need find, in one order."""
+"""Ranks tools by words and meanings."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +14,12 @@ from toolagent.contracts.manifest import ToolManifest
 MOST_FOUND = 200
 _MOST_ALIKE = 50
 _DAMPING = 3
-"""Of reciprocal rank fusion. It is small, for what is first in one order is mostly right; with 60, what is tenth in both came before."""
+"""Constant of reciprocal rank fusion. Small, because the first of either order is mostly right; with 60, the tenth in both won."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many tools there are, by what they are."""
+    """Numbers of tools."""
 
     by_backend: Mapping[BackendRuntime, int]
     by_category: Mapping[str, int]
@@ -30,7 +30,7 @@ class Counts:
 
 
 class Ranking:
-    """All of it in memory. Not for several threads at once while it is changed."""
+    """An index in memory. Not thread-safe during changes."""
 
     def __init__(self, meanings: Meanings | None = None) -> None:
         self._words = WordIndex()
@@ -39,7 +39,7 @@ class Ranking:
         self._named: dict[str, tuple[str, ...]] = {}
 
     def change(self, gone: Iterable[str], new: Sequence[ToolManifest]) -> None:
-        """Forget tools; take in others, or the same anew."""
+        """Remove tools; add or replace others."""
         leaving = {*gone, *(tool.tool_id for tool in new if tool.tool_id in self._known)}
         texts = cut_texts_of(new)
         self._words.change(leaving, texts, self._meanings.gloss if self._meanings else None)
@@ -58,7 +58,7 @@ class Ranking:
             del self._named[tool.called]
 
     def named(self, query: str) -> list[str]:
-        """The ids of tools with exactly this id or name, capital letters or not; the id counts more."""
+        """Ids of tools with exactly this id or name, ignoring case. Ids come before names."""
         asked = query.strip()
         ids = [tool_id for tool_id in dict.fromkeys((asked, asked.lower())) if tool_id in self._known]
         return [*dict.fromkeys((*ids, *self._named.get(asked.lower(), ())))]
@@ -67,8 +67,8 @@ class Ranking:
         return Counts(Counter(tool.backend for tool in self._known.values()), Counter(tool.category for tool in self._known.values()))
 
     def search(self, query: str, filters: Filters) -> list[str]:
-        """At most `MOST_FOUND` ids, the best first: exact names, then what words and meanings find."""
-        # What the filters leave may be far behind in the order of all.
+        """At most `MOST_FOUND` ids, the best first: exact names, then matches by words and meanings."""
+        # With filters, search deep: the admitted tools may rank low among all.
         deep = max(len(self._known), 1) if filters else MOST_FOUND
         words = telling_words(query)
         meanings = self._meanings

@@ -1,4 +1,4 @@
-"""What of a tool is searched, and what of it is asked by filters."""
+"""The searched texts of tools, and their traits for filters."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.catalog.namespaces import is_among
 
 _BREAK = 0
-"""The number of what stands between two places of a text: of it is made nothing."""
+"""The number of the separator between two places of a text."""
 
 
 class Traits(NamedTuple):
-    """What filters and names ask of a tool: ten thousand manifests would take most of the memory."""
+    """The fields that filters and names need. Ten thousand manifests would take too much memory."""
 
     tool_id: str
     name: str
@@ -32,7 +32,7 @@ class Traits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a tool has to be; None: anything. An empty namespace means the ids without one."""
+    """Filters of a search; None: any value. An empty namespace means ids without one."""
 
     category: str | None = None
     backend: BackendRuntime | None = None
@@ -53,7 +53,7 @@ class Filters:
 
 
 class ToolText(NamedTuple):
-    """The places in which words of a need may occur."""
+    """The searched places of a tool."""
 
     tool_id: str
     name: str
@@ -63,12 +63,12 @@ class ToolText(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """What it does, without its params."""
+        """The text without the parameters."""
         return f"{self.name} {self.tool_id.replace('_', ' ')} {self.description} {self.tags}"
 
 
 class Numbers(dict[str, int]):
-    """Each piece of a text has a number, the next one where it is new."""
+    """Numbers of pieces; a new piece gets the next number."""
 
     def __missing__(self, piece: str) -> int:
         number = self[piece] = len(self)
@@ -76,7 +76,7 @@ class Numbers(dict[str, int]):
 
 
 class Ends(NamedTuple):
-    """Where in the numbers of all texts those of one begin, and its places end. The summary is all but the params."""
+    """Positions in the numbers of all texts: where a text begins and its places end. The summary is everything but the params."""
 
     begin: int
     name: int
@@ -87,9 +87,9 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CutTexts:
-    """The texts of tools, cut: of this the words, the glosses and the vectors are made.
+    """The texts of tools, cut into pieces. Words, glosses and vectors are made from it.
 
-    By numbers, for ten thousand tools have a third of a million pieces, but few are different: what is made of one is made once.
+    Pieces are numbered: ten thousand tools have a third of a million pieces but few distinct ones, and each is processed once.
     """
 
     ids: list[str] = field(default_factory=list[str])
@@ -99,7 +99,7 @@ class CutTexts:
 
     def add(self, text: ToolText) -> None:
         begin = len(self.numbers)
-        # At once: forty thousand short texts take a fifth longer than ten thousand.
+        # All places at once: cutting four times as many short texts takes a fifth longer.
         places = BREAK.join((text.name, f"{text.tool_id} {text.tags}", text.description, text.params))
         self.numbers.extend(map(self.pieces.__getitem__, cut(places)))
         name = self.numbers.index(_BREAK, begin)

@@ -1,6 +1,6 @@
-"""Static embeddings (WordLlama's weights) of texts whose Chinese words a dictionary (CC-CEDICT) explains in English.
+"""Static embeddings (WordLlama's weights) of texts, with English glosses of Chinese words from a dictionary (CC-CEDICT).
 
-Of the packages only the data are used: WordLlama itself asks a server for its tokenizer.
+Only the data of the package WordLlama are used: its code downloads a tokenizer.
 """
 
 import importlib
@@ -23,9 +23,9 @@ from engine.registry.matching.words import BREAK, HAN, WORDS_KNOWN, cut, is_empt
 Rows: TypeAlias = npt.NDArray[np.float32]
 
 _FAR: Final = 0.2
-"""Below this cosine a tool is no answer."""
+"""Lowest cosine of a match."""
 _LOOKED_AT: Final = 1_000
-"""So many by the signs of their numbers, which is quick; exactly only among these."""
+"""Candidates found quickly by the signs of their components; only these are compared exactly."""
 _SENSES, _OF_SENSE = 3, 3
 _ASIDE = re.compile(r"\([^)]*\)|\[[^]]*\]|CL:.*")
 _LATIN = re.compile("[a-z]+")
@@ -36,7 +36,7 @@ _DEFINITION = 6
 class _Token(Protocol):
     @property
     def details(self) -> list[str] | None:
-        """Its entry in the dictionary; the last of it are the definition, which commas have cut."""
+        """The dictionary entry, split at commas. Its last items are the definition."""
         ...
 
 
@@ -48,12 +48,12 @@ class Vectors:
     """The `Meanings` of this machine."""
 
     def __init__(self) -> None:
-        # A product of ten thousand small rows is done before other threads have begun.
+        # One thread: the product of ten thousand small rows ends before other threads start.
         threadpoolctl.threadpool_limits(1)
         folder = _folder_of("wordllama")
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizers/l2_supercat_tokenizer_config.json"))
         self._tokenizer.no_padding()
-        # It would begin every piece of a text as if a space were before it.
+        # The default normalizer would put a space before every piece.
         self._tokenizer.normalizer = normalizers.Replace(" ", "▁")
         weights: npt.NDArray[np.float16] = load_file(folder / "weights/l2_supercat_256.safetensors")["embedding.weight"]
         self._weights = weights
@@ -75,7 +75,7 @@ class Vectors:
         words = [*telling_words(text), *filter(None, map(self.gloss, cut(text)))]
         if not words:
             return []
-        # In one unit: cut into many it takes five times as long.
+        # As one unit: many units take five times as long.
         (asked,) = _of_length_one(self._sums([" ".join(words)]))
         differing = np.bitwise_count(self._signs ^ _signs(asked[None, :])).sum(axis=0, dtype=np.uint16)
         near = np.flatnonzero(differing <= _nth(differing, _LOOKED_AT))
@@ -84,7 +84,7 @@ class Vectors:
         return [self._ids[at] for at in near[best[alike[best] >= _FAR]].tolist()]
 
     def _embedded(self, texts: CutTexts) -> Rows:
-        """Of the summaries: means of the rows of their tokens, of length 1; zeros for an empty one."""
+        """Vectors of the summaries: the sums of their tokens' rows, with length 1; zeros for an empty summary."""
         of_pieces = self._sums([*map(self._meant, texts.pieces)])
         of_pieces[texts.pieces[BREAK]] = 0
         numbers = np.array(texts.numbers, np.intp)
@@ -96,8 +96,8 @@ class Vectors:
         return _of_length_one(rows)
 
     def _sums(self, units: Sequence[str]) -> Rows:
-        """Of the rows of the tokens of each."""
-        # One after the other: for few and short ones threads cost more than they save.
+        """The sum of the tokens' rows, for each unit."""
+        # Sequential: for short texts, threads cost more than they save.
         encoded = [self._tokenizer.encode(f" {unit}", add_special_tokens=False).ids for unit in units]
         return np.array([self._weights.take(ids, axis=0).sum(axis=0, dtype=np.float32) for ids in encoded])
 
@@ -120,17 +120,17 @@ def _of_length_one(rows: Rows) -> Rows:
 
 
 def _signs(rows: Rows) -> npt.NDArray[np.uint64]:
-    """One bit a number, a column for each row: where rows differ in few, they are near. Long lines are added up faster than short ones."""
+    """Signs as bits, one column per row: near rows differ in few bits. Transposed, because long lines are summed faster."""
     return np.ascontiguousarray(np.packbits(rows > 0, axis=1).view(np.uint64).T)
 
 
 def _nth(numbers: npt.NDArray[np.uint16], most: int) -> int:
-    """What so many of the numbers do not exceed, or all of them. They are small, so counting is faster than sorting."""
+    """The value that at least `most` of the numbers do not exceed. Counting is faster than sorting, because they are small."""
     return int(np.searchsorted(np.bincount(numbers).cumsum(), most))
 
 
 def _dictionary() -> _Segmenter:
-    # Without types of its own.
+    # The package has no types.
     lindera = importlib.import_module("lindera")
     made: _Segmenter = lindera.Tokenizer(lindera.load_dictionary("embedded://cc-cedict"), mode="normal")
     return made

@@ -9,24 +9,24 @@ from engine.registry.matching.texts import CutTexts
 from engine.registry.matching.words import HAN, wholes_of, words_of
 
 _WRITER_BYTES = 60_000_000
-"""It takes as much of it as it needs. What ten thousand tools need fits, so that there are no parts to be merged."""
+"""Memory limit of the writer. Enough for ten thousand tools, so that no segments need merging."""
 _TOOL, _WORDS, _GLOSSES = "tool", "words", "glosses"
 _AT_SPACES = "whitespace"
 _SHORTEST = 4
 _OF_A_GLOSS = 0.6
-"""What an English word from a dictionary counts beside one that is there."""
+"""Weight of an English word from the dictionary, relative to a word of the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The words of a need, and what a dictionary says of the Chinese ones."""
+    """The words of a need, and glosses of its Chinese words."""
 
     words: Sequence[str]
     glosses: Sequence[str] = ()
 
 
 class WordIndex:
-    """Not for several threads at once while it is changed."""
+    """Not thread-safe during changes."""
 
     def __init__(self) -> None:
         builder = tantivy.SchemaBuilder()
@@ -39,13 +39,13 @@ class WordIndex:
         self._analyzer = plain.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.stemmer("english")).build()
         self._searcher = self._index.searcher()
         self._signs: dict[str, str] = {}
-        """What summaries say in Chinese. All of it is read when no word of a need was found: a millisecond for ten thousand short ones,
-        several for thousands of long ones. As terms they would be most of a tool's; a set for each takes longer to make than it saves."""
+        """The Chinese text of summaries, scanned if no word of a need was found. That takes milliseconds for thousands of tools.
+        Indexing single characters would cost more than it saves."""
         self._found: dict[tuple[int, int], str] = {}
-        """The ids of what was found, by where it stands: reading a document costs more than finding it."""
+        """Cached ids by document address: reading a document costs more than finding it."""
 
     def change(self, gone: Iterable[str], new: CutTexts, gloss: Callable[[str], str] | None = None) -> None:
-        """Forget tools, and take in texts; `gloss` is what a dictionary says of a Chinese word."""
+        """Remove tools and add texts. `gloss` translates a Chinese word."""
         writer = self._index.writer(_WRITER_BYTES, 1)
         for tool_id in gone:
             writer.delete_documents_by_term(_TOOL, tool_id)
@@ -58,7 +58,7 @@ class WordIndex:
         self._searcher, self._found = self._index.searcher(), {}
 
     def search(self, wanted: Wanted, limit: int) -> list[str]:
-        """The ids of tools with at least one of the words, the best first. Where none has, those with a similar one."""
+        """Ids of tools with at least one of the words, the best first; if there is none, with a similar word."""
         found = self._ask([*self._exactly(wanted)], limit)
         if found:
             return found
@@ -80,7 +80,7 @@ class WordIndex:
     def _exactly(self, wanted: Wanted) -> Iterator[tuple[tantivy.Occur, tantivy.Query]]:
         for stem in self._stems(wanted.words):
             yield self._term(_WORDS, stem, 1.0)
-        # A dictionary is asked in both directions: an English word may be a gloss of what a tool says in Chinese.
+        # The dictionary works in both directions: an English word may be a gloss of a tool's Chinese text.
         for stem in self._stems(word for word in wanted.words if not HAN.match(word)):
             yield self._term(_GLOSSES, stem, _OF_A_GLOSS)
         for stem in self._stems(wanted.glosses):
@@ -88,13 +88,13 @@ class WordIndex:
             yield self._term(_GLOSSES, stem, _OF_A_GLOSS / 2)
 
     def _nearly(self, words: Sequence[str]) -> Iterator[tuple[tantivy.Occur, tantivy.Query]]:
-        """Beginnings of words, words with a letter that is wrong."""
+        """Matches prefixes, and words with one wrong letter."""
         for stem in self._stems(word for word in words if len(word) >= _SHORTEST):
             similar = tantivy.Query.fuzzy_term_query(self._schema, _WORDS, stem, distance=1, prefix=True)
             yield (tantivy.Occur.Should, similar)
 
     def _with_signs(self, signs: Collection[str]) -> list[str]:
-        """The ids of tools with all of these Chinese signs, first where they are most of what is said."""
+        """Ids of tools with all of these Chinese characters, those with the largest share first."""
         having = [*self._signs.items()]
         for sign in signs:
             having = [(tool_id, text) for tool_id, text in having if sign in text]
@@ -109,14 +109,14 @@ class WordIndex:
         return (tantivy.Occur.Should, term if weight == 1.0 else tantivy.Query.boost_query(term, weight))
 
     def _documents(self, texts: CutTexts, gloss: Callable[[str], str] | None) -> Iterator[tantivy.Document]:
-        # The index would look for the stem of each word of each text: here it is looked for once.
+        # Stem each distinct piece once; the index would stem every word of every text.
         pieces = [*texts.pieces]
         stems = [*map(self._stems_in, pieces)]
         chinese = [not piece.isascii() for piece in pieces]
         glosses = [self._stems_in(gloss(piece)) if gloss and other else "" for piece, other in zip(pieces, chinese, strict=True)]
         for tool_id, (begin, name, labels, summary, params) in zip(texts.ids, texts.ends, strict=True):
-            # One field in which the places that matter stand more than once: with a field for each, a word that is rare in one of
-            # them would count far too much. Where in the field they stand does not count.
+            # One field that repeats the important places. With a field per place, a word that is rare in one of them would weigh far
+            # too much. Positions do not count.
             numbers = texts.numbers[begin:params]
             words = [*map(stems.__getitem__, numbers)]
             lines = {_WORDS: " ".join((*words, *words[: labels - begin], *words[: name - begin]))}

@@ -1,4 +1,4 @@
-"""The words of a text, Chinese and English, as the index and its queries have them."""
+"""Splits Chinese and English texts into words, for the index and its queries."""
 
 import importlib
 import re
@@ -8,17 +8,17 @@ from itertools import chain
 from types import ModuleType
 
 WORDS_KNOWN = 10_000
-"""Of so many words what was made of them is remembered: texts have many, but few are different."""
+"""Size of caches by word: texts have many words, but few distinct ones."""
 BREAK = "\0"
-"""Between texts that are cut at once; a piece of its own."""
+"""Separates texts that are cut together; a piece of its own."""
 _PIECE = re.compile(r"""\0|[^\s\0_:/.\-,;!?()\[\]{}<>|='"`，。、；：！？（）《》“”‘’【】]+""")
-"""What no word goes beyond."""
+"""A piece: words never cross its borders."""
 _BY_SIGNS = (
     (re.compile(r"(?<=[A-Za-z])\+\+"), "pp "),
     (re.compile(r"(?<=[A-Za-z])[#＃](?![A-Za-z0-9])"), "sharp "),
     (re.compile(r"\.NET(?![A-Za-z])|(?<![A-Za-z0-9.])\.[Nn]et(?![A-Za-z])"), " dotnet "),
 )
-"""`C++`, `F#`, `ASP.NET`: signs that are read as letters, as they are in names of files. `example.net` is an address."""
+"""`C++`, `F#`, `ASP.NET`: signs that are read as letters. `example.net` is an address."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ACRONYM = re.compile(r"(?<=[A-Z])(?=[A-Z](?!to(?![a-z]))(?:[a-z]{2}|[a-z][A-Z]))")
 _CAMEL = re.compile(rf"{_HUMP.pattern}|{_ACRONYM.pattern}|(?<=[A-Z])(?=to[A-Z])")
@@ -26,10 +26,10 @@ _CAMEL = re.compile(rf"{_HUMP.pattern}|{_ACRONYM.pattern}|(?<=[A-Z])(?=to[A-Z])"
 _ADDRESS = re.compile(r"https?://[^\s\u3000-\u9fff\uff00-\uffef\"'<>]+", re.IGNORECASE)
 _SUM = re.compile(r"\d\s*[*×÷+^]\s*\d")
 _COUNTED = re.compile(r"\d+|[这那每哪]?[一二两三四五六七八九十几]?[个张段份篇封句家款条页首幅本]话?")
-"""A number; `这段`, `两张`, `一句话`: which or how many, and not of what."""
+"""Numbers and counters such as `这段`, `两张`, `一句话`, which name no thing."""
 HAN = re.compile(r"[\u3400-\u9fff]")
 
-# They say that somebody wants something, not what. Descriptions of tools are short, so there they are rare and would weigh much.
+# Words that express a wish, not its content. They are rare in short descriptions, and would weigh too much.
 _ENGLISH = """a about an and any are as at be been but by can could did do does don for from get give had has have he her him his how i if
  in into is it its just let like make me more most my need no not of on one ones only or our out please put really s she should so some
  somebody something t tell than that the their them then there these they this those to too up us use used want was we were what when
@@ -42,9 +42,9 @@ _EMPTY = frozenset((*_ENGLISH.split(), *_CHINESE.split()))
 
 
 def cut(text: str) -> list[str]:
-    """A text in order: Chinese words without the shorter ones in them, everything else as it is written.
+    """The pieces of a text, in order: Chinese words without the shorter words in them, everything else as written.
 
-    Whoever makes something of many texts makes it once of each of these.
+    Callers process each distinct piece once.
     """
     if "++" in text or "#" in text or "＃" in text or ".NET" in text or ".net" in text or ".Net" in text:
         for signs, read in _BY_SIGNS:
@@ -54,14 +54,14 @@ def cut(text: str) -> list[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """All of them in small letters; Chinese words with the shorter ones in them; of `LoadImage` and `load_image` both parts."""
+    """All words in lower case: Chinese words with the shorter ones in them, and both parts of `LoadImage` and `load_image`."""
     return [*chain.from_iterable(map(words_in, cut(text)))]
 
 
 def wholes_of(text: str) -> list[str]:
-    """What is cut after an acronym, as it is written: `OAuth` and `QRCode` are said in one word too.
+    """Words that are split after an acronym, unsplit: `OAuth` and `QRCode` are also written as one word.
 
-    They are found by it, but are no words more: of a need each word counts once.
+    They help to find tools, but do not count as further words of a need.
     """
     if _ACRONYM.search(text) is None:
         return []
@@ -71,9 +71,9 @@ def wholes_of(text: str) -> list[str]:
 
 @lru_cache(maxsize=WORDS_KNOWN)
 def words_in(piece: str) -> tuple[str, ...]:
-    """Those of one piece of a cut text."""
+    """The words of one piece of a cut text."""
     small = plain(piece)
-    # A Chinese word that is cut again, without its neighbours, may be others.
+    # Do not cut a Chinese word again: without its neighbours, the result may differ.
     wholes: Iterable[str] = _jieba().cut(small) if piece.isascii() or small != piece else (piece,)
     return tuple(word for whole in wholes for word in (*_shorter(whole), whole) if word.isalnum())
 
@@ -83,8 +83,8 @@ def plain(piece: str) -> str:
 
 
 def telling_words(text: str) -> list[str]:
-    """Without those that say nothing of a need, each once; all, where nothing else is left."""
-    # Where an address or a sum stands, what is there is meant; their parts are nobody's words.
+    """The words of a need without empty ones, each once; all words if nothing else is left."""
+    # Addresses and sums are replaced by a word for what they are.
     words = list(dict.fromkeys(words_of(_SUM.sub(" calculate ", _ADDRESS.sub(" page ", text)).replace("%", " percent "))))
     return [word for word in words if not is_empty(word)] or words
 
@@ -94,12 +94,12 @@ def is_empty(word: str) -> bool:
 
 
 def _shorter(word: str) -> Iterable[str]:
-    """Words of two and three signs in a longer one: what the library's own search would cut the text again for."""
+    """Words of two and three characters in a longer one. The library's own search would cut the text again."""
     sizes = () if word.isascii() else range(2, min(len(word), 4))
     return filter(_jieba().has_word, [word[at : at + size] for size in sizes for at in range(len(word) - size + 1)])
 
 
 @cache
 def _jieba() -> ModuleType:
-    # Its dictionary takes a tenth of a second or two: starts and commands that search nothing do not wait for it.
+    # Imported late: its dictionary takes 0.1 to 0.2 s, which most commands do not need.
     return importlib.import_module("rjieba")

@@ -11,9 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.chats.spoken import not_begun, spoken
 from engine.chats.submissions import SubmissionRefused, Submissions
-from engine.store.chat_rows import reply_of
 from engine.store.chats import ChatTable
 from engine.store.messages import MessageTable
+from engine.store.rows.chat_rows import reply_of
 from engine.store.tasks import TaskTable
 from engine.tasks.transcript import Also, AlsoWritten
 from toolagent.contracts.chats import AnsweredBy, ChatMessage, ChatReply, ChatRole, ChatTurn, Chunk

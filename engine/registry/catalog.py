@@ -26,8 +26,8 @@ from engine.store.database import Database
 from engine.store.faults import FaultTable
 from engine.store.groups import GroupTable
 from engine.store.mcp_servers import McpServerRows
+from engine.store.rows.version_rows import NewVersion
 from engine.store.tools import ToolTable
-from engine.store.version_rows import NewVersion
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.records import CatalogFault

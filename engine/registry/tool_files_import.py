@@ -24,8 +24,8 @@ from engine.registry.tool_files import (
 from engine.store.catalog_entries import CatalogEntry, CatalogEntryTable
 from engine.store.catalog_files import CatalogFile, CatalogFileTable
 from engine.store.database import Database
+from engine.store.rows.version_rows import NewVersion
 from engine.store.tool_files import ToolFileTable
-from engine.store.version_rows import NewVersion
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.records import CatalogFault
 from toolagent.contracts.sources import BuiltinSource, ScriptSource, ToolSource

@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
 from engine.store.database import Database, DatabaseAccess
+from engine.store.rows.upserts import insert_new
 from engine.store.tables import METADATA, calls, key, required
-from engine.store.upserts import insert_new
 from toolagent.contracts.call_messages import CallMessage, MessageKind
 
 _AT_ONCE = 500

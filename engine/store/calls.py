@@ -16,8 +16,8 @@ from engine.store.database import CommitUnknownError, Database, DatabaseAccess
 from engine.store.events import event_row
 from engine.store.file_references import hold_files, holder_of_call, named_files
 from engine.store.group_commit import GroupCommit
+from engine.store.rows.upserts import dialect_insert, insert_new
 from engine.store.tables import calls, events
-from engine.store.upserts import dialect_insert, insert_new
 from toolagent.contracts.calls import Caller, ErrorType, ToolResult
 from toolagent.contracts.records import CallRecord, Event
 from toolagent.core.failures import StoreUnavailableError

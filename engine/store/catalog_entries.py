@@ -13,10 +13,10 @@ from engine.store.catalog_files import CATALOG, ids_of_others
 from engine.store.clock import timestamp
 from engine.store.database import DatabaseAccess
 from engine.store.evidence import forget_overtaken
+from engine.store.rows.upserts import batches, insert_new, upsert_all
+from engine.store.rows.version_rows import NewVersion, mark_activated, tool_event, write_versions
 from engine.store.tables import events, sources, tool_versions, tools
 from engine.store.tools import erase_tools
-from engine.store.upserts import batches, insert_new, upsert_all
-from engine.store.version_rows import NewVersion, mark_activated, tool_event, write_versions
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.records import EventType
 

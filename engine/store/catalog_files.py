@@ -10,8 +10,8 @@ from sqlalchemy import Table, bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database, DatabaseAccess
+from engine.store.rows.upserts import upsert, upsert_all
 from engine.store.tables import catalog_files
-from engine.store.upserts import upsert, upsert_all
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -11,13 +11,13 @@ from pydantic import JsonValue
 from sqlalchemy import Row, bindparam, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.chat_rows import event_of, event_row, listed_of, reply_of, turn_of, turn_row
 from engine.store.chat_tables import chat_events, chat_turns, chats
 from engine.store.clock import now, timestamp
 from engine.store.database import DatabaseAccess, wait_alone
 from engine.store.file_references import holder_of_conversation, release_files
+from engine.store.rows.chat_rows import event_of, event_row, listed_of, reply_of, turn_of, turn_row
+from engine.store.rows.upserts import batches
 from engine.store.tables import messages, model_turns, task_notes, tool_outcomes
-from engine.store.upserts import batches
 from toolagent.contracts.chats import AnsweredBy, ChatEvent, ChatEventKind, ChatReply, ChatRole, ChatTurn, Chunk, ListedChat
 from toolagent.core.chats import chat_key, conversation_of, task_message_id
 

@@ -13,8 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.clock import now, timestamp
 from engine.store.database import Database, DatabaseAccess
 from engine.store.group_commit import GroupCommit
+from engine.store.rows.upserts import insert_new
 from engine.store.tables import calls, claims
-from engine.store.upserts import insert_new
 from toolagent.contracts.calls import ToolCall
 
 column = claims.c

@@ -4,8 +4,8 @@ from sqlalchemy import bindparam, delete
 
 from engine.store.catalog_files import CatalogDocuments
 from engine.store.database import Database
+from engine.store.rows.upserts import upsert
 from engine.store.tables import containers
-from engine.store.upserts import upsert
 from toolagent_service.contracts.containers import ContainerInfo, ContainerStatus
 
 _OTHERS = delete(containers).where(

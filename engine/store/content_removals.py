@@ -12,8 +12,8 @@ from sqlalchemy import delete, select
 
 from engine.store.content.store import ContentStore
 from engine.store.database import Database
+from engine.store.rows.upserts import insert_for
 from engine.store.tables import content_removals, files
-from engine.store.upserts import insert_for
 from toolagent.core.failures import ContentUnavailableError
 
 _REMOVE_S = 30.0

@@ -22,12 +22,12 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from engine.store.clock import timestamp
-from engine.store.engines import WRITES, UnknownUrlError, make_engine, make_visiting_engines
-from engine.store.outages import RESTORE, outage_of, sqlstate_of, unwritable
-from engine.store.sqlite_files import damage_at_start, is_deleted
+from engine.store.connection.engines import WRITES, UnknownUrlError, make_engine, make_visiting_engines
+from engine.store.connection.outages import RESTORE, outage_of, sqlstate_of, unwritable
+from engine.store.connection.sqlite_files import damage_at_start, is_deleted
+from engine.store.connection.visits import VISITORS, Visits, Work
+from engine.store.rows.upserts import upsert
 from engine.store.tables import write_checks
-from engine.store.upserts import upsert
-from engine.store.visits import VISITORS, Visits, Work
 from engine.uncancelled import ended, finished
 from toolagent.core.failures import StoreUnavailableError, StoreUnwritableError
 

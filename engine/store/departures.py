@@ -13,10 +13,10 @@ from engine.store.catalog_files import CATALOG
 from engine.store.clock import database_time
 from engine.store.database import Database
 from engine.store.hosts import NOBODY
+from engine.store.rows.upserts import insert_for
 from engine.store.tables import catalog_files, containers, faults, groups, hosts, routes, tools
 from engine.store.tool_files import forget_version
 from engine.store.tools import erase_tools
-from engine.store.upserts import insert_for
 
 _FORGOTTEN = timedelta(days=7)
 """Long enough for a machine that is off over the holidays, short enough for containers, which get a new id each time."""

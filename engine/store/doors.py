@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, and_, delete, false, literal, not_, select
 
 from engine.store.clock import database_time
 from engine.store.database import Database
+from engine.store.rows.upserts import upsertion
 from engine.store.tables import doors
-from engine.store.upserts import upsertion
 from toolagent.contracts.lanes import Lane, LaneFigures
 from toolagent_service.calls.lanes import lane_id
 

@@ -8,9 +8,9 @@ from sqlalchemy import ColumnElement, RowMapping, and_, case, func, select
 
 from engine.store.clock import now, timestamp
 from engine.store.database import DatabaseAccess
+from engine.store.rows.upserts import insert_new
 from engine.store.tables import events
 from engine.store.tool_alerts import OF_TOOLS
-from engine.store.upserts import insert_new
 from toolagent.contracts.records import Event, EventType
 
 column = events.c

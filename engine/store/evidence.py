@@ -7,8 +7,8 @@ from sqlalchemy import and_, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import DatabaseAccess
+from engine.store.rows.upserts import upsert
 from engine.store.tables import evidence, sources, tool_versions, tools
-from engine.store.upserts import upsert
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Evidence
 from toolagent.contracts.manifest import ToolManifest, ToolStatus

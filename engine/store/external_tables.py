@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.catalog_entries import EXTERNAL_ORIGIN
 from engine.store.catalog_files import CATALOG
 from engine.store.database import DatabaseAccess
+from engine.store.rows.upserts import insert_new
+from engine.store.rows.version_rows import NewVersion, put_versions
 from engine.store.tables import external_tables, sources, tool_versions, tools
 from engine.store.tools import collected, erase_tools, stored_versions
-from engine.store.upserts import insert_new
-from engine.store.version_rows import NewVersion, put_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.external_tables import ExternalTable
 from toolagent.contracts.manifest import ToolManifest

@@ -9,8 +9,8 @@ from engine.store.catalog_files import CATALOG
 from engine.store.clock import now
 from engine.store.database import DatabaseAccess
 from engine.store.events import event_row
+from engine.store.rows.upserts import insert_new
 from engine.store.tables import events, faults
-from engine.store.upserts import insert_new
 from toolagent.contracts.records import CatalogFault, Event, EventType
 
 

@@ -5,8 +5,8 @@ import re
 from sqlalchemy import delete, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from engine.store.rows.upserts import batches, insert_for
 from engine.store.tables import file_references, files
-from engine.store.upserts import batches, insert_for
 
 _FILE_ID = re.compile(r"(?<![0-9A-Za-z_])file_[0-9a-f]{32}(?![0-9A-Za-z_])")
 _AT_ONCE = 500

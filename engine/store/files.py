@@ -16,8 +16,8 @@ from engine.store.content.store import ContentStore
 from engine.store.content.verified import VerifiedContent
 from engine.store.content_removals import ContentRemovals
 from engine.store.database import Database
+from engine.store.rows.upserts import insert_for
 from engine.store.tables import files
-from engine.store.upserts import insert_for
 from toolagent.contracts.records import StoredFile
 
 _FRESH = timedelta(hours=1)

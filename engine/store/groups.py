@@ -7,8 +7,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_files import CATALOG, CatalogDocuments
 from engine.store.database import Database
+from engine.store.rows.upserts import upsert_all
 from engine.store.tables import evidence, groups, tools
-from engine.store.upserts import upsert_all
 from toolagent.contracts.manifest import ToolGroup
 
 

@@ -13,8 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import database_time
 from engine.store.database import Database, DatabaseAccess
+from engine.store.rows.upserts import upsertion
 from engine.store.tables import hosts, routes
-from engine.store.upserts import upsertion
 from toolagent.contracts.hosts import Host
 from toolagent_service.calls.dispatch import HostStanding
 

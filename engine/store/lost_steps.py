@@ -8,8 +8,8 @@ from sqlalchemy import delete, select
 
 from engine.store.clock import now, timestamp
 from engine.store.database import DatabaseAccess
+from engine.store.rows.upserts import insert_for
 from engine.store.tables import lost_steps
-from engine.store.upserts import insert_for
 
 _KEPT = timedelta(days=7)
 """Longer than a call waits for its next attempt."""

@@ -14,9 +14,9 @@ from engine.store.file_references import hold_files, named_files, release_files
 from engine.store.groups import write_group
 from engine.store.mcp_tables import mcp_logins, mcp_servers
 from engine.store.pinned_tools import Written, mark_gone, of_server, write_pinned
+from engine.store.rows.upserts import insert_new
 from engine.store.tables import groups, tools
 from engine.store.tools import erase_tools
-from engine.store.upserts import insert_new
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.mcp_servers import McpServer, McpServerSpec

@@ -9,7 +9,7 @@ from sqlalchemy import delete, select, update
 from engine.store.clock import now, timestamp
 from engine.store.database import DatabaseAccess
 from engine.store.mcp_tables import mcp_requests, mcp_sessions
-from engine.store.upserts import insert_new, upsert
+from engine.store.rows.upserts import insert_new, upsert
 from toolagent_service.contracts.mcp import McpSession
 
 _AT_ONCE = 500

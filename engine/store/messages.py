@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.database import Database
 from engine.store.file_references import hold_files, holder_of_conversation
 from engine.store.files import FileStore
-from engine.store.packed_content import PackedContent, packed, unpacked
+from engine.store.rows.packed_content import PackedContent, packed, unpacked
+from engine.store.rows.upserts import dialect_insert
 from engine.store.tables import messages
 from engine.store.task_notes import bounded, lock_of_conversation
-from engine.store.upserts import dialect_insert
 from toolagent_service.contracts.model import Message
 
 column = messages.c

@@ -7,11 +7,11 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.catalog_entries import MCP_ORIGIN
+from engine.store.rows.upserts import insert_new
+from engine.store.rows.version_rows import NewVersion, put_versions, tool_event, write_versions
 from engine.store.tables import events, tool_versions, tools
 from engine.store.tool_files import forget_version
 from engine.store.tools import collected, erase_tools, stored_versions
-from engine.store.upserts import insert_new
-from engine.store.version_rows import NewVersion, put_versions, tool_event, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.mcp_servers import WaitingVersion
 from toolagent.contracts.records import EventType

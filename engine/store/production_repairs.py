@@ -10,8 +10,8 @@ from engine.store.clock import database_time
 from engine.store.database import DatabaseAccess
 from engine.store.events import event_row
 from engine.store.repair_tables import production_repairs
+from engine.store.rows.upserts import insert_new
 from engine.store.tables import events, tasks
-from engine.store.upserts import insert_new
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.records import Event
 from toolagent.contracts.tasks import TaskState

@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.clock import database_time
 from engine.store.database import DatabaseAccess
 from engine.store.repair_tables import poisonous_inputs
+from engine.store.rows.upserts import upsert
 from engine.store.tables import calls, tool_versions
-from engine.store.upserts import upsert
 from toolagent.contracts.quarantine import QuarantinedInput
 from toolagent.contracts.records import CallRecord
 

@@ -7,8 +7,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import database_time
 from engine.store.database import Database
+from engine.store.rows.upserts import upsertion
 from engine.store.tables import hosts, routes
-from engine.store.upserts import upsertion
 from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent_service.calls.dispatch import HostLoad
 

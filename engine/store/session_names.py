@@ -6,8 +6,8 @@ from sqlalchemy import Index, String, Table, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.elements import ColumnElement
 
+from engine.store.rows.upserts import insert_new
 from engine.store.tables import METADATA, group_sessions, key
-from engine.store.upserts import insert_new
 
 _MOST = 100
 

@@ -8,9 +8,9 @@ from sqlalchemy import ColumnElement, Row, func, or_, select, true, update
 
 from engine.store.clock import timestamp
 from engine.store.database import DatabaseAccess
+from engine.store.rows.upserts import insert_new
 from engine.store.session_names import forget_names, has_one_of_each, name_session, session_names
 from engine.store.tables import calls, group_sessions
-from engine.store.upserts import insert_new
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
 from toolagent_service.groups.roles import marks_of

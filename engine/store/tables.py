@@ -11,7 +11,6 @@ METADATA = MetaData(
 
 
 def key(name: str, kind: TypeEngine[Any] | type[TypeEngine[Any]]) -> Column[Any]:
-    """A column of the primary key."""
     return Column(name, kind, primary_key=True, autoincrement=False)
 
 

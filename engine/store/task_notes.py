@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import now, timestamp
 from engine.store.database import DatabaseAccess
+from engine.store.rows.upserts import dialect_insert
 from engine.store.tables import task_notes
-from engine.store.upserts import dialect_insert
 from toolagent.contracts.making import TaskNote, TaskNoteKind
 from toolagent.core.texts import well_formed
 from toolagent_service.agents.coding_log import NewNote

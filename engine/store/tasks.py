@@ -12,12 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.clock import now, timestamp
 from engine.store.file_references import holder_of_candidates, release_files
 from engine.store.production_repairs import end_repair
+from engine.store.rows.task_rows import LISTED, is_same_request, json_of, listed_of, stages_of, task_of, task_row
+from engine.store.rows.upserts import insert_new
 from engine.store.tables import model_turns, tasks
 from engine.store.task_announcements import ended, requested, tried_notes
 from engine.store.task_notes import lock_of_conversation, read_note, write_notes
-from engine.store.task_rows import LISTED, is_same_request, json_of, listed_of, stages_of, task_of, task_row
 from engine.store.task_slots import TaskSlots
-from engine.store.upserts import insert_new
 from toolagent.contracts.making import Evidence, MakeTask, Stage, StageView, TaskNote, TaskNoteKind, Tried
 from toolagent.contracts.making_views import ListedTask
 from toolagent.contracts.tasks import TaskState

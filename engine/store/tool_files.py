@@ -9,9 +9,9 @@ from engine.store.catalog_files import CATALOG, ids_of_others
 from engine.store.database import Database
 from engine.store.evidence import forget_evidence
 from engine.store.file_references import holder_of_version, release_files
+from engine.store.rows.version_rows import make_active, mark_activated, say
 from engine.store.tables import sources, tool_versions, tools
 from engine.store.tools import erase_tools
-from engine.store.version_rows import make_active, mark_activated, say
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import EventType
 

@@ -7,10 +7,10 @@ from sqlalchemy import select
 from engine.store.database import Database
 from engine.store.file_references import hold_files, holder_of_conversation
 from engine.store.files import FileStore
-from engine.store.packed_content import packed, unpacked
+from engine.store.rows.packed_content import packed, unpacked
+from engine.store.rows.upserts import insert_for
 from engine.store.tables import tool_outcomes
 from engine.store.task_notes import bounded, lock_of_conversation, write_notes
-from engine.store.upserts import insert_for
 from toolagent_service.agents.coding_log import NewNote
 from toolagent_service.contracts.model import ToolOutcome
 

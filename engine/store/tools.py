@@ -15,9 +15,9 @@ from engine.store.database import DatabaseAccess
 from engine.store.evidence import forget_evidence, forget_overtaken, is_in_the_way, write_evidence
 from engine.store.file_references import holder_of_version, release_files
 from engine.store.groups import is_anothers_group, write_group
+from engine.store.rows.upserts import batches, insert_new
+from engine.store.rows.version_rows import NewVersion, make_active, mark_activated, put_versions, say, tool_event
 from engine.store.tables import events, sources, tool_versions, tools
-from engine.store.upserts import batches, insert_new
-from engine.store.version_rows import NewVersion, make_active, mark_activated, put_versions, say, tool_event
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import Evidence
 from toolagent.contracts.manifest import SchedulingMode, ToolGroup, ToolManifest, ToolStatus

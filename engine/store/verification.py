@@ -8,12 +8,12 @@ from pathlib import Path
 from sqlalchemy import Column, Table, func, select
 
 from engine.store.catalog_entries import CatalogEntryTable
+from engine.store.connection.outages import RESTORE
+from engine.store.connection.sqlite_files import damages_of
 from engine.store.content.store import ContentStore
 from engine.store.content.verified import digest_of
 from engine.store.database import Database
 from engine.store.file_references import holder_of_version
-from engine.store.outages import RESTORE
-from engine.store.sqlite_files import damages_of
 from engine.store.tables import METADATA, file_references, files, messages, tool_outcomes
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentMissingError, StoreUnavailableError

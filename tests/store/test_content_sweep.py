@@ -21,7 +21,7 @@ from engine.store.content_sweep import DAMAGED_AGE, Swept, sweep_files
 from engine.store.database import Database
 from engine.store.file_references import hold_files, holder_of_version, release_files
 from engine.store.files import FileStore
-from engine.store.upserts import insert_new
+from engine.store.rows.upserts import insert_new
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.records import CallRecord, StoredFile
 

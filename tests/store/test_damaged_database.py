@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from engine.store.connection.sqlite_files import damages_of
 from engine.store.database import Database, UnusableDatabaseError, migrate
-from engine.store.sqlite_files import damages_of
 from tests.disks import fill, tiny_disk
 from toolagent.core.failures import StoreUnwritableError
 

@@ -12,8 +12,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database, UnusableDatabaseError, migrate
+from engine.store.rows.upserts import insert_new
 from engine.store.tables import groups
-from engine.store.upserts import insert_new
 from tests.postgres import PASSWORD, PostgresServer
 from toolagent.core.failures import StoreUnavailableError
 

@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.database import Database
 from engine.store.group_commit import GroupCommit
+from engine.store.rows.upserts import upsert_all
 from engine.store.tables import groups
-from engine.store.upserts import upsert_all
 
 
 class Written:

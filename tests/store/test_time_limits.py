@@ -3,8 +3,8 @@
 import inspect
 from pathlib import Path
 
+from engine.store.connection.engines import ANSWER_MS, BUSY_TIMEOUT_MS, CONNECT_S
 from engine.store.database import Database
-from engine.store.engines import ANSWER_MS, BUSY_TIMEOUT_MS, CONNECT_S
 
 _PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 

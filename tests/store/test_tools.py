@@ -8,8 +8,8 @@ from sqlalchemy import text
 
 from engine.store.catalog_files import CATALOG
 from engine.store.database import Database
+from engine.store.rows.version_rows import NewVersion, write_versions
 from engine.store.tools import ToolTable
-from engine.store.version_rows import NewVersion, write_versions
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus
 from toolagent.contracts.sources import LocalSource, RemoteSource

@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import func, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from engine.store.connection.visits import VISITORS
 from engine.store.database import Database
+from engine.store.rows.upserts import upsert
 from engine.store.tables import groups
-from engine.store.upserts import upsert
-from engine.store.visits import VISITORS
 from toolagent.core.failures import StoreUnavailableError
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from engine.network.ports import free_port
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
-from engine.store.sqlite_files import damage_at_start
+from engine.store.connection.sqlite_files import damage_at_start
 from workers.failures import CannotRun
 from workers.ports import require_free
 from workers.settings.temporal import TemporalSettings

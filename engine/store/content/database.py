@@ -12,8 +12,8 @@ from engine.store.content.incoming import Incoming
 from engine.store.content.store import ContentEntry
 from engine.store.content.verified import digest_of
 from engine.store.database import DatabaseAccess
+from engine.store.rows.upserts import insert_new
 from engine.store.tables import blob_chunks
-from engine.store.upserts import insert_new
 from toolagent.core.failures import ContentMissingError, StoreFullError, StoreUnwritableError
 
 column = blob_chunks.c

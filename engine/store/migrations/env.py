@@ -6,7 +6,7 @@ from alembic import context
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from engine.store.engines import WRITES, make_migration_engine
+from engine.store.connection.engines import WRITES, make_migration_engine
 from engine.store.tables import METADATA
 
 _ALONE = text("SELECT pg_advisory_xact_lock(hashtextextended('tool-agent migrations', 0))")

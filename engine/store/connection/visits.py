@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import Connection, CursorResult, Dialect, Engine, Executable
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from engine.store.outages import ALL_BUSY
+from engine.store.connection.outages import ALL_BUSY
 from engine.uncancelled import finished
 from toolagent.core.failures import StoreUnavailableError
 

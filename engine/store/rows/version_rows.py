@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from engine.store.clock import now, timestamp
 from engine.store.events import event_row
 from engine.store.file_references import hold_files, holder_of_version, named_files
+from engine.store.rows.upserts import insert_new, upsert_all
 from engine.store.tables import events, file_references, sources, tool_versions, tools
-from engine.store.upserts import insert_new, upsert_all
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import Event, EventType

@@ -13,8 +13,8 @@ from sqlalchemy.exc import ArgumentError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
-from engine.store import sqlite_driver
-from engine.store.outages import is_out_of_step, outage_of
+from engine.store.connection import sqlite_driver
+from engine.store.connection.outages import is_out_of_step, outage_of
 from toolagent.core.texts import well_formed
 
 _SQLITE, _POSTGRES = "sqlite+aiosqlite", "postgresql+asyncpg"

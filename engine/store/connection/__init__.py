@@ -1,0 +1,1 @@
+"""How the database is reached: engines, the SQLite driver, the errors of both databases."""

@@ -1,0 +1,1 @@
+"""How rows are written and converted, for several tables."""

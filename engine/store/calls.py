@@ -91,12 +91,12 @@ class CallTable(DatabaseAccess):
 
     async def _take_back(self, call_id: str, sent_at: str) -> None:
         """Remove the first mark of a call if it is the one of this moment. Raises StoreUnavailableError if the database stays away."""
-        ours = and_(column.call_id == call_id, column.sent_at == sent_at, column.sends == 1)
+        ours = update(calls).filter_by(call_id=call_id, sent_at=sent_at, sends=1)
         async for attempt in AsyncRetrying(
             retry=retry_if_exception_type(StoreUnavailableError), stop=stop_after_delay(_AWAY_S), wait=wait_fixed(0.2), reraise=True
         ):
             with attempt:
-                await self._database.change(update(calls).where(ours).values(sent_at=None, sends=0))
+                await self._database.change(ours.values(sent_at=None, sends=0))
 
     async def settle(
         self,

@@ -76,10 +76,8 @@ class ClaimTable(DatabaseAccess):
 
     async def withdraw(self, call_id: str, owner: str, claimed_at: str | None = None) -> None:
         """Undo the acceptance: the caller is told to try again. With `claimed_at`, only that very claim is removed."""
-        mine = [column.call_id == call_id, column.owner == owner]
-        if claimed_at is not None:
-            mine.append(column.claimed_at == claimed_at)
-        await self._database.change(delete(claims).where(*mine))
+        mine = delete(claims).filter_by(call_id=call_id, owner=owner)
+        await self._database.change(mine if claimed_at is None else mine.filter_by(claimed_at=claimed_at))
 
     async def get(self, call_id: str) -> Claim | None:
         row = await self._database.mapping(select(claims).filter_by(call_id=call_id))
@@ -129,15 +127,13 @@ class ClaimTable(DatabaseAccess):
 
     async def take_over(self, claim: Claim, owner: str) -> bool:
         """Give the claim to another owner. False if another one was quicker, or the call has ended."""
-        mine = and_(column.call_id == claim.call_id, column.owner == claim.owner, column.number == claim.number)
-        taken = update(claims).where(mine).values(owner=owner, number=claim.number + 1).returning(column.number)
-        async with self._database.write_once() as connection:
-            return (await connection.execute(taken)).scalar_one_or_none() is not None
+        mine = update(claims).filter_by(call_id=claim.call_id, owner=claim.owner, number=claim.number)
+        return bool(await self._database.change(mine.values(owner=owner, number=claim.number + 1)))
 
     async def give_away(self, call_id: str, owner: str) -> None:
         """Release the call, so that a workflow of its own takes it over."""
-        mine = and_(column.call_id == call_id, column.owner == owner)
-        await self._database.change(update(claims).where(mine).values(owner=NOBODY, number=column.number + 1))
+        mine = update(claims).filter_by(call_id=call_id, owner=owner)
+        await self._database.change(mine.values(owner=NOBODY, number=column.number + 1))
 
 
 def _is_younger(age: timedelta) -> ColumnElement[bool]:

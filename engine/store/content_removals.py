@@ -67,8 +67,7 @@ class ContentRemovals:
             return (await connection.execute(statement.on_conflict_do_nothing())).rowcount == 1
 
     async def _end(self, sha256: str, token: str) -> None:
-        mine = (content_removals.c.sha256 == sha256, content_removals.c.token == token)
-        await self._database.change(delete(content_removals).where(*mine))
+        await self._database.change(delete(content_removals).filter_by(sha256=sha256, token=token))
 
     async def _token(self, sha256: str) -> str | None:
         return await self._database.scalar(select(content_removals.c.token).filter_by(sha256=sha256))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, RowMapping, Update, and_, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.clock import database_time
@@ -84,10 +84,9 @@ class HostTable(DatabaseAccess):
 
         Raises HostTakenError if another instance has become this host.
         """
-        mine = and_(column.host == claim.host, column.instance == claim.instance)
-        said = {"calls": json.dumps(dict(work.calls)), "drained_of": work.drained_of}
+        said = {"calls": json.dumps(dict(work.calls)), "drained_of": work.drained_of, "seen_at": database_time()}
         async with self._database.write() as connection:
-            beat = update(hosts).where(mine).values(seen_at=database_time(), **said).returning(column.draining_at)
+            beat = _of(claim).values(**said).returning(column.draining_at)
             if (seen := (await connection.execute(beat)).one_or_none()) is not None:
                 return seen.draining_at
             taken = select(column.host).where(column.host == claim.host, column.instance != NOBODY)
@@ -110,10 +109,9 @@ class HostTable(DatabaseAccess):
 
     async def release(self, claim: HostClaim) -> None:
         """Stop being this host, unless another instance is. Its tools have ended, so their routes go too."""
-        mine = and_(column.host == claim.host, column.instance == claim.instance)
         async with self._database.write() as connection:
             left = {"instance": NOBODY, "buckets": "{}", "calls": "{}", "seen_at": database_time()}
-            if (await connection.execute(update(hosts).where(mine).values(**left))).rowcount:
+            if (await connection.execute(_of(claim).values(**left))).rowcount:
                 await connection.execute(delete(routes).filter_by(host=claim.host))
 
     async def list_all(self) -> tuple[Host, ...]:
@@ -140,6 +138,10 @@ class HostTable(DatabaseAccess):
 
     async def _holder(self, connection: AsyncConnection, host: str) -> Host:
         return _host((await connection.execute(self._select.where(column.host == host))).mappings().one())
+
+
+def _of(claim: HostClaim) -> Update:
+    return update(hosts).filter_by(host=claim.host, instance=claim.instance)
 
 
 def _heard_of_within(time: timedelta) -> ColumnElement[bool]:

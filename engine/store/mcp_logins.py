@@ -14,6 +14,7 @@ from toolagent.contracts.mcp_servers import McpServer
 
 column = mcp_logins.c
 
+_IS_STRAY = column.name.not_in(select(mcp_servers.c.name))
 _PENDING = dict.fromkeys(("state", "login_url", "login_until", "visit"))
 _SETTLED = dict.fromkeys(("required_at", "scope", "leased_until"))
 
@@ -49,8 +50,7 @@ class McpLoginRows(DatabaseAccess):
 
     async def get(self, name: str, url: str) -> McpLoginRow | None:
         """The row of a server; None if it is at another URL."""
-        columns = (column.number, column.sealed, column.scope)
-        found = await self._database.rows(select(*columns).where(column.name == name, column.url == url))
+        found = await self._database.rows(select(column.number, column.sealed, column.scope).filter_by(name=name, url=url))
         return next((McpLoginRow(name, url, number, sealed, scope) for number, sealed, scope in found), None)
 
     async def require(self, name: str, url: str, scope: str | None = None, number: int | None = None) -> None:
@@ -100,30 +100,29 @@ class McpLoginRows(DatabaseAccess):
         """Whether the caller may renew it during the next `for_s` seconds."""
         free = or_(column.leased_until.is_(None), column.leased_until < timestamp())
         until = timestamp(now() + timedelta(seconds=for_s))
-        return await self._changed(update(mcp_logins).where(*_is(row), free).values(leased_until=until))
+        return await self._changed(_update(row).where(free).values(leased_until=until))
 
     async def give_back(self, row: McpLoginRow) -> None:
         """Release the lease: the renewal failed."""
-        await self._changed(update(mcp_logins).where(*_is(row)).values(leased_until=None))
+        await self._changed(_update(row).values(leased_until=None))
 
     async def drop(self, row: McpLoginRow) -> None:
         """Remove the tokens: the authorization server does not renew them, so a person has to log in."""
         gone = {"number": row.number + 1, "sealed": None, "leased_until": None, "required_at": timestamp()}
-        await self._changed(update(mcp_logins).where(*_is(row)).values(**gone))
+        await self._changed(_update(row).values(**gone))
 
     async def renew(self, row: McpLoginRow, sealed: str) -> bool:
         """Store renewed tokens. False if other ones were stored meanwhile."""
         values = {"number": row.number + 1, "sealed": sealed, "leased_until": None, "required_at": None}
-        return await self._changed(update(mcp_logins).where(*_is(row)).values(**values))
+        return await self._changed(_update(row).values(**values))
 
     async def forget_unregistered(self, name: str) -> None:
         """Remove what was stored for a server that was not registered in the end."""
-        stray = column.name.not_in(select(mcp_servers.c.name))
-        await self._database.change(delete(mcp_logins).where(column.name == name, stray))
+        await self._database.change(delete(mcp_logins).filter_by(name=name).where(_IS_STRAY))
 
     async def unregistered(self) -> frozenset[str]:
         """Names of unregistered servers that have stored logins."""
-        return frozenset(await self._database.scalars(select(column.name).where(column.name.not_in(select(mcp_servers.c.name)))))
+        return frozenset(await self._database.scalars(select(column.name).where(_IS_STRAY)))
 
     async def _changed(self, statement: Update) -> bool:
         return bool(await self._database.change(statement))
@@ -133,8 +132,8 @@ def _alone(name: str) -> str:
     return f"mcp_login:{name}"
 
 
-def _is(row: McpLoginRow):
-    return (column.name == row.name, column.url == row.url, column.number == row.number)
+def _update(row: McpLoginRow) -> Update:
+    return update(mcp_logins).filter_by(name=row.name, url=row.url, number=row.number)
 
 
 async def _put(connection: AsyncConnection, name: str, url: str, values: Mapping[str, object]) -> None:

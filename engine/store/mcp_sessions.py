@@ -75,10 +75,8 @@ class McpSessionTable(DatabaseAccess):
             await upsert(connection, mcp_requests, {"session_id": session_id, "request_id": request_id, "call_id": call_id})
 
     async def end_request(self, session_id: str, request_id: str) -> None:
-        mine = (mcp_requests.c.session_id == session_id, mcp_requests.c.request_id == request_id)
-        await self._database.change(delete(mcp_requests).where(*mine))
+        await self._database.change(delete(mcp_requests).filter_by(session_id=session_id, request_id=request_id))
 
     async def call_of(self, session_id: str, request_id: str) -> str | None:
         """The call of a running request."""
-        mine = (mcp_requests.c.session_id == session_id, mcp_requests.c.request_id == request_id)
-        return await self._database.scalar(select(mcp_requests.c.call_id).where(*mine))
+        return await self._database.scalar(select(mcp_requests.c.call_id).filter_by(session_id=session_id, request_id=request_id))

@@ -74,8 +74,7 @@ class ProductionRepairs(DatabaseAccess):
 
     async def attempts(self, tool_id: str, version: str) -> int:
         """The number of repairs of this version."""
-        this = (column.tool_id == tool_id, column.version == version)
-        return await self._database.scalar(select(func.max(column.attempt)).where(*this)) or 0
+        return await self._database.scalar(select(func.max(column.attempt)).filter_by(tool_id=tool_id, version=version)) or 0
 
     async def open(self, new: NewRepair) -> bool:
         """Record a repair. False if one of the tool is running, or another host was quicker."""
@@ -137,8 +136,7 @@ class ProductionRepairs(DatabaseAccess):
         return tuple(OpenRepair(tool, version, task, Meanwhile(meanwhile), previous) for tool, version, task, meanwhile, previous in rows)
 
     async def _history(self, tool_id: str) -> RepairHistory:
-        columns = (column.opened_at, column.ended_at, column.task_id)
-        of_it = select(*columns).where(column.tool_id == tool_id)
+        of_it = select(column.opened_at, column.ended_at, column.task_id).filter_by(tool_id=tool_id)
         async with self._database.read() as connection:
             rows = (await connection.execute(of_it.order_by(column.opened_at.desc()).limit(_LOOKED_AT))).all()
             now = datetime.fromisoformat((await connection.execute(select(database_time()))).scalar_one())

@@ -50,9 +50,8 @@ class QuarantineTable(DatabaseAccess):
         Only consecutive crashes count: if the same input succeeded since the first crash, another call caused that crash.
         """
         key = {"tool_id": record.tool_id, "version": record.version, "input": input_of(record.params)}
-        this = and_(*(poisonous_inputs.c[name] == value for name, value in key.items()))
         async with self._database.write(alone=f"quarantine of {record.tool_id}") as connection:
-            row = (await connection.execute(select(poisonous_inputs).where(this))).mappings().one_or_none()
+            row = (await connection.execute(select(poisonous_inputs).filter_by(**key))).mappings().one_or_none()
             if row is not None and (row["quarantined_at"] or record.call_id in json.loads(row["crashes"])):
                 return row["quarantined_at"] is not None
             if row is not None and await _was_answered(connection, record, key["input"], row["first_at"]):
@@ -129,8 +128,7 @@ async def _was_answered(connection: AsyncConnection, record: CallRecord, given: 
 
 async def _counts(connection: AsyncConnection, record: CallRecord) -> tuple[int, int]:
     """How many inputs of the version are recorded, and how many of them are quarantined."""
-    of_it = (column.tool_id == record.tool_id, column.version == record.version)
-    counts = select(func.count(), func.count(column.quarantined_at)).where(*of_it)
+    counts = select(func.count(), func.count(column.quarantined_at)).filter_by(tool_id=record.tool_id, version=record.version)
     noted, quarantined = (await connection.execute(counts)).one()
     return noted, quarantined
 

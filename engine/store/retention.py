@@ -61,12 +61,8 @@ async def forget_tasks(database: Database, retention: timedelta) -> int:
 
     The sweep removes their large contents once nothing holds them. Raises StoreUnavailableError.
     """
-    forgotten = 0
-    while page := await _ended(database, timestamp(now() - retention)):
-        for task_id in page:
-            await _forget(database, task_id)
-        forgotten += len(page)
-    return forgotten
+    ended = select(tasks.c.task_id).where(tasks.c.ended_at < timestamp(now() - retention)).order_by(tasks.c.ended_at)
+    return await _forget_all(database, ended)
 
 
 async def forget_chats(database: Database, retention: timedelta) -> int:
@@ -80,13 +76,7 @@ async def forget_chats(database: Database, retention: timedelta) -> int:
 
 async def forget_left_over(database: Database) -> int:
     """Remove what was written for conversations after the deletion of their chats. Returns of how many. Raises StoreUnavailableError."""
-    forgotten = 0
-    for named in OF_A_CONVERSATION:
-        while page := await database.scalars(_left_over(named)):
-            for conversation_id in page:
-                await _forget(database, conversation_id)
-            forgotten += len(page)
-    return forgotten
+    return sum([await _forget_all(database, _left_over(named)) for named in OF_A_CONVERSATION])
 
 
 async def forget_sessions(database: Database, retention: timedelta) -> int:
@@ -117,16 +107,21 @@ async def _launches(database: Database, before: str) -> Collection[str]:
 def _left_over(named: Column[str]) -> Select[str]:
     is_known = select(chats.c.key).where(chats.c.key == func.substr(named, *_KEY)).exists()
     of_chats = and_(named >= CONVERSATION_PREFIX, named < CONVERSATION_PREFIX[:-1] + chr(ord(CONVERSATION_PREFIX[-1]) + 1))
-    return select(named).distinct().where(of_chats, ~is_known).limit(_PAGE)
+    return select(named).distinct().where(of_chats, ~is_known)
 
 
 async def _silent(database: Database, before: str) -> Sequence[str]:
     return await database.scalars(select(chats.c.chat_id).where(chats.c.updated_at < before).order_by(chats.c.updated_at).limit(_PAGE))
 
 
-async def _ended(database: Database, before: str) -> Sequence[str]:
-    query = select(tasks.c.task_id).where(tasks.c.ended_at < before).order_by(tasks.c.ended_at).limit(_PAGE)
-    return await database.scalars(query)
+async def _forget_all(database: Database, ids: Select[str]) -> int:
+    """Remove the tasks or conversations that this query finds, page by page. Returns how many."""
+    forgotten = 0
+    while page := await database.scalars(ids.limit(_PAGE)):
+        for task_id in page:
+            await _forget(database, task_id)
+        forgotten += len(page)
+    return forgotten
 
 
 async def _forget(database: Database, task_id: str) -> None:

@@ -32,8 +32,8 @@ class TaskSlots(DatabaseAccess):
         async with self._database.write(alone=_SLOTS) as connection:
             # This locks the row: an end that comes now waits, or is seen below.
             await connection.execute(update(tasks).filter_by(task_id=task_id).values(asked_at=database_time()))
-            columns = (column.slot_at, column.created_at, column.ended_at, column.status)
-            row = (await connection.execute(select(*columns).where(column.task_id == task_id))).one_or_none()
+            asked = select(column.slot_at, column.created_at, column.ended_at, column.status).filter_by(task_id=task_id)
+            row = (await connection.execute(asked)).one_or_none()
             if row is None:
                 raise UnknownTaskError(task_id)
             slot_at, created_at, ended_at, status = row

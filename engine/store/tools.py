@@ -253,8 +253,7 @@ async def _erase(connection: AsyncConnection, tool_ids: Sequence[str]) -> None:
 
 async def _was_never_active(connection: AsyncConnection, tool_id: str, version: str) -> bool:
     """Whether the version still waits for its first activation."""
-    mine = (_version.tool_id == tool_id, _version.version == version)
-    return await connection.scalar(select(_version.activated_at).where(*mine)) is None
+    return await connection.scalar(select(_version.activated_at).filter_by(tool_id=tool_id, version=version)) is None
 
 
 def _known(tool_id: str) -> Select[str]:
@@ -294,8 +293,8 @@ async def _set_status(connection: AsyncConnection, tool_id: str, version: str, s
 
 
 async def _rewrite(connection: AsyncConnection, manifest: ToolManifest) -> None:
-    this = (_version.tool_id == manifest.tool_id, _version.version == manifest.version)
-    await connection.execute(update(tool_versions).where(*this).values(manifest=manifest.model_dump_json(by_alias=True)))
+    this = update(tool_versions).filter_by(tool_id=manifest.tool_id, version=manifest.version)
+    await connection.execute(this.values(manifest=manifest.model_dump_json(by_alias=True)))
 
 
 async def _release(connection: AsyncConnection, tool_id: str) -> None:

@@ -16,7 +16,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import Event, EventType
 
-_OF_VERSION = delete(sources).where(sources.c.tool_id == bindparam("of_tool"), sources.c.version == bindparam("of_version"))
+_OF_VERSION = delete(sources).filter_by(tool_id=bindparam("of_tool"), version=bindparam("of_version"))
 _ACTIVATED = (
     update(tool_versions)
     .where(tool_versions.c.tool_id == bindparam("of_tool"), tool_versions.c.version == bindparam("of_version"))

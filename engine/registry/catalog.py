@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import hashlib
 import json
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from engine.registry.reading import CatalogReading, read_catalog
 from engine.registry.secret_vault import SecretKeeper
 from engine.registry.server_secrets import forget_keys
 from engine.registry.tool_files_import import ToolFilesImport
-from engine.store.catalog_entries import CatalogEntry, CatalogEntryTable
+from engine.store.catalog_entries import CatalogEntry, CatalogEntryTable, mark_of
 from engine.store.catalog_files import CatalogDocuments, CatalogFile, CatalogFileTable
 from engine.store.containers import ContainerTable
 from engine.store.database import Database
@@ -244,18 +243,14 @@ def _needing(reading: CatalogReading) -> list[Node]:
 
 
 def _builtin(entry: ToolEntry) -> CatalogEntry:
-    return CatalogEntry(NewVersion(entry), _mark(entry.model_dump_json()))
+    return CatalogEntry(NewVersion(entry), mark_of(entry.model_dump_json()))
 
 
 def _catalog_entry(entry: ToolEntry, raw: JsonValue, source_raws: JsonValue) -> CatalogEntry:
     contents = [str(source.archive) for source in entry.sources if isinstance(source, PackedSource)]
     texts = tuple(map(json.dumps, source_raws)) if isinstance(source_raws, list) else ()
     text = json.dumps(raw)
-    return CatalogEntry(NewVersion(entry, text, texts), _mark(text, *texts, *contents))
-
-
-def _mark(*texts: str) -> str:
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:40]
+    return CatalogEntry(NewVersion(entry, text, texts), mark_of(text, *texts, *contents))
 
 
 def _reconcile(entry: ToolEntry, *, sources_known: bool) -> tuple[ToolEntry, list[CatalogFault]]:

@@ -1,7 +1,6 @@
 """Imports the `*.tool.json` of some folders into the registry."""
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from engine.registry.tool_files import (
     without_cycles,
     without_doubles,
 )
-from engine.store.catalog_entries import CatalogEntry, CatalogEntryTable
+from engine.store.catalog_entries import CatalogEntry, CatalogEntryTable, mark_of
 from engine.store.catalog_files import CatalogFile, CatalogFileTable
 from engine.store.database import Database
 from engine.store.rows.version_rows import NewVersion
@@ -151,8 +150,7 @@ def _entry(tool: FoundTool, content: str | None) -> CatalogEntry:
     entry = ToolEntry(manifest=manifest_in(tool.file), sources=(_source(tool, content),))
     raw = json.dumps(tool.read.value)
     source_raws = tuple(source.model_dump_json() for source in entry.sources)
-    mark = hashlib.sha256("\n".join((entry.model_dump_json(), raw, *source_raws)).encode()).hexdigest()[:40]
-    return CatalogEntry(NewVersion(entry, raw, source_raws), mark)
+    return CatalogEntry(NewVersion(entry, raw, source_raws), mark_of(entry.model_dump_json(), raw, *source_raws))
 
 
 def _source(tool: FoundTool, content: str | None) -> ToolSource:

@@ -1,5 +1,6 @@
 """Imports many catalog entries at once, and keeps decisions made since their last import."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -47,6 +48,10 @@ class CatalogEntry:
     @property
     def imported(self) -> str:
         return f"{self.mark}@{self.manifest.version}"
+
+
+def mark_of(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:40]
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,13 +54,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "file": ("catalog", "Files that tools take and give."),
     "group": ("group", "Groups of tools, and their sessions."),
 }
-"""By name: the module that has a function of this name, and the first paragraph of its docstring, to be listed without the import."""
+"""By name: the module with the function of this name, and the first paragraph of its docstring, so that the list imports no module."""
 
 _HIDDEN = {"call"}
 
 
 class _Outline(TyperCommand):
-    """A command as the overview and the shell's completion list it; as soon as it is given words, it is the command itself."""
+    """A command in the overview and in the shell's completion. With arguments, it loads the command itself."""
 
     # The types that typer returns here have no public names.
     def make_context(self, *words: Any, **options: Any):
@@ -97,7 +97,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        # A fifth of what the overview takes, which does not need it.
+        # This import takes a fifth of the overview's time, and the overview does not need it.
         metadata = import_module("importlib.metadata")
         typer.echo(f"toolagent {metadata.version('toolagent')}")
         raise typer.Exit

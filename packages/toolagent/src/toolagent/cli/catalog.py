@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from toolagent.cli.asking import Asked, asking
 from toolagent.cli.failures import reported
 from toolagent.cli.files import output_file, output_folder
-from toolagent.cli.options import ApiKey, Tool, Url, connected, tool_id_of
+from toolagent.cli.options import ApiKey, Tool, Url, commands, connected, tool_id_of
 from toolagent.cli.parameters import ParameterError
 from toolagent.cli.render import show_note, show_versions
 from toolagent.client.http import DEFAULT_URL
@@ -19,7 +19,7 @@ __all__ = ["activate", "deactivate", "export", "file", "versions"]
 
 Version = Annotated[str, typer.Argument(help="An exact version, such as `1.2.0`.", show_default=False)]
 
-file = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Files that tools take and give.")
+file = commands("Files that tools take and give.")
 
 
 @asking

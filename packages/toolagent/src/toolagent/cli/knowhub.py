@@ -5,13 +5,14 @@ from typing import Annotated
 import typer
 
 from toolagent.cli.asking import Asked, asking
-from toolagent.cli.failures import ExitCode
+from toolagent.cli.failures import fail_if
+from toolagent.cli.options import commands
 from toolagent.cli.render import show_failure, show_left_out, show_note, show_plain
 from toolagent.contracts.knowhub import KnowHubSync, SyncStatus
 
 __all__ = ["knowhub"]
 
-knowhub = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="KnowHub, whose resources and our tools name each other.")
+knowhub = commands("KnowHub, whose resources and our tools name each other.")
 
 _FAILED = (SyncStatus.OFF, SyncStatus.FAILED, SyncStatus.PARTLY)
 
@@ -32,8 +33,7 @@ def sync(
     """
     done = asked.service.sync_knowhub(dry_run=dry_run)
     asked.show(done, _show)
-    if done.status in _FAILED:
-        raise typer.Exit(ExitCode.FAILED)
+    fail_if(done.status in _FAILED)
 
 
 def _show(done: KnowHubSync) -> None:

@@ -1,4 +1,4 @@
-"""What a person sees: data on stdout, messages on stderr."""
+"""Prints for a person: data on stdout, messages on stderr."""
 
 import json
 import sys
@@ -76,7 +76,7 @@ def as_json(contract: Contract) -> JsonValue:
 
 
 def show_json(value: JsonValue) -> None:
-    """Pretty JSON on stdout; escaped where the terminal's encoding lacks a character."""
+    """Pretty JSON on stdout, escaped if the terminal's encoding lacks a character."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -89,7 +89,7 @@ def show_json(value: JsonValue) -> None:
 
 
 def show_plain(line: str) -> None:
-    """A line of data, as it is: no markup, and nothing a terminal would obey."""
+    """A line of data without markup and control characters."""
     typer.echo(cell(line).plain)
 
 
@@ -98,7 +98,7 @@ def show_contract(contract: Contract) -> None:
 
 
 def show_note(message: str, style: str = "") -> None:
-    """A message on stderr, its lines never broken."""
+    """A message on stderr, without line breaks of our own."""
     Console(stderr=True).print(cell(message, style), soft_wrap=True, highlight=False)
 
 
@@ -183,17 +183,16 @@ def show_batch(batch: BatchResult) -> None:
 
 
 def show_rows(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """A table of plain texts; states have their colours."""
+    """A table of plain texts, with coloured states."""
     show_table(table_of(columns, rows))
 
 
 def show_table(table: RenderableType) -> None:
-    """What `table_of` gives."""
     _console().print(table)
 
 
 def table_of(columns: Sequence[str], rows: Iterable[Iterable[Cell]]) -> Table:
-    """What `show_rows` shows."""
+    """The table of `show_rows`."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -203,7 +202,7 @@ def table_of(columns: Sequence[str], rows: Iterable[Iterable[Cell]]) -> Table:
 
 
 def show_lines(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """`show_rows` with one line a row: at a terminal the last column takes what is left of the line, and is cut there."""
+    """`show_rows` with one line for each row. At a terminal, the last column is cut at the end of the line."""
     console = _console()
     table = Table(box=None, pad_edge=False, header_style="bold", expand=console.is_terminal)
     for column in columns[:-1]:
@@ -251,7 +250,7 @@ def describe_error(result: ToolResult) -> str:
 
 
 def cell(text: str, style: str = "") -> Text:
-    """Text of the service as it is: no markup, and nothing a terminal would obey."""
+    """Text of the service, without markup and with escaped control characters."""
     return Text("".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text), style=style)
 
 

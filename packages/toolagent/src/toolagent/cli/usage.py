@@ -1,4 +1,4 @@
-"""The command that shows how a tool is used."""
+"""The command that shows how often a tool was used."""
 
 from typing import Annotated
 

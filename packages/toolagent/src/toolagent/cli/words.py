@@ -1,4 +1,4 @@
-"""What the service says, in the words of the command line: a person at a terminal has no use for `POST /files`."""
+"""Rewrites messages of the service for the command line: commands and options instead of requests and fields."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ _OPTIONS: Mapping[str, str] = {
     "task_spec.description": "the description",
     "Idempotency-Key": "--key",
 }
-"""Fields of requests that the command line has other names for."""
+"""The options for fields of requests."""
 
 _NAMED = re.compile(r"\$\.([A-Za-z_][\w-]*)")
 _UPLOAD = r"(?i:upload) (?:it|one|the file)( again)?,? with POST /files(?: and give (?:its id|the id that is answered))?"
@@ -48,7 +48,7 @@ _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def spoken(text: str) -> str:
-    """The text with commands and options in the place of requests and fields. A file is uploaded by `NAME=@FILE`."""
+    """The text with commands and options instead of requests and fields. A file is uploaded by `NAME=@FILE`."""
     named = _NAMED.search(text)
     text = re.sub(_UPLOAD, _uploading(named.group(1) if named else "NAME"), text)
     for pattern, words in _PHRASES:
@@ -59,19 +59,19 @@ def spoken(text: str) -> str:
 
 
 def result_told(result: ToolResult) -> str:
-    """What is wrong with a call, each thing once."""
+    """The error of a call, without repetitions."""
     message = result.error.message if result.error else "The call failed and does not say why."
     issues = [f"{issue.path}: {issue.message}" for issue in result.validation_errors]
     return spoken(_once(message, issues))
 
 
 def problem_told(problem: Problem) -> str:
-    """What is wrong with a request, each thing once."""
+    """The error of a request, without repetitions."""
     return spoken(_once(problem.detail, [f"{issue.field}: {issue.message}" for issue in problem.errors]))
 
 
 def _once(message: str, issues: list[str]) -> str:
-    """An issue that the message is all about, or that stands in it beside others, is not said again."""
+    """The message and the issues. Issues that the message already contains are listed once."""
     if len(issues) == 1 and (issues[0] in message or issues[0].partition(": ")[2] in message):
         return message
     beginning = next((message.partition(f": {issue}")[0] for issue in issues if f": {issue}" in message), message)

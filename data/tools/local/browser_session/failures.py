@@ -1,4 +1,4 @@
-"""What can go wrong, as the caller is told: a status, an error type of Tool Agent, a reason to branch on, and what to do."""
+"""Failures for the caller: a status, an error type of Tool Agent, a stable reason, and a remedy."""
 
 from typing import Any
 

@@ -107,7 +107,7 @@ async def body_of(receive: Any) -> bytes:
 
 
 async def unless_left(work: Any, receive: Any) -> Answer:
-    """What the work answers; it is cancelled when the caller hangs up."""
+    """The answer of the work, which is cancelled if the caller hangs up."""
     working, leaving = asyncio.create_task(work), asyncio.create_task(receive())
     try:
         await asyncio.wait([working, leaving], return_when=asyncio.FIRST_COMPLETED)

@@ -140,14 +140,10 @@ def show_tool(tool: ToolDetail) -> None:
     console.print(cell(tool.tool_id, "bold"), cell(f"· {tool.name} · {tool.version} · {tool.category} · {tool.backend_runtime.value}"))
     console.print(cell(tool.description or "(no description)"), soft_wrap=True)
     show_rows(("parameter", "type", "required", "default", "description"), _parameters(tool))
-    console.print(cell(f"output: {_output(tool)}"), soft_wrap=True)
-    console.print(cell(f"limits: {_limits(tool)}"), soft_wrap=True)
-    for name, what in granted(tool):
-        console.print(cell(f"{name}: {what}"), soft_wrap=True)
     reason = f" ({tool.route.last_error})" if tool.route.last_error else ""
-    console.print(cell(f"state: {tool.route.state.value}{reason}"), soft_wrap=True)
-    console.print(cell("example:"))
-    console.print(cell(f"  {call_line(tool)}"), soft_wrap=True)
+    facts = (("output", _output(tool)), ("limits", _limits(tool)), *granted(tool), ("state", f"{tool.route.state.value}{reason}"))
+    for line in (*(f"{name}: {what}" for name, what in facts), "example:", f"  {call_line(tool)}"):
+        console.print(cell(line), soft_wrap=True)
 
 
 def table_of_health(health: Health) -> Table:

@@ -22,6 +22,8 @@ from toolagent.testing.fake_sessions import FakeSessions
 
 __all__ = ["FakeToolAgentClient", "Script", "echo"]
 
+_AWAY = ToolError(type=ErrorType.UNAVAILABLE, message="Temporal does not answer.")
+
 Script = Callable[[ToolCall, str], ToolResult | None]
 """The immediate result of a call with that id; None: the call runs until `finish` or `cancel`."""
 
@@ -142,7 +144,7 @@ class FakeToolAgentClient:
         """Raises ControlFailedError with `control_error`, or while away."""
         self.controls.append(control)
         if self.away:
-            raise ControlFailedError(ToolError(type=ErrorType.UNAVAILABLE, message="Temporal does not answer."))
+            raise ControlFailedError(_AWAY)
         if self.control_error is not None:
             raise ControlFailedError(self.control_error)
         if control.action is not ControlAction.START:
@@ -156,5 +158,4 @@ class FakeToolAgentClient:
 
     def _require_presence(self, call_id: str, tool_id: str = "") -> None:
         if self.away:
-            error = ToolError(type=ErrorType.UNAVAILABLE, message="Temporal does not answer.")
-            raise AnswerPendingError(failed(call_id, tool_id, error, datetime.now(UTC)))
+            raise AnswerPendingError(failed(call_id, tool_id, _AWAY, datetime.now(UTC)))

@@ -56,7 +56,7 @@ def begun(run: Run) -> str:
 
 
 def end(door: FrontDoor, task_id: str, status: Ending = TaskState.COMPLETED, reason: str = "") -> None:
-    """A task that goes its way to the end."""
+    """Runs a task to its end."""
 
     async def work(tasks: TaskTable, notes: TaskNoteTable) -> None:
         await tasks.claim_slot(task_id, 2)

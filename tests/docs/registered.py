@@ -1,4 +1,4 @@
-"""Everything that must be in the documentation, from where it is registered. Nothing is listed here that is listed elsewhere."""
+"""Everything that must be in the documentation, read from its registry in the code."""
 
 import re
 import subprocess
@@ -51,18 +51,18 @@ from workers.temporal.host_workers import WORKFLOWS
 __all__ = ["REGISTERED"]
 
 Rows = Mapping[str, str]
-"""What is registered, with what must stand in the second column; empty: anything."""
+"""By name, the required text of the second column; empty: any text."""
 
 
 def routes() -> Rows:
-    """Of the real application, with nothing behind it."""
+    """The routes of the real application, without its dependencies."""
     doors = SimpleNamespace(limits=Limits(), api_key=None, allowed_hosts=())
     paths = create_app(cast("Dependencies", doors)).openapi()["paths"]
     return {f"{method.upper()} {path}": "" for path, methods in cast("dict[str, dict[str, object]]", paths).items() for method in methods}
 
 
 def source_types() -> Rows:
-    """A type without a runtime is described all the same."""
+    """Also types without a runtime."""
     union = get_args(ToolSource)[0]
     return {kind.model_fields["type"].default: "" for kind in cast("tuple[type[BaseModel], ...]", get_args(union))}
 
@@ -86,7 +86,7 @@ def checks() -> Rows:
 
 
 def workflows() -> Rows:
-    """What a caller may start, by the name on Temporal."""
+    """The workflows that a caller may start, by their names in Temporal."""
     found = [workflow._Definition.from_class(kind) for kind in WORKFLOWS]
     return {str(definition.name): "" for definition in found if definition}
 

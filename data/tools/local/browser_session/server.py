@@ -84,8 +84,8 @@ class App:
             return 200, await work
         except Error as error:
             return failed(500, "browser_error", error.message[:SAID])
-        except Failure as failure:
-            return failure.status, failure.body
+        except Failure:
+            raise
         except Exception as error:
             LOG.exception("call %s failed", call.call_id)
             return failed(500, "tool_error", f"{type(error).__name__}: {error}")

@@ -24,7 +24,7 @@ file = commands("Files that tools take and give.")
 
 @asking
 def versions(asked: Asked, tool: Tool) -> None:
-    """List the versions of a tool; the active one is what calls get that name none.
+    """List the versions of a tool. Calls that name no version get the active one.
 
     `toolagent versions image_stitcher`
     """
@@ -54,7 +54,7 @@ def export(
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
 ) -> None:
-    """Write the catalog as files, in the forms in which it is read.
+    """Write the catalog as files, in the formats that the service reads.
 
     `toolagent export backup`
     """

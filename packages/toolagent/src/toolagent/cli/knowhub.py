@@ -12,22 +12,20 @@ from toolagent.contracts.knowhub import KnowHubSync, SyncStatus
 
 __all__ = ["knowhub"]
 
-knowhub = commands("KnowHub, whose resources and our tools name each other.")
+knowhub = commands("Link the resources of KnowHub and our tools to each other.")
 
 _FAILED = (SyncStatus.OFF, SyncStatus.FAILED, SyncStatus.PARTLY)
 
 
 @knowhub.callback()
 def only_group() -> None:
-    """KnowHub, whose resources and our tools name each other."""
+    """Link the resources of KnowHub and our tools to each other."""
 
 
 @knowhub.command("sync")
 @asking
-def sync(
-    asked: Asked, dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be changed, and change nothing.")] = False
-) -> None:
-    """Have KnowHub's resources and our tools name each other. Exit code 1 when KnowHub is off, or not all could be changed.
+def sync(asked: Asked, dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, and make none.")] = False) -> None:
+    """Link KnowHub's resources and our tools to each other. Exit code 1 if KnowHub is off, or if some changes failed.
 
     `toolagent knowhub sync --dry-run`
     """

@@ -73,7 +73,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=_SHORTEST_S, help="Time between two updates of --watch.")] = 2.0,
 ) -> None:
-    """Show whether the service is healthy, its hosts, sessions, repairs, and the tools that run. Exit code 1 when it is not.
+    """Show the health of the service, its hosts, sessions, repairs and running tools. Exit code 1 if it is not healthy.
 
     With --watch it is a live table, which waits for a service that is away. In a pipe, each update is printed; with --json on one line.
 

@@ -1,25 +1,14 @@
 """Rewrites messages of the service for the command line: commands and options instead of requests and fields."""
 
 import re
-from collections.abc import Callable, Mapping
 
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.http import Problem
 
 __all__ = ["problem_told", "result_told", "spoken"]
 
-_OPTIONS: Mapping[str, str] = {
-    "task_spec.tool_name": "--name",
-    "task_spec.repo_url": "--repo",
-    "task_spec.runtime": "--runtime",
-    "task_spec.examples": "--example",
-    "task_spec.description": "the description",
-    "Idempotency-Key": "--key",
-}
-"""The options for fields of requests."""
-
 _NAMED = re.compile(r"\$\.([A-Za-z_][\w-]*)")
-_UPLOAD = r"(?i:upload) (?:it|one|the file)( again)?,? with POST /files(?: and give (?:its id|the id that is answered))?"
+_UPLOAD = re.compile(r"([Uu])pload (?:it|one|the file)( again)?,? with POST /files(?: and give (?:its id|the id that is answered))?")
 _ID = r"([^\s/:,;)]+)"
 _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), words)
@@ -43,6 +32,12 @@ _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bPOST /create_tool builds one", "`toolagent create` builds one"),
         (r"\bunder the same Idempotency-Key\b", "with the same --key"),
         (r"\bwith this Idempotency-Key\b", "with this --key"),
+        (r"Idempotency-Key", "--key"),
+        (r"task_spec\.tool_name", "--name"),
+        (r"task_spec\.repo_url", "--repo"),
+        (r"task_spec\.runtime", "--runtime"),
+        (r"task_spec\.examples", "--example"),
+        (r"task_spec\.description", "the description"),
     )
 )
 
@@ -50,11 +45,9 @@ _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 def spoken(text: str) -> str:
     """The text with commands and options instead of requests and fields. A file is uploaded by `NAME=@FILE`."""
     named = _NAMED.search(text)
-    text = re.sub(_UPLOAD, _uploading(named.group(1) if named else "NAME"), text)
+    text = _UPLOAD.sub(rf"\1pload it\2 by {named.group(1) if named else 'NAME'}=@FILE", text)
     for pattern, words in _PHRASES:
         text = pattern.sub(words, text)
-    for field, option in _OPTIONS.items():
-        text = text.replace(field, option)
     return text
 
 
@@ -77,11 +70,3 @@ def _once(message: str, issues: list[str]) -> str:
     beginning = next((message.partition(f": {issue}")[0] for issue in issues if f": {issue}" in message), message)
     head = f"{beginning}:" if beginning != message else message
     return "\n".join((head, *(f"  {issue}" for issue in issues))) if issues else message
-
-
-def _uploading(name: str) -> Callable[[re.Match[str]], str]:
-    def replacement(found: re.Match[str]) -> str:
-        verb = "Upload" if found.group().startswith("U") else "upload"
-        return f"{verb} it{found.group(1) or ''} by {name}=@FILE"
-
-    return replacement

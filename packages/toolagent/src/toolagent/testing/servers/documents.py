@@ -22,7 +22,7 @@ Shape = TypeVar("Shape", bound=BaseModel)
 class Part(BaseModel):
     """A part of a file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class DocumentError(ValueError):

@@ -35,16 +35,16 @@ class Release(Part):
     """One version: a wheel of its modules, for every platform."""
 
     version: Annotated[str, _read_by(Version, "no version (PEP 440), such as 1.0.2")]
-    uploaded: Annotated[
-        datetime | None,
-        AfterValidator(_in_utc),
-        Field(description="Upload time, UTC by default. Unset: the index does not know it."),
-    ] = None
-    modules: Annotated[dict[str, str], Field(description="Source by path in the wheel. Empty: one module with the package's name.")] = {}
+    uploaded: Annotated[datetime | None, AfterValidator(_in_utc)] = None
+    """Upload time, UTC by default. Unset: the index does not know it."""
+    modules: dict[str, str] = {}
+    """Source by path in the wheel. Empty: one module with the package's name."""
     requires: tuple[Annotated[str, _read_by(Requirement, "no requirement (PEP 508), such as httpx>=0.28: {}")], ...] = ()
     requires_python: Annotated[str, _read_by(SpecifierSet, "no range of versions, such as >=3.11")] | None = None
-    console_scripts: Annotated[dict[str, str], Field(description="Commands: `name: module:function`.")] = {}
-    yanked: Annotated[bool | str, Field(description="Yanked; a text is the reason.")] = False
+    console_scripts: dict[str, str] = {}
+    """Commands: `name: module:function`."""
+    yanked: bool | str = False
+    """Yanked; a text is the reason."""
 
     @property
     def is_yanked(self) -> bool:
@@ -89,7 +89,8 @@ class IndexedPackage(Part):
 
 class IndexPackages(Part):
     packages: tuple[IndexedPackage, ...]
-    upload_times: Annotated[bool, Field(description="Whether the index tells upload times. Some indexes do not.")] = True
+    upload_times: bool = True
+    """Whether the index tells upload times. Some indexes do not."""
 
     @model_validator(mode="after")
     def _has_each_once(self) -> Self:

@@ -44,8 +44,10 @@ class Fault(ToldFault):
     kind: FaultKind
     at: Operation | None = None
     after: Annotated[int, Field(ge=0)] = 0
-    seconds: Annotated[float, Field(ge=0, description="With slow.")] = 1.0
-    retry_after: Annotated[float, Field(ge=0, description="Seconds, with 429.")] = 1.0
+    seconds: Annotated[float, Field(ge=0)] = 1.0
+    """With slow."""
+    retry_after: Annotated[float, Field(ge=0)] = 1.0
+    """Seconds, with 429."""
 
     def hits(self, operation: Operation) -> bool:
         if self.kind in _OF_LAUNCH:

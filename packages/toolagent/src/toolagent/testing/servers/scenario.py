@@ -99,9 +99,12 @@ class Fault(Part):
         ),
     ]
     times: PositiveInt | Forever = 1
-    retry_after: Annotated[float | None, Field(ge=0, description="Seconds, sent as the header retry-after.")] = None
-    seconds: Annotated[float, Field(ge=0, description="Of slow: how long nothing comes.")] = 30.0
-    message: Annotated[str | None, Field(description="Instead of the usual words.")] = None
+    retry_after: Annotated[float | None, Field(ge=0)] = None
+    """Seconds, sent as the header retry-after."""
+    seconds: Annotated[float, Field(ge=0)] = 30.0
+    """With slow: how long nothing comes."""
+    message: str | None = None
+    """Instead of the default message."""
 
 
 Tokens = Annotated[int | None, Field(ge=0)]
@@ -119,32 +122,44 @@ class TurnUsage(Part):
 class Expectation(Part):
     """What the request for this turn must contain. Any other request is answered with 400 and remembered."""
 
-    last_result: Annotated[Texts, Field(description="Each occurs in one of the latest tool results.")] = ()
-    last_result_json: Annotated[JsonValue, Field(description="A part of what the latest tool result is as JSON.")] = None
-    is_error: Annotated[bool | None, Field(description="Whether one of the latest tool results is an error.")] = None
-    user: Annotated[Texts, Field(description="Each occurs in the text of the last user message.")] = ()
-    system: Annotated[Texts, Field(description="Each occurs in the system prompt.")] = ()
-    tools: Annotated[Texts, Field(description="Each is the name of a tool that is offered.")] = ()
-    nowhere: Annotated[Texts, Field(description="Each occurs nowhere in the request.")] = ()
+    last_result: Texts = ()
+    """Each occurs in one of the latest tool results."""
+    last_result_json: JsonValue = None
+    """A part of the latest tool result, as JSON."""
+    is_error: bool | None = None
+    """Whether one of the latest tool results is an error."""
+    user: Texts = ()
+    """Each occurs in the text of the last user message."""
+    system: Texts = ()
+    """Each occurs in the system prompt."""
+    tools: Texts = ()
+    """Each is the name of a tool that is offered."""
+    nowhere: Texts = ()
+    """Each occurs nowhere in the request."""
 
 
 class Turn(Part):
     """One answer of the model."""
 
-    text: Annotated[str, Field(description="Said before the tools are used.")] = ""
+    text: str = ""
+    """Comes before the tool uses."""
     tool_use: ToolUses = ()
-    content: Annotated[tuple[Block, ...], Field(description="Blocks in any order, instead of text and tool_use.")] = ()
-    stop_reason: Annotated[StopReason | None, Field(description="Else tool_use where a tool is used, end_turn where none is.")] = None
+    content: tuple[Block, ...] = ()
+    """Blocks in any order, instead of text and tool_use."""
+    stop_reason: StopReason | None = None
+    """By default tool_use if a tool is used, else end_turn."""
     stop_sequence: str | None = None
     usage: TurnUsage = TurnUsage()
-    seconds: Annotated[float | None, Field(ge=0, description="How long the answer takes; a stream comes evenly in that time.")] = None
+    seconds: Annotated[float | None, Field(ge=0)] = None
+    """How long the answer takes; a stream comes evenly in that time."""
     fault: Annotated[
         tuple[Fault, ...],
         BeforeValidator(_kind_alone, json_schema_input_type=FaultKind | Fault | tuple[FaultKind | Fault, ...]),
-        Field(description="What comes before the turn is given, in order."),
     ] = ()
+    """The faults before the turn, in order."""
     expect: Expectation = Expectation()
-    repeat: Annotated[PositiveInt | Forever, Field(description="Given so many times in a row, as so many turns.")] = 1
+    repeat: PositiveInt | Forever = 1
+    """Given so many times in a row, as so many turns."""
 
     @model_validator(mode="after")
     def _can_be_given(self) -> Self:
@@ -164,8 +179,10 @@ class Turn(Part):
 
 class Conversation(Part):
     name: str = "conversation"
-    when: Annotated[str | None, Field(min_length=1, description="Text that occurs in the first user message; without it all fit.")] = None
-    expect: Annotated[Expectation, Field(description="Of every turn.")] = Expectation()
+    when: Annotated[str | None, Field(min_length=1)] = None
+    """Text that occurs in the first user message; without it all fit."""
+    expect: Expectation = Expectation()
+    """Of every turn."""
     turns: Annotated[tuple[Turn, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -195,10 +212,14 @@ class Scenario(Part):
     """Either `turns`, or several `conversations`."""
 
     name: str = "scenario"
-    key: Annotated[str | None, Field(min_length=1, description="The API key that must be sent; without it any will do.")] = None
-    models: Annotated[tuple[str, ...], Field(description="The models there are; without them every name will do.")] = ()
-    seconds: Annotated[float, Field(ge=0, description="How long a turn takes that does not say so itself.")] = 0.0
-    expect: Annotated[Expectation, Field(description="Of every turn.")] = Expectation()
+    key: Annotated[str | None, Field(min_length=1)] = None
+    """The API key that must be sent; without it any will do."""
+    models: tuple[str, ...] = ()
+    """The models there are; without them every name will do."""
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+    """How long a turn takes that does not say so itself."""
+    expect: Expectation = Expectation()
+    """Of every turn."""
     turns: tuple[Turn, ...] = ()
     conversations: tuple[Conversation, ...] = ()
 

@@ -17,8 +17,6 @@ from params import Click, Launch, Listing, Navigate, Pdf, Screenshot, Stop, Text
 from session import Session
 from sessions import Sessions
 
-__all__ = ["ACTIONS", "Call"]
-
 MOST_PIXELS_HIGH = 16_384
 SETTLE_MS = 5_000
 TURN_S = 0.3

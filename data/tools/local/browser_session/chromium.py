@@ -9,8 +9,6 @@ from pathlib import Path
 
 from failures import chromium_missing
 
-__all__ = ["ARGUMENTS", "environment", "find", "kill_processes_of", "prepare", "processes_of"]
-
 BINARY = Path("/usr/lib/chromium/chromium")
 """Debian's binary. Debian's script in /usr/bin reads /etc/chromium.d, which does not exist in a sandbox."""
 

@@ -2,20 +2,6 @@
 
 from typing import Any
 
-__all__ = [
-    "Failure",
-    "chromium_missing",
-    "host_not_allowed",
-    "invalid",
-    "not_launched",
-    "page_crashed",
-    "session_died",
-    "session_launching",
-    "session_over",
-    "too_many",
-    "unknown_session",
-]
-
 
 class Failure(Exception):
     """`reason` is stable; `remedy` says what the caller can do."""

@@ -9,8 +9,6 @@ from urllib.parse import urlsplit
 
 from hosts import is_allowed
 
-__all__ = ["Gateway", "place_of"]
-
 LOOPBACK = "127.0.0.1"
 HEAD = 128 * 1024
 PIECE = 64 * 1024

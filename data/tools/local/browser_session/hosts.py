@@ -1,7 +1,5 @@
 """Tool Agent's patterns of hosts (`example.com`, `*.example.com:8443`, `*`). Without a port, they mean 80 and 443."""
 
-__all__ = ["is_allowed"]
-
 DEFAULT_PORTS = (80, 443)
 
 

@@ -4,8 +4,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-__all__ = ["Click", "Launch", "Listing", "Navigate", "Pdf", "Screenshot", "Stop", "Text", "Type"]
-
 HOST = r"^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?$"
 
 Host = Annotated[str, Meta(pattern=HOST, max_length=255)]

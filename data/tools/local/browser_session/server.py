@@ -16,8 +16,6 @@ from actions import ACTIONS, Call
 from failures import Failure, invalid
 from sessions import Sessions
 
-__all__ = ["App", "serve"]
-
 LOG = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"

@@ -17,8 +17,6 @@ from failures import page_crashed, session_died, session_launching, session_over
 from gateway import Gateway, place_of
 from params import Launch
 
-__all__ = ["Session", "is_closed"]
-
 LOG = logging.getLogger(__name__)
 
 CLOSE_S = 5.0

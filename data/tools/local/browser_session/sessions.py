@@ -13,8 +13,6 @@ from failures import not_launched, session_over, too_many, unknown_session
 from params import Launch
 from session import Session, is_closed
 
-__all__ = ["Sessions"]
-
 MOST = 4
 """A session opens up to 32 connections, and the sandbox's proxy takes 128. With a heavy page, a session has 110 threads and 300 MiB."""
 

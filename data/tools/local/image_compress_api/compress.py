@@ -12,8 +12,6 @@ from PIL import Image, ImageOps, TiffImagePlugin, UnidentifiedImageError, WebPIm
 
 from server import InvalidInput
 
-__all__ = ["Params", "run"]
-
 READABLE = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 KEPT = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp"}
 SUFFIX = {"png": ".png", "jpeg": ".jpg", "webp": ".webp"}

@@ -15,8 +15,6 @@ from sumy.utils import get_stop_words
 
 from sentences import join, split
 
-__all__ = ["Params", "run"]
-
 BLOCK = 120  # sentences that are compared with each other at once: TextRank takes quadratic time
 FINALISTS = 800
 CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
